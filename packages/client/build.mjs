@@ -17,7 +17,7 @@ const outdir = resolve(import.meta.dirname, values.outdir)
 function entries() {
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const ours = Object.entries(exports).filter(([path]) =>
-    /^\.\/(?:client|identity|mining|publish)(?:\/|$)/.test(path),
+    /^\.\/(?:client|identity|mining|payments|publish)(?:\/|$)/.test(path),
   )
   return Object.fromEntries(
     ours.map(([path, { types }]) => {

@@ -8,6 +8,7 @@ import { IdentityError } from '../identity/identity-error.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError, type MiningErrorCode } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
+import { JournalError } from '../payments/journal.js'
 import { PublishError } from '../publish/inscribe.js'
 import { ConfigError } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
@@ -33,6 +34,7 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
   OVER_BUDGET: 'refused',
   BAD_PROOF: 'failure',
   NOT_SHOWN: 'failure',
+  REFUSED: 'refused',
   UNDECIDED: 'unavailable',
   BAD_WALLET: 'failure',
   BAD_INDEX: 'failure',
@@ -55,6 +57,7 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [HeadersError, 'unavailable'],
   [IdentityError, 'refused'],
   [ImportError, 'usage'],
+  [JournalError, 'usage'],
   [MintError, 'failure'],
   [PublishError, 'usage'],
   [SearchError, 'failure'],

@@ -6,11 +6,11 @@ import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CovenantError, rootLock } from '../mining/covenant.js'
-import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
+import { randomTxid, singleTransactionPath } from '../payments/fake.js'
 import { ConfigError } from '../server/config/errors.js'
 import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
-// Transactions with fake funding that are in no chain and need no signatures: see mining/fake-funding.ts.
+// Transactions with fake funding that are in no chain and need no signatures: see payments/fake.ts.
 
 interface Output {
   satoshis: number

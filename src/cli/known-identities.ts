@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { KnownIdentities } from '../client/resolve.js'
 import { CommandError } from './command.js'
-import { userFolder, writeUserJson } from './user-files.js'
+import { changeUserJson, userFolder } from './user-files.js'
 
 const file = z.record(z.string(), z.record(z.string(), z.string()))
 
@@ -45,10 +45,14 @@ export class KnownIdentityFile implements KnownIdentities {
    * @throws CommandError (`usage`) if the file cannot be written.
    */
   async set(name: string, identityKey: string): Promise<void> {
-    const trees = { ...this.trees, [this.genesis]: { ...this.names, [name]: identityKey } }
     try {
-      await writeUserJson(this.path, trees)
+      await changeUserJson(this.path, async () => {
+        const trees = await read(this.path)
+        const names = Object.hasOwn(trees, this.genesis) ? trees[this.genesis] : {}
+        return { ...trees, [this.genesis]: { ...names, [name]: identityKey } }
+      })
     } catch (cause) {
+      if (cause instanceof CommandError) throw cause
       throw new CommandError(`cannot write ${this.path}: ${messageOf(cause)}`, { cause, exit: 'usage' })
     }
   }

@@ -10,7 +10,7 @@ import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
-import { userFolder, writeUserJson } from './user-files.js'
+import { changeUserJson, userFolder } from './user-files.js'
 
 const file = z.record(z.string(), treeJson)
 
@@ -20,8 +20,8 @@ type Entries = z.output<typeof file>
  * The trees that servers named when they were first asked, in a file of the user. A server that later names another tree is
  * not trusted: trust on first use, as SSH does with host keys.
  *
- * The file is replaced by a rename, so a reader always finds a complete one. Two commands that add a server at the
- * same time may lose one of the entries; that server is then trusted, and announced, once more.
+ * The file is replaced by a rename, so a reader always finds a complete one. Two commands that meet a server for the first time
+ * at the same moment both announce it.
  */
 export class KnownTrees {
   private readonly writing = new Mutex()
@@ -55,12 +55,14 @@ export class KnownTrees {
    * @throws CommandError (`usage`) if the file cannot be read or written.
    */
   private async remember(url: string, tree: ServerDeployment): Promise<void> {
-    const kept = Object.entries(await this.read()).map(([key, tree]) => [
-      key,
-      { ...tree, genesis: formatOutpoint(tree.genesis) },
-    ])
-    const entries = { ...Object.fromEntries(kept), [keyOf(url)]: jsonOfTree(tree) }
-    await this.possible('write', () => writeUserJson(this.path, entries))
+    const change = async (): Promise<object> => {
+      const kept = Object.entries(await this.read()).map(([key, tree]) => [
+        key,
+        { ...tree, genesis: formatOutpoint(tree.genesis) },
+      ])
+      return { ...Object.fromEntries(kept), [keyOf(url)]: jsonOfTree(tree) }
+    }
+    await this.possible('write', () => changeUserJson(this.path, change))
   }
 
   /**

@@ -6,7 +6,7 @@ import { escapeControlChars, escapeControlCharsInLines } from '../server/telemet
 import { addBlockingCommands } from './blocking-commands.js'
 import { type CommandContext, EXIT_CODES } from './command.js'
 import { addMineAndPublishCommands } from './mine-and-publish-commands.js'
-import { addMoveCommands } from './move-commands.js'
+import { addMoveCommands, addPaymentsCommand } from './move-commands.js'
 import { addNameCommands } from './name-commands.js'
 import { CommandOutput, type Failure, hasColors } from './output.js'
 import { addStoreCommands } from './store-commands.js'
@@ -53,6 +53,7 @@ addStoreCommands(program, context)
 addMineAndPublishCommands(program, context)
 addNameCommands(program, context)
 addMoveCommands(program, context)
+addPaymentsCommand(program, context)
 addBlockingCommands(program, context)
 for (const command of program.commands) command.option('--json', 'print results as JSON', false)
 

@@ -21,7 +21,7 @@ interface PublishArguments {
 
 type MineArguments = Pick<
   MineOptions,
-  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'folder' | 'yes'
+  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'yes'
 > &
   Omit<Partial<MiningBudget>, 'maxTime'> & {
     coins?: string[]
@@ -31,7 +31,7 @@ type MineArguments = Pick<
 
 type AdvertiseArguments = Omit<
   AdvertiseOptions,
-  'coins' | 'arcApiKey' | 'ask' | 'config' | 'output' | 'signal'
+  'coins' | 'arcApiKey' | 'ask' | 'config' | 'env' | 'output' | 'signal'
 > & { coins?: string[] }
 
 /** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
@@ -88,7 +88,6 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
     .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
     .option('--arc <url>', 'the ARC service for mints that the key pays for; by default, the one of the SDK')
-    .option('--folder <folder>', 'where paid mints are stored', './mints')
     .option(
       '--max-fee <satoshis>',
       'the highest fee of one mint; 5000 by default',
@@ -119,7 +118,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       await interruption.during(() =>
         runMine({
           ...given,
-          ...{ name, config, output, signal },
+          ...{ name, config, output, signal, env: process.env },
           network: isNetworkSet ? config.network : undefined,
           knownTrees: KnownTrees.open(process.env),
           coins: options.coins ?? [],
@@ -139,6 +138,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .command('advertise')
     .description('advertise this host, or revoke what it advertises: see docs/discovery.md')
     .option('--revoke', 'revoke all advertisements of this host', false)
+    .option('--again', 'pay again for what the server does not show: it was revoked elsewhere', false)
     .option('--url <url>', 'where this host answers the command', DEFAULT_URL)
     .option('--wallet <url>', 'a wallet (BRC-100) that pays, such as http://127.0.0.1:3321')
     .option('--key-file <file>', 'a file with the key that pays, as WIF')
@@ -146,7 +146,6 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), DEFAULT_MAX_FEE)
     .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
-    .option('--folder <folder>', 'where paid transactions are stored', './advertisements')
     .option('--tracker <urls...>', 'the trackers to tell; on the live network, those of the SDK by default')
     .option('--yes', 'pay without being asked', false)
     .action(async (options: AdvertiseArguments) => {
@@ -163,7 +162,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       await interruption.during(() =>
         runAdvertise({
           ...options,
-          ...{ config, output, signal },
+          ...{ config, output, signal, env: process.env },
           coins: options.coins ?? [],
           ask: terminalAsk(signal),
           ...(arcApiKey !== undefined && { arcApiKey }),

@@ -4,30 +4,30 @@ import { openHeadersSource } from '../chain/tracker/headers-source.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
 import { budgetFor, type MiningBudget, withTimeLimit } from '../mining/budget.js'
-import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
+import { ownersMint } from '../mining/live-node.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { mineName, requireMinableName } from '../mining/mine-name.js'
-import { MiningError } from '../mining/mining-error.js'
+import { MiningError, NodeMovedError } from '../mining/mining-error.js'
 import type { MintPayer, PaidMint } from '../mining/mint-transaction.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import { p2pkhLockOf } from '../payments/key.js'
+import { FAKE_MINT_PAYER, mintPayer, walletOwner } from '../payments/mints.js'
+import type { Destination, Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
 import { SubmissionTracker } from '../server/writer/verify-submission.js'
 import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
-import { MintFolder } from './mint-folder.js'
-import { keyPayer, readTransactions, walletPayer } from './mint-payers.js'
-import {
-  arcFor,
-  readKey,
-  type SendMint,
-  sendThroughArc,
-  sendThroughWallet,
-  walletAt,
-} from './mint-services.js'
 import { grouped } from './output.js'
-import { confirmPayment, feeRateText, type PaymentOptions, requireOnePayer } from './payment.js'
-import { RecordingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
+import { OverlayServer } from './overlay-server.js'
+import {
+  confirmPayment,
+  feeRateText,
+  holderOf,
+  openPayments,
+  type PaymentOptions,
+  reportFollowed,
+} from './payment.js'
 
 export interface MineOptions extends PaymentOptions {
   name: string
@@ -76,50 +76,76 @@ async function mineWith(options: MineOptions): Promise<void> {
   requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)
   const chainTracker = headers === undefined ? 'scripts only' : new SubmissionTracker(headers)
-  const trust: Trust = { chainTracker, signal }
-  const money = await moneyFor(options, new HttpMineIndex(url, { signal }))
+  const tree: Tree = {
+    url,
+    server,
+    index: new HttpMineIndex(url, { signal }),
+    trust: { chainTracker, signal },
+  }
+  const holder = await holderOf(options)
+  const payments = await openPayments(holder, options)
   try {
-    const { submitted, byOther, undecided } = await sendAgain(options, { money, server, trust })
-    if (submitted.includes(name) || byOther.some((mint) => mint.name === name)) return
-    await mineMissing(options, { money, lock, server, trust, undecided, url })
+    const undecided = payments === undefined ? [] : await sendAgain(options, { payments, tree })
+    if (undecided === 'done') return
+    const { wallet, key } = holder
+    const owner = wallet
+      ? walletOwner(wallet)
+      : key && { ownerLock: async () => p2pkhLockOf(key.toPublicKey()) }
+    const payer =
+      payments === undefined || owner === undefined
+        ? FAKE_MINT_PAYER
+        : mintPayer(owner, (draft, subject) => payments.pay(draft, purposeOf(tree, subject)))
+    await mineMissing(options, { payments, payer, lock, tree, undecided })
   } finally {
     await headers?.close()
-    await money.folder?.release()
+    payments?.journal.close()
   }
 }
+
+/** The tree that is mined in, and who shows it. */
+interface Tree {
+  url: string
+  server: ServerDeployment
+  index: MineIndex
+  trust: Trust
+}
+
+const purposeOf = ({ server }: Tree, name: string) => ({
+  ...{ kind: 'mint' as const, subject: name, place: formatOutpoint(server.deployment.genesis) },
+})
 
 /** Mines the missing characters of the name, and reports what was paid. */
 async function mineMissing(
   options: MineOptions,
   mining: {
-    money: Money
+    /** Undefined with fake funding. */
+    payments: Payments | undefined
+    payer: MintPayer
     /** The lock of the names; by default, the payer's own. */
     lock: Uint8Array | undefined
-    server: ServerDeployment
-    trust: Trust
-    undecided: readonly UndecidedMint[]
-    url: string
+    tree: Tree
+    undecided: readonly Followed[]
   },
 ): Promise<void> {
   const { name, workers, budget, output, signal } = options
-  const { money, lock, server, trust, undecided, url } = mining
-  const { payer, index, folder } = money
+  const { payments, payer, lock, tree, undecided } = mining
   const progress = new MiningProgress(output.progressStream, output.errorColors)
   const paid: PaidMint[] = []
   try {
     await mineName({
-      ...{ name, deployment: server.deployment, index, budget, signal, ...trust },
-      ...payer,
+      ...{ name, deployment: tree.server.deployment, budget, signal, workers, ...tree.trust },
+      index: payments === undefined ? tree.index : recording(tree.index, payments),
       ownerLock: async (each) => lock ?? (await payer.ownerLock(each)),
       async approve(plan) {
         requireDecided(undecided, { name, node: plan.node })
-        if (folder !== undefined) await approve(options, { ...plan, server, url })
+        if (payments !== undefined) await approve(options, { ...plan, tree })
       },
       async pay(draft) {
         const mint = await payer.pay(draft)
         paid.push(mint)
         return mint
       },
+      ...(payments && { lost: (mint, other) => loseMint(payments, mint, other) }),
       onEvent(event) {
         progress.update(event)
         if (event.kind !== 'minted') return
@@ -128,93 +154,122 @@ async function mineMissing(
         const record = { name: event.name, origin, hashes, fee, ...(byOther && { byOther }) }
         output.result(record, `${event.name} ${origin}`)
       },
-      workers,
     })
   } catch (error) {
-    const own = undecided.find((mint) => mint.name === name)
+    const own = undecided.find(({ payment }) => payment.subject === name)
     if (own === undefined || !(error instanceof MiningError) || error.code !== 'TAKEN') throw error
     throw new CommandError(
-      `${name} is taken, perhaps by ${own.txid}, which you paid for: run the same command again later`,
+      `${name} is taken, perhaps by ${own.payment.txid}, which you paid for: run the same command again later`,
       { exit: 'unavailable', cause: error },
     )
   } finally {
     progress.end()
-    if (folder !== undefined && paid.length > 0) output.note(summary(paid, folder))
+    if (payments !== undefined && paid.length > 0) output.note(summary(paid, payments.journal.path))
   }
 }
 
-interface Money {
-  payer: MintPayer
-  index: MineIndex
-  send?: SendMint | undefined
-  /** Where mints are stored; undefined with fake funding. */
-  folder?: MintFolder
+/** An index whose answers to submissions are recorded. */
+function recording(index: MineIndex, payments: Payments): MineIndex {
+  return {
+    liveNode: (...asked) => index.liveNode(...asked),
+    showNode: (...asked) => index.showNode(...asked),
+    showName: (...asked) => index.showName(...asked),
+    async submit(mint) {
+      await index.submit(mint)
+      payments.recordAdmitted(mint.txid)
+    },
+  }
 }
 
-/** The payer that the options name; on a local network, fake funding by default. */
-async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> {
-  const { wallet, keyFile, config, signal } = options
-  requireOnePayer(options)
-  if (wallet === undefined && keyFile === undefined) {
-    if (config.profile.name !== 'local')
-      throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
-    return { payer: FAKE_FUNDING_PAYER, index }
-  }
-  const client = keyFile === undefined ? walletAt(wallet ?? '', signal) : undefined
-  const key = keyFile === undefined ? undefined : await readKey(keyFile, signal)
-  const coins = await readTransactions(options.coins)
-  const folder = await MintFolder.at(options.folder)
-  const noting = new RecordingIndex(index, folder)
-  if (client !== undefined) {
-    const send = sendThroughWallet(client)
-    return { payer: walletPayer({ wallet: client, folder }), index: noting, send, folder }
-  }
-  if (key === undefined) throw new RangeError('neither a wallet nor a key')
-  const arc = arcFor(options)
-  const send = arc && sendThroughArc(arc)
-  const { feeRate } = options
-  const payer = keyPayer({ key, coins, folder, send, feeRate })
-  return { payer, index: noting, send, folder }
-}
-
-/** Sends mints that were paid for earlier, and reports what became of them. */
-async function sendAgain(
-  { output }: MineOptions,
-  { money, server, trust }: { money: Money; server: ServerDeployment; trust: Trust },
-): ReturnType<typeof reconcileMints> {
-  const { folder, index, send } = money
-  if (folder === undefined) return { submitted: [], byOther: [], undecided: [], damaged: [] }
-  const { deployment } = server
-  const { submitted, byOther, undecided, damaged } = await reconcileMints({
-    folder,
-    index,
-    deployment,
-    send,
-    ...trust,
-  })
-  for (const file of damaged)
-    output.warn(
-      `${file} cannot be read and is ignored, so its coins may be spent again: restore it or remove it`,
+/**
+ * Records that another mint has replaced a paid one. An index cannot overrule the network: a mint that the network has
+ * accepted is lost only if the other one is in a block.
+ *
+ * @throws MiningError `UNDECIDED`.
+ */
+async function loseMint(
+  { journal }: Payments,
+  { transaction }: PaidMint,
+  other: { proven: boolean },
+): Promise<void> {
+  const txid = transaction.id('hex')
+  if (!other.proven && journal.stateOf(txid) !== 'pending')
+    throw new MiningError(
+      'UNDECIDED',
+      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place: run the same command again later`,
     )
-  for (const each of submitted)
-    output.result({ name: each, submittedAgain: true }, `${each} was submitted again`)
-  for (const { name, txid } of byOther) {
-    output.result({ name, origin: `${txid}_2`, byOther: true }, `${name} ${txid}_2`)
-    output.note(byOtherText({ name, txid }))
+  await journal.lose(txid)
+}
+
+/**
+ * Sends mints that were paid for earlier, and reports what became of them.
+ *
+ * @returns Those that may or may not count, or that the name needs no more mining.
+ */
+async function sendAgain(
+  { name, output, signal }: MineOptions,
+  { payments, tree }: { payments: Payments; tree: Tree },
+): Promise<Followed[] | 'done'> {
+  const { kind, place } = purposeOf(tree, name)
+  const followed = await payments.followUp({ kinds: [kind], place }, destinationOf(tree, signal))
+  let isDone = false
+  for (const { payment, outcome } of followed) {
+    const { subject, isAdmitted } = payment
+    if (outcome === 'admitted' && !isAdmitted) {
+      output.result({ name: subject, submittedAgain: true }, `${subject} was submitted again`)
+      isDone ||= subject === name
+    }
+    const other = outcome === 'lost' ? await mintByOther(payment, tree) : undefined
+    if (other === undefined) continue
+    output.result({ name: subject, origin: `${other.txid}_2`, byOther: true }, `${subject} ${other.txid}_2`)
+    output.note(byOtherText({ name: subject, txid: other.txid }))
+    isDone ||= subject === name
   }
-  for (const { name, txid, why } of undecided) output.warn(`${name} (${txid}) is still undecided: ${why}`)
-  return { submitted, byOther, undecided, damaged }
+  reportFollowed(followed, output)
+  return isDone ? 'done' : followed.filter(({ outcome }) => outcome === 'undecided')
+}
+
+/** Where paid mints go. */
+function destinationOf({ url, index, trust }: Tree, signal: AbortSignal): Destination {
+  const server = new OverlayServer(url, signal)
+  return {
+    chainTracker: trust.chainTracker,
+    beefOf: (txid) => server.beefOf(txid),
+    spendersOf: (outpoints) => server.spendersOf(outpoints),
+    async submit({ transaction, beef, subject: name }) {
+      try {
+        await index.submit({ beef, txid: transaction.id('hex'), name })
+        return { kind: 'admitted' }
+      } catch (error) {
+        if (!(error instanceof NodeMovedError)) throw error
+        return { kind: 'conflict', why: error.message, by: error.by }
+      }
+    },
+  }
+}
+
+/** The mint by which the owner of a lost one has its name, if the index knows one. */
+async function mintByOther(
+  { transaction, subject: name }: Followed['payment'],
+  { index, server, trust }: Tree,
+): ReturnType<typeof ownersMint> {
+  const script = transaction.outputs[2]?.lockingScript
+  const { deployment } = server
+  const nameScript = Uint8Array.from(script?.toUint8Array() ?? [])
+  return await ownersMint({ ...trust, index, deployment, name, nameScript })
 }
 
 /** Refuses to pay for a name twice, as long as a mint of it, or of a missing prefix, may still count. */
 function requireDecided(
-  undecided: readonly UndecidedMint[],
+  undecided: readonly Followed[],
   { name, node }: { name: string; node: VerifiedNode },
 ): void {
-  const stuck = undecided.find((mint) => name.startsWith(mint.name) && mint.name.length > node.domain.length)
+  const stuck = undecided
+    .map(({ payment }) => payment)
+    .find(({ subject }) => name.startsWith(subject) && subject.length > node.domain.length)
   if (stuck === undefined) return
   throw new CommandError(
-    `${stuck.name} is paid for by ${stuck.txid}, and it is not known yet whether that counts: try again later`,
+    `${stuck.subject} is paid for by ${stuck.txid}, and it is not known yet whether that counts: try again later`,
     { exit: 'unavailable' },
   )
 }
@@ -222,21 +277,21 @@ function requireDecided(
 /** Shows what it will cost, and asks for confirmation. */
 async function approve(
   options: MineOptions,
-  plan: { node: VerifiedNode; missing: string; budget: MiningBudget; server: ServerDeployment; url: string },
+  plan: { node: VerifiedNode; missing: string; budget: MiningBudget; tree: Tree },
 ): Promise<void> {
-  const { name, output, ask, yes, signal } = options
-  const { node, missing, budget, server, url } = plan
+  const { name } = options
+  const { node, missing, budget, tree } = plan
   const { maxFee, maxTotal, maxMints, maxTime } = budget
   const mints = missing.length === 1 ? '1 mint' : `${missing.length} mints`
   const from = node.domain === '' ? 'the root' : JSON.stringify(node.domain)
-  output.note(
-    `${name} takes ${mints} from ${from}, in the tree ${formatOutpoint(server.deployment.genesis)} that ${url} follows`,
+  const { genesis } = tree.server.deployment
+  await confirmPayment(
+    [
+      `${name} takes ${mints} from ${from}, in the tree ${formatOutpoint(genesis)} that ${tree.url} follows`,
+      `fees are paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis per mint, ${grouped(maxTotal)} in total, ${maxMints} mints and ${timeText(maxTime)}`,
+    ],
+    options,
   )
-  output.note(
-    `fees are paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis per mint, ${grouped(maxTotal)} in total, ${maxMints} mints and ${timeText(maxTime)}`,
-  )
-  signal.throwIfAborted()
-  await confirmPayment({ ask, isAgreed: yes, output })
 }
 
 function timeText(milliseconds: number): string {
@@ -244,8 +299,8 @@ function timeText(milliseconds: number): string {
   return seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`
 }
 
-function summary(paid: readonly PaidMint[], folder: MintFolder): string {
+function summary(paid: readonly PaidMint[], journal: string): string {
   const total = paid.reduce((sum, { fee }) => sum + fee, 0)
   const each = paid.map(({ mint, fee }) => `${mint.name} ${grouped(fee)}`).join(', ')
-  return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${folder.path}`
+  return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${journal}`
 }

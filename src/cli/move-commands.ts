@@ -6,12 +6,12 @@ import {
   type BindingProtocol,
 } from '../../backend/src/protocol/identity-binding.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { type CommandContext, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
+import { type CommandContext, CommandError, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
 import type { Deed, MoveOptions } from './move-name.js'
 
 type MoveArguments = Pick<
   MoveOptions,
-  'url' | 'genesis' | 'wallet' | 'keyFile' | 'feeRate' | 'maxFee' | 'folder' | 'arc' | 'yes'
+  'url' | 'genesis' | 'wallet' | 'keyFile' | 'feeRate' | 'maxFee' | 'arc' | 'yes'
 > & { coins?: string[] }
 
 interface BindArguments extends MoveArguments {
@@ -90,7 +90,6 @@ function moveCommand(program: Command, command: string, description: string): Co
     .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), DEFAULT_MAX_FEE)
     .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
-    .option('--folder <folder>', 'where paid transactions are stored', './moves')
     .option('--yes', 'pay without being asked', false)
 }
 
@@ -119,4 +118,30 @@ async function run(
       deed,
     ),
   )
+}
+
+/** Adds `payments`, which shows what the commands that pay have paid for. */
+export function addPaymentsCommand(program: Command, context: CommandContext): void {
+  program
+    .command('payments')
+    .description('show what was paid for, and what became of it: see docs/payments.md')
+    .option('--lose <txid>', 'give a payment up that nobody will ever mine: its coins are free again')
+    .action(async ({ lose }: { lose?: string }) => {
+      const { output } = context
+      const [{ openJournal }, { readConfig }] = await Promise.all([
+        import('./payment.js'),
+        import('../server/config/config.js'),
+      ])
+      const journal = openJournal(process.env, readConfig(process.env))
+      try {
+        if (lose !== undefined && !(await journal.lose(lose)))
+          throw new CommandError(`${lose} is not in ${journal.path}`, { exit: 'notFound' })
+        for (const { transaction: _, ...payment } of journal.payments()) {
+          const { txid, state, kind, subject, fee } = payment
+          output.result(payment, `${txid} ${state} ${kind} ${subject} ${fee}`)
+        }
+      } finally {
+        journal.close()
+      }
+    })
 }

@@ -1,46 +1,30 @@
-import { type PrivateKey, ProtoWallet, type Transaction } from '@bsv/sdk'
-import { z } from 'zod'
-import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { ProtoWallet } from '@bsv/sdk'
 import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import type { BindingProfile } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { fetchBounded, readJson } from '../client/bounded-fetch.js'
-import { SourceError } from '../client/errors.js'
 import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
-import {
-  askedOnce,
-  type BindingWallet,
-  moveWithFakeFunding,
-  moveWithKey,
-  moveWithWallet,
-  walletLock,
-} from '../identity/move-name.js'
+import { draftMove, type Holder, type NameMove } from '../identity/move-name.js'
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
-import { DEFAULT_FEE_RATE, p2pkhLockOf } from '../mining/fund-with-key.js'
-import { refusalOf } from '../mining/server-answers.js'
-import { feeOf } from '../mining/sign-with-wallet.js'
+import { MiningError } from '../mining/mining-error.js'
+import type { Paid } from '../payments/draft.js'
+import { FAKE_PAYER } from '../payments/fake.js'
+import type { Purpose } from '../payments/journal.js'
+import { p2pkhLockOf } from '../payments/key.js'
+import { walletLock } from '../payments/mints.js'
+import type { Destination } from '../payments/payments.js'
+import { openHeadersSource } from '../chain/tracker/headers-source.js'
 import { CommandError, ownerLock } from './command.js'
-import { LocalServer } from './local-server.js'
-import { MintFolder } from './mint-folder.js'
-import { coinsOf, readTransactions } from './mint-payers.js'
-import {
-  arcFor,
-  readKey,
-  type SendMint,
-  type SendOutcome,
-  sendThroughArc,
-  sendThroughWallet,
-  walletAt,
-} from './mint-services.js'
 import { type CheckedName, checkName } from './name-check.js'
 import { grouped } from './output.js'
+import { MAX_BEEF_BYTES, OverlayServer } from './overlay-server.js'
 import {
   confirmPayment,
   feeRateText,
+  holderOf,
+  openPayments,
   type PaymentOptions,
-  recordOutcome,
-  requireOnePayer,
+  reportFollowed,
 } from './payment.js'
 
 /** What is to become of a name. */
@@ -57,11 +41,7 @@ export interface MoveOptions extends PaymentOptions {
   genesis?: string
   /** The highest fee, in satoshis. */
   maxFee: number
-  env: Record<string, string | undefined>
 }
-
-/** Who holds a name, or is to be bound to it. */
-type Holder = { kind: 'wallet'; wallet: BindingWallet } | { kind: 'key'; key: PrivateKey }
 
 /**
  * Binds, unbinds or transfers a name that is verified first, and prints where it is then.
@@ -69,88 +49,147 @@ type Holder = { kind: 'wallet'; wallet: BindingWallet } | { kind: 'key'; key: Pr
  * @throws CommandError; IdentityError; MiningError; ResolutionError; ProofError; HeadersError.
  */
 export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
-  const { name, url, genesis, env, output } = options
+  const { name, output } = options
   if (deed.kind === 'transfer' && (deed.address === undefined) === (deed.lock === undefined))
     throw new CommandError('say where the name goes: an address, or --lock', { exit: 'usage' })
-  const holder = await holderOf(options)
-  const checked = await checkName({
-    ...{ name, urls: [url], requireProofs: false, env, output },
-    ...(genesis !== undefined && { genesis }),
-  })
-  const coin = await coinOf(checked, options)
+  const found = await findName(options)
+  const { checked } = found
   if (deed.kind === 'bind' && deed.printLock) {
-    const lock = await lockFor(deed, { coin, holder, checked })
-    output.result({ name, spends: formatOutpoint(coin.outpoint), lock: toHex(lock) }, toHex(lock))
+    const lock = await lockFor(deed, found)
+    const spends = formatOutpoint(found.coin.outpoint)
+    output.result({ name, spends, lock: toHex(lock) }, toHex(lock))
     output.note(
       'whoever holds the name can move it into this lock: minetree transfer --lock; it counts for that move alone',
     )
     return
   }
-  const found = { coin, holder, checked }
-  const payer = await payerFor(found, options)
-  try {
-    if (payer !== undefined && (await finishEarlier({ coin, checked, payer }, options))) return
-    const lock = await lockFor(deed, found)
-    if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
-      output.note(`this leaves ${name} bound to no identity`)
-    const { transaction, beef, fee } = await pay({ ...found, lock, payer }, options)
-    await submit(options, { beef, name })
-    const txid = transaction.id('hex')
-    await payer?.folder.setState(txid, 'known')
-    const outpoint = formatOutpoint({ txid, vout: 0 })
-    output.result({ name, outpoint, fee }, `${name} ${outpoint}`)
-    if (fee > 0) output.note(`paid ${grouped(fee)} satoshis of fees`)
-  } finally {
-    await payer?.folder.release()
-  }
-}
-
-/** Who pays, and where what is paid is stored. */
-interface Payer {
-  holder: Holder
-  folder: MintFolder
-}
-
-/** Undefined if the money is fake. */
-async function payerFor(
-  { holder, checked }: Found,
-  { coins, folder }: MoveOptions,
-): Promise<Payer | undefined> {
-  if (checked.config.profile.name === 'local' && holder?.kind !== 'wallet' && coins.length === 0)
-    return undefined
-  if (holder !== undefined) return { holder, folder: await MintFolder.at(folder) }
-  throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
-    exit: 'usage',
+  await changeName(options, found, {
+    kind: 'move',
+    async move() {
+      const lock = await lockFor(deed, found)
+      if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
+        output.note(`this leaves ${name} bound to no identity`)
+      return { lock }
+    },
+    report({ transaction, fee }) {
+      const outpoint = formatOutpoint({ txid: transaction.id('hex'), vout: 0 })
+      output.result({ name, outpoint, fee }, `${name} ${outpoint}`)
+    },
   })
 }
 
-async function holderOf(options: MoveOptions): Promise<Holder | undefined> {
-  const { wallet, keyFile, signal } = options
-  requireOnePayer(options)
-  if (wallet !== undefined) return { kind: 'wallet', wallet: askedOnce(walletAt(wallet, signal)) }
-  return keyFile === undefined ? undefined : { kind: 'key', key: await readKey(keyFile, signal) }
-}
-
-/** In milliseconds, and bytes. */
-const BOUNDS = { timeout: 50_000, maxBytes: 64 * 1024 * 1024 }
-
-async function coinOf({ name, tip, origin }: CheckedName, options: MoveOptions): Promise<NameCoin> {
-  const path = `/svc/gateway/provenance/${formatOutpoint(origin.origin)}`
-  const { status, body } = await ask(options, path, {})
-  if (status !== 200)
-    throw new CommandError(`${options.url} shows no provenance of ${name}: HTTP ${status}`, {
-      exit: status >= 500 ? 'unavailable' : 'failure',
-    })
-  return nameCoin({ name, tip, provenance: body })
-}
-
-interface Found {
+/** A name, verified, and who is to move it. */
+export interface FoundName {
   coin: NameCoin
-  holder: Holder | undefined
+  holder: Holder
   checked: CheckedName
 }
 
-async function lockFor(deed: Deed, { coin, holder, checked }: Found): Promise<Uint8Array> {
+/** Resolves and verifies a name, and finds the transaction of its output. */
+export async function findName(options: MoveOptions): Promise<FoundName> {
+  const { name, url, genesis, env, output, signal } = options
+  const holder = await holderOf(options)
+  const checked = await checkName({
+    ...{ name, urls: [url], requireProofs: false, env, output },
+    ...(genesis !== undefined && { genesis }),
+  })
+  const { tip, origin } = checked
+  const path = `/svc/gateway/provenance/${formatOutpoint(origin.origin)}`
+  const { status, body } = await new OverlayServer(url, signal).ask(path, { maxBytes: MAX_BEEF_BYTES })
+  if (status !== 200)
+    throw new CommandError(`${url} shows no provenance of ${name}: HTTP ${status}`, {
+      exit: status >= 500 ? 'unavailable' : 'failure',
+    })
+  return { coin: nameCoin({ name, tip, provenance: body }), holder, checked }
+}
+
+/**
+ * Makes a transaction that spends a name into its first output, sends it, and submits it to the server. A change of the name
+ * that an earlier command has paid for is finished first, and nothing else is done then.
+ *
+ * @param change.move Where the name goes; called once it is known that nothing is left of an earlier command.
+ */
+export async function changeName(
+  options: MoveOptions,
+  { coin, holder, checked }: FoundName,
+  change: {
+    kind: 'move' | 'publish'
+    move(): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>>
+    report(paid: Paid): void
+  },
+): Promise<void> {
+  const { name, url, coins, maxFee, output, signal } = options
+  const { config, genesis } = checked
+  const isFake = config.profile.name === 'local' && holder.wallet === undefined && coins.length === 0
+  if (!isFake && holder.wallet === undefined && holder.key === undefined)
+    throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
+      exit: 'usage',
+    })
+  const server = new OverlayServer(url, signal)
+  const chainTracker = openHeadersSource(config) ?? 'scripts only'
+  const to = nameDestination(server, chainTracker)
+  const payments = isFake ? undefined : await openPayments(holder, { ...options, config })
+  try {
+    const purpose: Purpose = { kind: change.kind, subject: name, place: genesis }
+    const of = { kinds: ['move', 'publish'] as const, subject: name, place: genesis }
+    const earlier = (await payments?.followUp(of, to)) ?? []
+    const finished = earlier.findLast(({ payment, outcome }) => outcome === 'admitted' && !payment.isAdmitted)
+    if (finished !== undefined) {
+      const outpoint = formatOutpoint({ txid: finished.payment.txid, vout: 0 })
+      output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
+      output.note(
+        `an earlier command had signed this change of ${name}; it is finished now, and nothing else was done: run the command again if you want another`,
+      )
+      return
+    }
+    const stuck = earlier.find(({ outcome }) => outcome === 'undecided')
+    if (stuck !== undefined)
+      throw new MiningError(
+        'UNDECIDED',
+        `${name} is not changed: ${stuck.payment.txid}, which an earlier command has signed, may still count: ${stuck.why}; it is stored: run the same command again to send it once more`,
+      )
+    reportFollowed(earlier, output)
+    const draft = await draftMove({ coin, holder, maxFee, ...(await change.move()) })
+    let paid: Paid
+    if (payments === undefined) {
+      // A server of the live network that checks no proofs would take a fake transaction for a real one.
+      await server.requireLocal()
+      paid = await FAKE_PAYER.pay(draft)
+      await to.submit({ ...paid, ...purpose })
+    } else {
+      await confirmPayment(
+        [`the fee is paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis`],
+        options,
+      )
+      paid = await payments.pay(draft, purpose)
+      await payments.submit(paid, purpose, to)
+    }
+    change.report(paid)
+    if (paid.fee > 0) output.note(`paid ${grouped(paid.fee)} satoshis of fees`)
+  } finally {
+    payments?.journal.close()
+  }
+}
+
+/** A server that gets what spends a name, whose output 0 has to be admitted. */
+function nameDestination(server: OverlayServer, chainTracker: Destination['chainTracker']): Destination {
+  return {
+    chainTracker,
+    beefOf: (txid) => server.beefOf(txid),
+    spendersOf: (outpoints) => server.spendersOf(outpoints),
+    async submit({ beef, subject }) {
+      const called = `to move ${subject}`
+      const said = await server.submit({ beef, topics: [TOPICS.ordinals], called })
+      if (said.kind === 'conflict') return said
+      if (said.admitted[TOPICS.ordinals]?.includes(0)) return { kind: 'admitted' }
+      throw new CommandError(`${server.url} did not admit what moves ${subject}: its log says why`, {
+        exit: 'refused',
+      })
+    },
+  }
+}
+
+async function lockFor(deed: Deed, { coin, holder, checked }: FoundName): Promise<Uint8Array> {
   const { name } = coin
   if (deed.kind === 'transfer') {
     if (deed.address !== undefined) return ownerLock(deed.address, checked.config.network)
@@ -158,17 +197,14 @@ async function lockFor(deed: Deed, { coin, holder, checked }: Found): Promise<Ui
     requireBindingLock({ coin, lock })
     return lock
   }
-  if (holder === undefined)
+  const { wallet, key } = holder
+  const signer = wallet ?? (key && new ProtoWallet(key))
+  if (signer === undefined)
     throw new CommandError('say whose name it is: use --wallet or --key-file', { exit: 'usage' })
-  if (deed.kind === 'bind') {
-    const signer = holder.kind === 'wallet' ? holder.wallet : new ProtoWallet(holder.key)
-    return await bindingLock({ coin, signer, ...deed.terms })
-  }
+  if (deed.kind === 'bind') return await bindingLock({ coin, signer, ...deed.terms })
   if (checked.identity.state === 'unbound')
     throw new CommandError(`${name} is bound to no identity`, { exit: 'refused' })
-  return holder.kind === 'wallet'
-    ? await walletLock(holder.wallet, name)
-    : p2pkhLockOf(holder.key.toPublicKey())
+  return key === undefined ? await walletLock(signer, name) : p2pkhLockOf(key.toPublicKey())
 }
 
 function lockOf(hex: string): Uint8Array {
@@ -176,155 +212,6 @@ function lockOf(hex: string): Uint8Array {
     return fromHex(hex)
   } catch {
     throw new CommandError('--lock must be hex, as minetree bind --print-lock prints it', { exit: 'usage' })
-  }
-}
-
-interface Paid {
-  transaction: Transaction
-  beef: Uint8Array
-  /** In satoshis. */
-  fee: number
-}
-
-/**
- * Finishes an earlier move of the name that was signed and perhaps not sent: until then its wallet makes no other.
- *
- * @returns Whether there was one.
- * @throws CommandError if it is not known whether it counts.
- */
-async function finishEarlier(
-  { coin, checked, payer }: Pick<Found, 'coin' | 'checked'> & { payer: Payer },
-  options: MoveOptions,
-): Promise<boolean> {
-  const { output } = options
-  const { name } = coin
-  const { folder, holder } = payer
-  const { mints } = await folder.read()
-  const earlier = mints.find(
-    ({ state, transaction }) => (state === 'pending' || state === 'sent') && spends(transaction, coin),
-  )
-  if (earlier === undefined) return false
-  const { txid, transaction } = earlier
-  if (earlier.state === 'pending') {
-    const outcome = await sent(
-      { transaction, name },
-      senderFor(holder, { ...options, config: checked.config }),
-    )
-    if (outcome.kind === 'refused') {
-      // A wallet says so of what another one has signed, too.
-      if (holder.kind === 'key') await folder.setState(txid, 'lost')
-      return false
-    }
-    await recordOutcome(folder, { txid, outcome, later: SEND_AGAIN })
-  }
-  await submit(options, { beef: writeBeef(transaction), name })
-  await folder.setState(txid, 'known')
-  const outpoint = formatOutpoint({ txid, vout: 0 })
-  output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
-  output.note(
-    `an earlier command had signed this move of ${name}; it is finished now, and nothing else was done: run the command again if you want another`,
-  )
-  return true
-}
-
-const SEND_AGAIN = 'it is stored: run the same command again to send it once more'
-
-function spends({ inputs }: Transaction, { outpoint }: NameCoin): boolean {
-  return inputs.some(
-    ({ sourceTXID, sourceTransaction, sourceOutputIndex }) =>
-      sourceOutputIndex === outpoint.vout && (sourceTXID ?? sourceTransaction?.id('hex')) === outpoint.txid,
-  )
-}
-
-/** Makes the transaction, and sends it to the network if there is one. */
-async function pay(
-  move: Found & { lock: Uint8Array; payer: Payer | undefined },
-  options: MoveOptions,
-): Promise<Paid> {
-  const { coin, lock, checked, payer } = move
-  const { url, coins, maxFee, feeRate = DEFAULT_FEE_RATE, output, yes } = options
-  if (payer === undefined) {
-    // A server of the live network that checks no proofs would take a fake transaction for a real one.
-    await LocalServer.at(url)
-    const key = move.holder?.kind === 'key' ? move.holder.key : undefined
-    return { ...(await moveWithFakeFunding({ coin, lock, ...(key && { key }) })), fee: 0 }
-  }
-  const { holder, folder } = payer
-  output.note(`the fee is paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis`)
-  await confirmPayment({ ask: options.ask, isAgreed: yes, output })
-  // Before it is sent, so that it can be sent again and its change is not lost.
-  const keep = async (signed: Transaction): Promise<void> =>
-    await folder.keep(signed.id('hex'), writeBeef(signed))
-  let transaction: Transaction
-  if (holder.kind === 'wallet')
-    transaction = await moveWithWallet({ coin, lock, wallet: holder.wallet, maxFee, keep })
-  else {
-    const known = { coins: await readTransactions(coins), ...(await folder.read()) }
-    transaction = await moveWithKey({
-      ...{ coin, lock, key: holder.key, feeRate, maxFee },
-      coins: coinsOf(holder.key, known),
-    })
-    await keep(transaction)
-  }
-  const txid = transaction.id('hex')
-  const send = senderFor(holder, { ...options, config: checked.config })
-  const outcome = await sent({ transaction, name: coin.name }, send)
-  await recordOutcome(folder, { txid, outcome, later: SEND_AGAIN })
-  return { transaction, beef: writeBeef(transaction), fee: feeOf(transaction) }
-}
-
-function senderFor(holder: Holder, options: MoveOptions & Pick<CheckedName, 'config'>): SendMint | undefined {
-  if (holder.kind === 'wallet') return sendThroughWallet(holder.wallet, (name) => `Send the name ${name}`)
-  const arc = arcFor(options)
-  return arc && sendThroughArc(arc)
-}
-
-/** Without a network, the server alone decides. */
-async function sent(
-  moved: { transaction: Transaction; name: string },
-  send: SendMint | undefined,
-): Promise<SendOutcome> {
-  return (await send?.(moved)) ?? { kind: 'accepted', why: '' }
-}
-
-const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })
-
-/** Submits what moves a name, whose output 0 has to be admitted. */
-async function submit(
-  options: MoveOptions,
-  { beef, name }: { beef: Uint8Array; name: string },
-): Promise<void> {
-  const { url } = options
-  const headers = {
-    'Content-Type': 'application/octet-stream',
-    'X-Topics': JSON.stringify([TOPICS.ordinals]),
-  }
-  const { status, body } = await ask(options, '/submit', {
-    method: 'POST',
-    headers,
-    body: Uint8Array.from(beef),
-  })
-  const json = readJson(body)
-  const refused = refusalOf(json)
-  if (refused !== undefined)
-    throw new CommandError(`${url} refuses to move ${name} (${status} ${refused.code}): ${refused.error}`, {
-      exit: status === 503 ? 'unavailable' : 'refused',
-    })
-  const taken = steak.safeParse(json)
-  if (taken.success && taken.data[TOPICS.ordinals].outputsToAdmit.includes(0)) return
-  throw new CommandError(`${url} did not admit what moves ${name}: its log says why`, { exit: 'refused' })
-}
-
-async function ask(
-  { url, signal }: MoveOptions,
-  path: string,
-  init: RequestInit,
-): Promise<{ status: number; body: Uint8Array }> {
-  try {
-    return await fetchBounded(url.replace(/\/+$/, '') + path, init, { ...BOUNDS, signal })
-  } catch (cause) {
-    if (!(cause instanceof SourceError)) throw cause
-    throw new CommandError(cause.message, { cause, exit: 'unavailable' })
   }
 }
 

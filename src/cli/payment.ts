@@ -1,9 +1,18 @@
+import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
+import type { Transaction } from '@bsv/sdk'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import { askedOnce, type Holder } from '../identity/move-name.js'
+import { Journal } from '../payments/journal.js'
+import { DEFAULT_FEE_RATE } from '../payments/key.js'
+import { type Followed, Payments } from '../payments/payments.js'
+import type { Config } from '../server/config/config.js'
 import { CommandError } from './command.js'
-import type { MintFolder } from './mint-folder.js'
-import type { SendOutcome } from './mint-services.js'
+import { findTransactions } from './import-files.js'
 import type { CommandOutput } from './output.js'
+import { arcFor, readKey, walletAt } from './pay-services.js'
+import { userFolder } from './user-files.js'
 
 // What commands that pay have in common.
 
@@ -17,22 +26,90 @@ export interface PaymentOptions {
   coins: string[]
   /** Satoshis per 1,000 bytes. */
   feeRate?: number
-  /** The folder for paid transactions, except those with fake funding. */
-  folder: string
   /** The URL of an ARC service. */
   arc?: string
   arcApiKey?: string
   /** Pay without being asked. */
   yes: boolean
   ask: Ask | undefined
+  /** The environment, which says where the journal of payments is. */
+  env: Record<string, string | undefined>
   output: CommandOutput
   signal: AbortSignal
 }
 
-/** @throws CommandError (`usage`) if both a wallet and a key are to pay. */
-export function requireOnePayer({ wallet, keyFile }: Pick<PaymentOptions, 'wallet' | 'keyFile'>): void {
+/** The journal of payments of a user, for all commands. @throws JournalError */
+export function openJournal(
+  env: PaymentOptions['env'],
+  { profile, network }: Pick<Config, 'profile' | 'network'>,
+): Journal {
+  const path = join(userFolder(env, 'XDG_DATA_HOME'), 'payments.db')
+  return new Journal(path, profile.name === 'local' ? 'local' : network)
+}
+
+/**
+ * The wallet or the key that the options name, which holds names and pays.
+ *
+ * @throws CommandError (`usage`) for both, or a key that cannot be read; the reason of the signal.
+ */
+export async function holderOf({
+  wallet,
+  keyFile,
+  signal,
+}: Pick<PaymentOptions, 'wallet' | 'keyFile' | 'signal'>): Promise<Holder> {
   if (wallet !== undefined && keyFile !== undefined)
     throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+  if (wallet !== undefined) return { wallet: askedOnce(walletAt(wallet, signal)) }
+  return keyFile === undefined ? {} : { key: await readKey(keyFile, signal) }
+}
+
+/**
+ * Opens the payments of a wallet or a key.
+ *
+ * @returns Undefined if nobody pays, which a local network allows.
+ * @throws CommandError (`usage`) on any other; ImportError; JournalError.
+ */
+export async function openPayments(
+  { wallet, key }: Holder,
+  options: PaymentOptions & { config: Config },
+): Promise<Payments | undefined> {
+  const { config, env, feeRate } = options
+  if (wallet === undefined && key === undefined) {
+    if (config.profile.name === 'local') return undefined
+    throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
+  }
+  const coins = await readTransactions(options.coins)
+  const journal = openJournal(env, config)
+  if (wallet !== undefined) return new Payments(journal, { wallet })
+  return new Payments(journal, { key: key as NonNullable<typeof key>, coins, feeRate, send: arcFor(options) })
+}
+
+/**
+ * The transactions in files, each with its proof or its ancestors.
+ *
+ * @param paths Files, or folders to search, with BEEF as bytes or as hex.
+ * @throws ImportError if a path cannot be read; CommandError if a transaction has neither.
+ */
+export async function readTransactions(paths: string[]): Promise<Transaction[]> {
+  const found = await findTransactions(paths)
+  const read: Transaction[] = []
+  for (const transaction of found.transactions) {
+    const { txid } = transaction
+    const { value: beef } = await found.beefsOf(transaction).next()
+    if (!found.isInBeef(transaction) || !beef)
+      throw new CommandError(`${txid} carries no proof: provide its coins in a BEEF`, { exit: 'usage' })
+    read.push(readBeefTransaction(beef, { txid, hash: nativeHash256 }))
+  }
+  return read
+}
+
+/** Warns of earlier payments that may or may not count, and says which are lost. */
+export function reportFollowed(followed: readonly Followed[], output: CommandOutput): void {
+  for (const { payment, outcome, why } of followed) {
+    const { subject, txid } = payment
+    if (outcome === 'undecided') output.warn(`${subject} (${txid}) is still undecided: ${why}`)
+    if (outcome === 'lost') output.warn(`${subject} (${txid}) is lost, and its coins are free: ${why}`)
+  }
 }
 
 /** At what rate fees are paid, as part of a sentence. */
@@ -61,44 +138,19 @@ export function terminalAsk(signal: AbortSignal): Ask | undefined {
 }
 
 /**
- * Asks the user to agree before anything is paid.
+ * Shows what will be paid for, and asks the user to agree before anything is.
  *
- * @throws CommandError if the user refuses, or cannot be asked.
+ * @throws CommandError if the user refuses, or cannot be asked; the reason of the signal.
  */
-export async function confirmPayment({
-  ask,
-  isAgreed,
-  output,
-}: {
-  ask: Ask | undefined
-  /** `--yes`. */
-  isAgreed: boolean
-  output: CommandOutput
-}): Promise<void> {
-  if (isAgreed) return
+export async function confirmPayment(
+  lines: readonly string[],
+  { ask, yes, output, signal }: Pick<PaymentOptions, 'ask' | 'yes' | 'output' | 'signal'>,
+): Promise<void> {
+  for (const line of lines) output.note(line)
+  signal.throwIfAborted()
+  if (yes) return
   if (ask === undefined)
     throw new CommandError('nothing was paid: add --yes to pay without being asked', { exit: 'usage' })
   const answer = await ask(`${output.errorColors.yellow('minetree:')} pay? [y/N] `)
   if (!/^\s*y(?:es)?\s*$/i.test(answer)) throw new CommandError('nothing was paid', { exit: 'refused' })
-}
-
-/**
- * Records what the network says of a stored transaction.
- *
- * @param sent.later What to do if that is not known yet, as the end of a sentence.
- * @throws CommandError unless the network accepts it.
- */
-export async function recordOutcome(
-  folder: MintFolder,
-  { txid, outcome: { kind, why }, later }: { txid: string; outcome: SendOutcome; later: string },
-): Promise<void> {
-  if (kind === 'undecided') throw undecided({ txid, why, later })
-  await folder.setState(txid, kind === 'refused' ? 'lost' : 'sent')
-  if (kind === 'refused') throw new CommandError(`the network rejects ${txid}: ${why}`, { exit: 'refused' })
-}
-
-export function undecided({ txid, why, later }: Record<'txid' | 'why' | 'later', string>): CommandError {
-  return new CommandError(`it is not known yet whether the network accepts ${txid}: ${why}; ${later}`, {
-    exit: 'unavailable',
-  })
 }

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { NOBODY_LOCK } from '../mining/fake-funding.js'
-import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
+import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { NOBODY_LOCK } from '../payments/fake.js'
+import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutFile, layOutStreamChunk } from '../publish/file.js'
 import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
 import { CommandError, ownerLock } from './command.js'
 import { type FakeTransaction, fundedTransaction, spendingTransaction } from './fake-transactions.js'
-import { LocalServer } from './local-server.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
+import { OverlayServer } from './overlay-server.js'
 import {
   countOf,
   type FoundEntry,
@@ -69,7 +69,8 @@ export async function runPublish(options: PublishOptions): Promise<void> {
       { exit: 'usage' },
     )
   noteLeftOut(leftOut, output)
-  const server = await LocalServer.at(url)
+  const server = new OverlayServer(url, signal)
+  await server.requireLocal()
   const result = { transactions, bytes, files: countOf(found), leftOut }
   if (stream && found.kind === 'file') {
     output.note(costText(found, streamSizes({ found, lock, chunkSize: size, transactions })))
@@ -82,7 +83,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   const { outputs, root, suffix, note } = await layOutInOneTransaction(found, lock)
   output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
-  await server.submit(transaction, { outputs: outputs.length, called: found.path })
+  await submit(server, transaction, { outputs: outputs.length, called: found.path })
   const { txid } = transaction
   const outpoint = formatOutpoint({ txid, vout: root })
   const address = `${server.url}/content/${outpoint}${suffix}`
@@ -114,9 +115,25 @@ async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Prom
   return { ...laidOut, note: 'the folder has no index.html: this URL needs the path of a file behind it' }
 }
 
+/** @throws CommandError if the server does not admit all outputs. */
+async function submit(
+  server: OverlayServer,
+  { beef }: FakeTransaction,
+  { outputs, called }: { outputs: number; called: string },
+): Promise<void> {
+  const said = await server.submit({ beef, topics: [TOPICS.ordinals], outputs, called })
+  if (said.kind === 'conflict') throw new CommandError(said.why, { exit: 'refused' })
+  const left = outputs - (said.admitted[TOPICS.ordinals]?.length ?? 0)
+  if (left > 0)
+    throw new CommandError(
+      `${server.url} refuses ${left} of ${outputs} outputs of ${called}: its log says why`,
+      { exit: 'refused' },
+    )
+}
+
 /** Submits a stream chunk by chunk, one in memory at a time, and returns the txid of the first. */
 async function publishStream(options: {
-  server: LocalServer
+  server: OverlayServer
   found: FoundFile
   lock: Uint8Array
   chunkSize: number
@@ -137,7 +154,7 @@ async function publishStream(options: {
       signal.throwIfAborted()
       const laidOut = layOutStreamChunk({ name, chunk, index, sha256, lock, profile })
       last = last === undefined ? fundedTransaction([laidOut]) : spendingTransaction(last, laidOut)
-      await server.submit(last, { outputs: 1, called: `chunk ${index} of ${path}` })
+      await submit(server, last, { outputs: 1, called: `chunk ${index} of ${path}` })
       published.update(chunk)
       first ??= last.txid
       index++

@@ -1,14 +1,17 @@
-import { randomBytes } from 'node:crypto'
 import { constants, createReadStream, fstat, open } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
-import { writeDurably } from '../server/store/durable-file.js'
+import { withFileLock, writeDurably } from '../server/store/durable-file.js'
 
 /** The variables of the XDG Base Directory Specification, and what stands for each below the home directory. */
-const BASES = { XDG_CACHE_HOME: '.cache', XDG_CONFIG_HOME: '.config' } as const
+const BASES = {
+  XDG_CACHE_HOME: '.cache',
+  XDG_CONFIG_HOME: '.config',
+  XDG_DATA_HOME: '.local/share',
+} as const
 
 /** The folder of this program for a kind of files of the user, which may not exist. */
 export function userFolder(env: Record<string, string | undefined>, base: keyof typeof BASES): string {
@@ -49,9 +52,16 @@ export async function readSecretFile(path: string, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** Writes a value as JSON to a file of the user, which readers find with the old or the new content. */
-export async function writeUserJson(path: string, value: unknown): Promise<void> {
+/**
+ * Changes a JSON file of the user, which readers find with the old or the new content. Commands that do so at the same time lose
+ * nothing.
+ *
+ * @param change The new content; it reads the old one.
+ */
+export async function changeUserJson(path: string, change: () => Promise<unknown>): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const part = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.part`
-  await writeDurably({ file: path, part, content: `${JSON.stringify(value, null, 2)}\n`, flag: 'wx' })
+  await withFileLock(path, async () => {
+    const content = `${JSON.stringify(await change(), null, 2)}\n`
+    await writeDurably({ file: path, part: `${path}.part`, content, flag: 'w' })
+  })
 }

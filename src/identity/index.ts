@@ -4,7 +4,6 @@ export type {
   BindingProfile,
   BindingProtocol,
 } from '../../backend/src/protocol/identity-binding.js'
-export { sendWithWallet } from '../mining/fund-with-wallet.js'
 export {
   type BindingSigner,
   type BindingTerms,
@@ -13,12 +12,5 @@ export {
   requireBindingLock,
 } from './binding-lock.js'
 export { IdentityError, type IdentityErrorCode } from './identity-error.js'
-export {
-  type BindingWallet,
-  moveWithFakeFunding,
-  moveWithKey,
-  moveWithWallet,
-  type NameMove,
-  walletLock,
-} from './move-name.js'
+export { type BindingWallet, draftMove, type Holder, type NameMove } from './move-name.js'
 export { bindingOf, type NameCoin, type NameOutput, nameCoin } from './name-coin.js'

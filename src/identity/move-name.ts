@@ -1,116 +1,69 @@
-import {
-  BEEF_V1,
-  Beef,
-  LockingScript,
-  P2PKH,
-  ProtoWallet,
-  PublicKey,
-  PushDrop,
-  Transaction,
-  UnlockingScript,
-  Utils,
-} from '@bsv/sdk'
-import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
-import { toHex } from '../../backend/src/protocol/bytes.js'
+import { P2PKH, ProtoWallet, PublicKey, PushDrop, UnlockingScript, Utils } from '@bsv/sdk'
+import { concatBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { ownerOf } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type * as sdk from '../../backend/src/protocol/sdk-types.js'
-import { NOBODY, randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
-import { addCoins, type Coin, DEFAULT_FEE_RATE, p2pkhLockOf } from '../mining/fund-with-key.js'
-import { NAME_BASKET, nameKey } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
-import { described, feeOf, type MintWallet, signWithWallet } from '../mining/sign-with-wallet.js'
+import { type Draft, type DraftInput, type DraftOutput, inputOf } from '../payments/draft.js'
+import { NOBODY } from '../payments/fake.js'
+import { NAME_BASKET, nameKey, walletLock } from '../payments/mints.js'
+import type { PayingWallet } from '../payments/wallet.js'
 import { type BindingSigner, bindingIn } from './binding-lock.js'
 import { IdentityError } from './identity-error.js'
 import { bindingOf, type NameCoin } from './name-coin.js'
 
-/** Where a name is to go. The name is the first input and the lock the first output, so its ordinal goes there (BRC-159). */
+/** The part of a wallet (BRC-100) that holds and moves names. */
+export type BindingWallet = PayingWallet & BindingSigner
+
+/** Who holds a name: a wallet, a key, or nobody, whose names anyone moves where money is fake. */
+export interface Holder {
+  wallet?: BindingWallet
+  key?: sdk.PrivateKey
+}
+
+/** Where a name is to go. */
 export interface NameMove {
   coin: NameCoin
   /** The lock of the output that gets the name: of {@link bindingLock}, or P2PKH, which leaves it unbound. */
   lock: Uint8Array
+  /** What follows the lock: an inscription. */
+  behind?: Uint8Array
+  holder: Holder
+  /** In satoshis. */
+  maxFee?: number
+  /** Outputs behind that of the name. */
+  outputs?: readonly DraftOutput[]
 }
 
 /** A name is an ordinal: it lives in outputs of 1 satoshi. */
 const NAME_SATOSHIS = 1
 
 /**
- * Moves a name with the key that holds it, and pays with P2PKH coins of the same key or of another one; the change goes back.
+ * The draft of a move. The name is the first input and the lock the first output, so its ordinal goes there (BRC-159). A wallet
+ * that gets the name keeps it, with what it needs to spend it.
  *
- * @param options.coins Coins of 1 satoshi are not spent: they may be ordinals.
- * @param options.payer The key of the coins; by default, that of the name.
- * @param options.feeRate In satoshis per 1,000 bytes.
- * @param options.maxFee In satoshis.
- * @returns The signed transaction, with what it spends.
- * @throws IdentityError `NOT_YOURS`; MiningError `NO_FUNDS`, `OVER_BUDGET`.
+ * @throws IdentityError `NOT_YOURS` if neither the key nor the wallet can spend the name; what the wallet throws.
  */
-export async function moveWithKey(
-  options: NameMove & {
-    key: sdk.PrivateKey
-    coins: readonly Coin[]
-    payer?: sdk.PrivateKey
-    feeRate?: number
-    maxFee?: number
-  },
-): Promise<sdk.Transaction> {
-  const { coin, key, coins, payer = key, feeRate = DEFAULT_FEE_RATE } = options
-  const transaction = startMove(options, keyUnlock(coin, key))
-  const change = { lockingScript: new P2PKH().lock(payer.toAddress()), satoshis: 0 }
-  transaction.addOutput(change)
-  const what = `the transaction that moves ${coin.name}`
-  change.satoshis = await addCoins(transaction, { coins, key: payer, feeRate, missing: 0, what })
-  requireFee(transaction.getFee(), options)
-  await transaction.sign()
-  return transaction
+export async function draftMove(move: NameMove): Promise<Draft> {
+  const { coin, outputs = [], maxFee = Number.POSITIVE_INFINITY } = move
+  const lockingScript = concatBytes(move.lock, move.behind ?? new Uint8Array())
+  const holder = { ...move.holder, ...(move.holder.wallet && { wallet: askedOnce(move.holder.wallet) }) }
+  const description = `The name ${coin.name}`
+  const input: DraftInput = {
+    ...{ source: coin.transaction, vout: coin.outpoint.vout, description },
+    unlock: await unlockOf(coin, holder),
+  }
+  const basket = holder.wallet && (await basketOf(holder.wallet, move))
+  return {
+    what: `the transaction that moves ${coin.name}`,
+    description: `Move the name ${coin.name}`,
+    inputs: [input],
+    outputs: [{ satoshis: NAME_SATOSHIS, lockingScript, description, basket }, ...outputs],
+    maxFee,
+    check: (transaction) => requireMoved(transaction, inputOf(transaction, input)),
+  }
 }
-
-/**
- * Moves a name on a local network, where no coin needs to exist and nothing is signed by nobody: a name without an owner goes to
- * whoever asks.
- *
- * @param options.key The key that holds the name, unless nobody does.
- * @param options.source The txid that the fake coin spends; random by default.
- * @returns The transaction, and the BEEF that a local network accepts.
- * @throws IdentityError `NOT_YOURS`.
- */
-export async function moveWithFakeFunding(
-  options: NameMove & { key?: sdk.PrivateKey; source?: string },
-): Promise<{ transaction: sdk.Transaction; beef: Uint8Array }> {
-  const { coin, key, source = randomTxid() } = options
-  const isNobodys = ownerOf(coin.lockingScript) === NOBODY
-  if (!isNobodys && key === undefined) throw notYours(coin, 'no key was given')
-  const transaction = startMove(options, isNobodys || key === undefined ? undefined : keyUnlock(coin, key))
-  const height = coin.transaction.merklePath?.blockHeight ?? 1
-  const funding = inBlock(
-    new Transaction(
-      1,
-      [{ sourceTXID: source, sourceOutputIndex: 0, unlockingScript: new UnlockingScript() }],
-      [{ satoshis: NAME_SATOSHIS + 1, lockingScript: new LockingScript() }],
-    ),
-    height,
-  )
-  transaction.addInput({
-    sourceTransaction: funding,
-    sourceOutputIndex: 0,
-    unlockingScript: new UnlockingScript(),
-  })
-  await transaction.sign()
-  inBlock(transaction, height + 1)
-  // Proven transactions keep the order in which they are merged, and the last one is the subject.
-  const beef = new Beef(BEEF_V1)
-  beef.mergeTransaction(funding)
-  beef.mergeTransaction(transaction)
-  return { transaction, beef: Uint8Array.from(beef.toBinary()) }
-}
-
-function inBlock(transaction: sdk.Transaction, height: number): sdk.Transaction {
-  transaction.merklePath = singleTransactionPath({ txid: transaction.id('hex'), height })
-  return transaction
-}
-
-/** The part of a wallet (BRC-100) that holds and moves names. */
-export type BindingWallet = MintWallet & BindingSigner
 
 /** The same wallet, which is asked for each key once: it may have to ask its user each time. */
 export function askedOnce(wallet: BindingWallet): BindingWallet {
@@ -129,103 +82,40 @@ export function askedOnce(wallet: BindingWallet): BindingWallet {
   }
 }
 
-/** A DER signature with its push, and a compressed public key with its push. */
-const SIGNATURE_BYTES = 74
-const KEY_BYTES = 34
-
-/**
- * Moves a name that a wallet (BRC-100) holds: bound to its identity key, or locked as `fundWithWallet` locks names. The wallet
- * pays. The transaction is signed (`noSend`) and checked; {@link sendWithWallet} then has the wallet send it. Until that is done, the
- * wallet keeps the name for it, and moves it no other way.
- *
- * @param options.maxFee In satoshis; the wallet's draft is compared with it before anything is signed.
- * @param options.keep Stores the signed transaction. If it fails, the wallet gets the name back.
- * @returns The signed transaction, with what it spends.
- * @throws IdentityError `NOT_YOURS`; MiningError `OVER_BUDGET`; MiningError `BAD_WALLET` if the wallet makes another transaction
- * than requested; whatever else the wallet throws.
- */
-export async function moveWithWallet(
-  options: NameMove & {
-    wallet: BindingWallet
-    maxFee?: number
-    keep?: (transaction: sdk.Transaction) => Promise<void>
-  },
-): Promise<sdk.Transaction> {
-  const { coin, lock, keep } = options
-  const wallet = askedOnce(options.wallet)
-  const unlock = await walletUnlock(coin, wallet)
-  const kept = await keptBy(wallet, options)
-  return await signWithWallet({
-    wallet,
-    action: {
-      description: described(`Move the name ${coin.name}`),
-      inputBEEF: Array.from(writeBeef(coin.transaction)),
-      inputs: [
-        {
-          outpoint: formatOutpoint(coin.outpoint).replace('_', '.'),
-          inputDescription: described(`The name ${coin.name}`),
-          unlockingScriptLength: unlock.length,
-        },
-      ],
-      outputs: [
-        {
-          satoshis: NAME_SATOSHIS,
-          lockingScript: toHex(lock),
-          outputDescription: described(`The name ${coin.name}`),
-          ...(kept && { basket: NAME_BASKET, customInstructions: JSON.stringify(kept) }),
-        },
-      ],
-    },
-    check(transaction) {
-      requireMove(transaction, options)
-      requireFee(feeOf(transaction), options)
-    },
-    async unlock(drafted) {
-      const input = requireMove(drafted, options)
-      return { [input]: { unlockingScript: (await unlock.sign(drafted, input)).toHex() } }
-    },
-    ...(keep && { keep }),
-  })
-}
-
-/** The lock that keeps a name with a wallet, unbound. */
-export async function walletLock(
-  wallet: Pick<sdk.WalletInterface, 'getPublicKey'>,
-  name: string,
-): Promise<Uint8Array> {
-  const { publicKey } = await wallet.getPublicKey(nameKey(name))
-  return p2pkhLockOf(PublicKey.fromString(publicKey))
-}
-
-/** The key to spend a new output with, if it is the wallet's own. */
-async function keptBy(wallet: BindingWallet, { coin, lock }: NameMove): Promise<object | undefined> {
-  if (toHex(await walletLock(wallet, coin.name)) === toHex(lock)) return nameKey(coin.name)
+/** Where a wallet keeps a name, if the new lock is its own. */
+async function basketOf(
+  wallet: BindingWallet,
+  { coin, lock }: Pick<NameMove, 'coin' | 'lock'>,
+): Promise<DraftOutput['basket']> {
+  const kept = (key: object) => ({ name: NAME_BASKET, customInstructions: JSON.stringify(key) })
+  if (toHex(await walletLock(wallet, coin.name)) === toHex(lock)) return kept(nameKey(coin.name))
   const binding = bindingIn({ coin, lock })
   if (binding.state !== 'bound') return undefined
   const { publicKey } = await wallet.getPublicKey({ identityKey: true })
   if (binding.identityKey !== publicKey) return undefined
-  return { protocolID: [0, binding.protocol], keyID: binding.keyId, counterparty: 'anyone' }
-}
-
-function startMove({ coin, lock }: NameMove, unlock: sdk.ScriptTemplateUnlock | undefined): sdk.Transaction {
-  const transaction = new Transaction()
-  transaction.addInput({
-    sourceTransaction: coin.transaction,
-    sourceOutputIndex: coin.outpoint.vout,
-    ...(unlock ? { unlockingScriptTemplate: unlock } : { unlockingScript: new UnlockingScript() }),
-  })
-  transaction.addOutput({ satoshis: NAME_SATOSHIS, lockingScript: LockingScript.fromHex(toHex(lock)) })
-  return transaction
+  return kept({ protocolID: [0, binding.protocol], keyID: binding.keyId, counterparty: 'anyone' })
 }
 
 /** @throws IdentityError `NOT_YOURS`. */
-function keyUnlock(coin: NameCoin, key: sdk.PrivateKey): sdk.ScriptTemplateUnlock {
+async function unlockOf(
+  coin: NameCoin,
+  { wallet, key }: Holder,
+): Promise<sdk.ScriptTemplateUnlock | undefined> {
   const binding = bindingOf(coin)
-  const publicKey = key.toPublicKey()
-  if (binding.state === 'bound' && binding.identityKey === publicKey.toString())
-    return pushDropUnlock(new ProtoWallet(key), [0, binding.protocol], binding.keyId, 'anyone')
-  if (ownerOf(coin.lockingScript) === publicKey.toHash('hex')) return new P2PKH().unlock(key)
-  throw notYours(coin, `${publicKey.toString()} does not hold it`)
+  const owner = ownerOf(coin.lockingScript)
+  const signer = wallet ?? (key && new ProtoWallet(key))
+  if (wallet === undefined && owner === NOBODY) return undefined
+  if (signer === undefined) throw notYours(coin, 'no key was given')
+  if (binding.state === 'bound') {
+    const { publicKey } = await signer.getPublicKey({ identityKey: true })
+    if (publicKey === binding.identityKey)
+      return pushDropUnlock(signer, [0, binding.protocol], binding.keyId, 'anyone')
+    if (wallet !== undefined) throw notYours(coin, `the wallet's identity key is ${publicKey}`)
+  }
+  if (wallet !== undefined) return await walletUnlock(coin, wallet)
+  const publicKey = key?.toPublicKey()
+  if (key !== undefined && owner === publicKey?.toHash('hex')) return new P2PKH().unlock(key)
+  throw notYours(coin, `${publicKey?.toString()} does not hold it`)
 }
 
 function pushDropUnlock(
@@ -235,32 +125,21 @@ function pushDropUnlock(
   return new PushDrop(signer as sdk.WalletInterface).unlock(...key)
 }
 
-/** @throws IdentityError `NOT_YOURS`. */
-async function walletUnlock(
-  coin: NameCoin,
-  wallet: BindingWallet,
-): Promise<{
-  length: number
-  sign(transaction: sdk.Transaction, input: number): Promise<sdk.UnlockingScript>
-}> {
-  const binding = bindingOf(coin)
-  if (binding.state === 'bound') {
-    const { publicKey } = await wallet.getPublicKey({ identityKey: true })
-    if (publicKey !== binding.identityKey) throw notYours(coin, `the wallet's identity key is ${publicKey}`)
-    const { sign } = pushDropUnlock(wallet, [0, binding.protocol], binding.keyId, 'anyone')
-    return { length: SIGNATURE_BYTES, sign }
-  }
+/** A compressed public key with its push. */
+const KEY_BYTES = 34
+
+/** Unlocks a name that a wallet has locked with a key of its own. @throws IdentityError `NOT_YOURS`. */
+async function walletUnlock(coin: NameCoin, wallet: BindingWallet): Promise<sdk.ScriptTemplateUnlock> {
   const key = nameKey(coin.name)
   const { publicKey } = await wallet.getPublicKey(key)
-  const owner = ownerOf(coin.lockingScript)
-  if (owner !== PublicKey.fromString(publicKey).toHash('hex'))
+  if (ownerOf(coin.lockingScript) !== PublicKey.fromString(publicKey).toHash('hex'))
     throw notYours(coin, 'the wallet has no key for it')
-  const { sign } = pushDropUnlock(wallet, key.protocolID, key.keyID, key.counterparty)
+  const signature = pushDropUnlock(wallet, key.protocolID, key.keyID, key.counterparty)
   const keyPush = { op: KEY_BYTES - 1, data: Utils.toArray(publicKey, 'hex') }
   return {
-    length: SIGNATURE_BYTES + KEY_BYTES,
+    estimateLength: async (...of) => (await signature.estimateLength(...of)) + KEY_BYTES,
     async sign(transaction, input) {
-      const { chunks } = await sign(transaction, input)
+      const { chunks } = await signature.sign(transaction, input)
       return new UnlockingScript([...chunks, keyPush])
     },
   }
@@ -270,38 +149,11 @@ function notYours({ name, outpoint }: NameCoin, why: string): IdentityError {
   return new IdentityError('NOT_YOURS', `cannot spend ${name} at ${formatOutpoint(outpoint)}: ${why}`)
 }
 
-/**
- * Checks that a wallet's transaction moves the name into its first output, with the lock as requested.
- *
- * @returns The input that spends the name.
- * @throws MiningError `BAD_WALLET`.
- */
-function requireMove(transaction: sdk.Transaction, { coin, lock }: NameMove): number {
-  const { inputs, outputs } = transaction
-  const wanted = formatOutpoint(coin.outpoint)
-  const input = inputs.findIndex(
-    ({ sourceTXID, sourceTransaction, sourceOutputIndex }) =>
-      `${sourceTXID ?? sourceTransaction?.id('hex')}_${sourceOutputIndex}` === wanted,
-  )
-  if (input === -1) throw new MiningError('BAD_WALLET', 'the wallet left the name out of the transaction')
-  const [output] = outputs
-  if (output?.satoshis !== NAME_SATOSHIS || output.lockingScript.toHex() !== toHex(lock))
-    throw new MiningError('BAD_WALLET', 'the wallet changed the output of the name')
+/** @throws MiningError `BAD_WALLET` if the ordinal of an input does not go into the first output. */
+function requireMoved({ inputs, outputs }: sdk.Transaction, input: number): void {
   const inputValues = inputs.map((each) => each.sourceTransaction?.outputs[each.sourceOutputIndex]?.satoshis)
   const outputValues = outputs.map(({ satoshis = 0 }) => satoshis)
   const to = successorOf({ inputValues, outputValues, input })
-  if (to.kind === 'output' && to.vout === 0) return input
+  if (to.kind === 'output' && to.vout === 0) return
   throw new MiningError('BAD_WALLET', 'the wallet put a coin before the name, which would lose it')
-}
-
-/** @throws MiningError `OVER_BUDGET`. */
-function requireFee(
-  fee: number,
-  { coin, maxFee = Number.POSITIVE_INFINITY }: { coin: NameCoin; maxFee?: number },
-): void {
-  if (fee <= maxFee) return
-  throw new MiningError(
-    'OVER_BUDGET',
-    `moving ${coin.name} needs a fee of ${fee} satoshis, and ${maxFee} are allowed`,
-  )
 }

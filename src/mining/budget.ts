@@ -63,19 +63,6 @@ export class Spending {
 }
 
 /**
- * Checks the fee of a mint before it is signed.
- *
- * @throws MiningError `OVER_BUDGET`.
- */
-export function requireFee({ name, fee, maxFee }: { name: string; fee: number; maxFee: number }): void {
-  if (fee <= maxFee) return
-  throw new MiningError(
-    'OVER_BUDGET',
-    `the mint of ${name} needs a fee of ${fee} satoshis, and ${maxFee} are allowed`,
-  )
-}
-
-/**
  * Runs work with a signal that is aborted when its time is over, and also when the work has ended, to cancel requests
  * that nobody waits for any more.
  *

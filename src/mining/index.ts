@@ -16,15 +16,6 @@ export type { VerifiedNode } from '../client/verify-name.js'
 export type { Headers, Trust } from '../client/verify-transactions.js'
 export { budgetFor, type MiningBudget } from './budget.js'
 export { CovenantError, type CovenantTerms, covenantCode, rootLock } from './covenant.js'
-export { FAKE_FUNDING_PAYER, fakeFundedMint } from './fake-funding.js'
-export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
-export {
-  fundWithWallet,
-  type NameWallet,
-  payWithWallet,
-  sendWithWallet,
-  WalletSendError,
-} from './fund-with-wallet.js'
 export { HttpMineIndex, type KnownNodes, type MineIndex, type Shown } from './mine-index.js'
 export {
   type MineNameOptions,
@@ -45,7 +36,6 @@ export {
   type SignedMint,
   type SolvedPlan,
   solvePlan,
-  startMint,
   unlockNode,
 } from './mint-transaction.js'
 export {
@@ -57,4 +47,3 @@ export {
 } from './search/search-nonce.js'
 export type { LiveNode } from './server-answers.js'
 export { type ExpectedDeployment, type ServerDeployment, serverDeployment } from './server-deployment.js'
-export type { MintWallet } from './sign-with-wallet.js'

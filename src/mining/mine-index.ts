@@ -138,8 +138,10 @@ export class HttpMineIndex implements MineIndex {
         body: Uint8Array.from(beef),
       },
     })
-    if (status === 409)
-      throw new NodeMovedError(quote(refusalOf(body)?.error ?? 'another mint has spent the node'))
+    if (status === 409) {
+      const { error = 'another mint has spent the node', txid: by } = refusalOf(body) ?? {}
+      throw new NodeMovedError(quote(error), { by })
+    }
     if (status !== 200) throw unexpectedAnswer(this.url, { status, body })
     // A mint that is known already admits nothing new, but neither does a transaction that is not a mint.
     const answer = await this.ask(`${this.namesUrl}/origin/${name}`)

@@ -6,7 +6,7 @@ export type MiningErrorCode =
   | 'BAD_NAME'
   /** Somebody else has the name. */
   | 'TAKEN'
-  /** The coins do not pay for the mint. */
+  /** The coins do not pay for it. */
   | 'NO_FUNDS'
   /** It would cost more than the caller allows. */
   | 'OVER_BUDGET'
@@ -18,7 +18,9 @@ export type MiningErrorCode =
   | 'BAD_PROOF'
   /** The server rejects a mint because of a conflicting one, and does not show that one. */
   | 'NOT_SHOWN'
-  /** The network has accepted a mint, and the server shows a conflicting one: a block decides. */
+  /** The network rejects what was paid for, or another transaction has spent what it spends. */
+  | 'REFUSED'
+  /** What was paid for may or may not count: the network or a block decides. */
   | 'UNDECIDED'
   | 'NO_ANSWER'
   /** The server has not followed the tree to its end yet: the nodes that it knows may be spent. */
@@ -39,4 +41,12 @@ export class MiningError extends MultiCodeError<MiningErrorCode> {
 export class NodeMovedError extends CodedError {
   override readonly name = 'NodeMovedError'
   readonly code = 'NODE_MOVED'
+
+  /** A transaction that has spent it, if the index says which. */
+  readonly by: string | undefined
+
+  constructor(message: string, { by, ...details }: { by?: string | undefined; cause?: unknown } = {}) {
+    super(message, details)
+    this.by = by
+  }
 }

@@ -1,5 +1,5 @@
-import { LockingScript, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
-import { ascii, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
+import { UnlockingScript, Utils } from '@bsv/sdk'
+import { ascii, joinBytes } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   checkMint,
@@ -157,22 +157,6 @@ export interface MintPayer {
   lost?(mint: PaidMint, other: { proven: boolean }): Promise<void>
 }
 
-/**
- * Starts a transaction that spends the node of a plan into outputs 0 to 2; the inputs that fund it are still missing. Its
- * version is 1 and its lock time 0, as covenants of version 2 require.
- */
-export function startMint(plan: SolvedPlan, source: sdk.Transaction): sdk.Transaction {
-  const transaction = new Transaction(1, [], [], 0)
-  transaction.addInput({
-    sourceTransaction: source,
-    sourceOutputIndex: plan.node.outpoint.vout,
-    unlockingScriptTemplate: new NodeUnlock(plan),
-  })
-  for (const { satoshis, lockingScript } of plan.outputs)
-    transaction.addOutput({ satoshis, lockingScript: LockingScript.fromHex(toHex(lockingScript)) })
-  return transaction
-}
-
 /** In the units of `runScripts`: many times what a covenant takes, and less than a second. */
 const MAX_SCRIPT_WORK = 30_000_000
 
@@ -212,16 +196,4 @@ function requireUnlocked(
       { cause },
     )
   }
-}
-
-/**
- * A mint without funding. Anyone can add and sign inputs that pay for it later (`ANYONECANPAY`), but the outputs are final.
- *
- * @throws MintError if the plan does not hold.
- */
-export async function unpaidMint(draft: { plan: MintPlan; source: sdk.Transaction }): Promise<SignedMint> {
-  const plan = solvePlan(draft.plan)
-  const transaction = startMint(plan, draft.source)
-  await transaction.sign()
-  return finishMint({ plan, transaction, input: 0 })
 }

@@ -65,7 +65,7 @@ export interface LiveNode {
 export const ANSWER_TIMEOUT = 20_000
 
 const node = z.object({ domain: z.string().check(z.maxLength(255)), outpoint: z.string() })
-const refusal = z.object({ error: z.string(), code: z.string() })
+const refusal = z.object({ error: z.string(), code: z.string(), txid: z.optional(z.string()) })
 
 /**
  * Asks a server for the live node of the longest mined prefix of a name; undefined if the name is taken.
@@ -96,7 +96,7 @@ export async function askLiveNode({
 }
 
 /** What a body says if it is an error; undefined if it is none. */
-export function refusalOf(body: unknown): { error: string; code: string } | undefined {
+export function refusalOf(body: unknown): z.output<typeof refusal> | undefined {
   return refusal.safeParse(body).data
 }
 

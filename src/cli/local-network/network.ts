@@ -3,10 +3,10 @@ import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import { FAKE_FUNDING_PAYER } from '../../mining/fake-funding.js'
 import type { MineIndex } from '../../mining/mine-index.js'
 import { mineName } from '../../mining/mine-name.js'
 import { MiningError } from '../../mining/mining-error.js'
+import { FAKE_MINT_PAYER } from '../../payments/mints.js'
 import type { Node } from '../../server/node.js'
 import type { Submit } from '../../server/writer/submission-queue.js'
 import { CommandError } from '../command.js'
@@ -75,7 +75,7 @@ export async function ensureName(network: LocalNetwork, name: string): Promise<O
       name,
       deployment,
       index,
-      ...FAKE_FUNDING_PAYER,
+      ...FAKE_MINT_PAYER,
       // A local network has no block headers.
       chainTracker: 'scripts only',
       signal,

@@ -1,18 +1,12 @@
 import { Transaction, WalletClient } from '@bsv/sdk'
-import { FAKE_FUNDING_PAYER } from '../../mining/fake-funding.js'
-import { payWithWallet, sendWithWallet } from '../../mining/fund-with-wallet.js'
 import { ownersMint } from '../../mining/live-node.js'
 import { HttpMineIndex } from '../../mining/mine-index.js'
 import { type MiningEvent, mineName, solveNext } from '../../mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
-import {
-  type MintDraft,
-  type MintPayer,
-  type PaidMint,
-  type SignedMint,
-  unpaidMint,
-} from '../../mining/mint-transaction.js'
+import type { MintDraft, MintPayer, PaidMint, SignedMint } from '../../mining/mint-transaction.js'
 import type { ServerDeployment } from '../../mining/server-deployment.js'
+import { FAKE_MINT_PAYER, unpaidMint, walletMintPayer } from '../../payments/mints.js'
+import { sendWithWallet } from '../../payments/wallet.js'
 import type { MiningOrder, Payer } from './mining-order.js'
 import { saveMint } from './saved-mints.js'
 
@@ -44,7 +38,7 @@ export async function runOrder(run: MiningRun): Promise<void> {
   const { name, workers } = order
   const payer = await payerOf(order.payer)
   const ownerLock = async (each: string): Promise<Uint8Array> =>
-    order.ownerLock ?? (await (payer ?? FAKE_FUNDING_PAYER).ownerLock(each))
+    order.ownerLock ?? (await (payer ?? FAKE_MINT_PAYER).ownerLock(each))
   const { url, workerUrl, onEvent } = run
   const index = new HttpMineIndex(url)
   const { deployment } = server
@@ -68,10 +62,9 @@ export async function runOrder(run: MiningRun): Promise<void> {
 
 async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
-  if (payer === 'fake') return FAKE_FUNDING_PAYER
-  return payWithWallet(await findWallet(), {
-    keep: async ({ mint, transaction, beef }) =>
-      saveMint({ name: mint.name, txid: transaction.id('hex'), beef }),
+  if (payer === 'fake') return FAKE_MINT_PAYER
+  return walletMintPayer(await findWallet(), {
+    keep: async ({ name, transaction, beef }) => saveMint({ name, txid: transaction.id('hex'), beef }),
   })
 }
 
@@ -88,14 +81,14 @@ export async function resend(
   const index = new HttpMineIndex(url)
   const wallet = await findWallet().catch(() => undefined)
   // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
-  if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
+  const { txid, name } = mint
+  if (wallet !== undefined) await sendWithWallet(wallet, { txid, description: `Send the mint of ${name}` })
   try {
     await index.submit(mint)
     return { kind: 'known' }
   } catch (error) {
     if (!(error instanceof NodeMovedError)) throw error
-    const { name, txid, beef } = mint
-    const script = Transaction.fromBEEF(Array.from(beef), txid).outputs[2]?.lockingScript
+    const script = Transaction.fromBEEF(Array.from(mint.beef), txid).outputs[2]?.lockingScript
     const nameScript = Uint8Array.from(script?.toUint8Array() ?? [])
     const { deployment } = server
     const found = await ownersMint({ index, deployment, name, nameScript, chainTracker: 'scripts only' })

@@ -1,5 +1,27 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { Mutex } from 'async-mutex'
+import { Sql } from '../../../backend/src/facts/connection.js'
+
+const inThisProcess = new Mutex()
+
+/**
+ * Runs work that no other process runs at the same time for the same file. The lock is that of SQLite on a file beside it: it ends
+ * with the process that holds it, and holds between containers that share a volume.
+ *
+ * @throws Error if it cannot be had within ten seconds, or the file cannot be created.
+ */
+export async function withFileLock<Result>(file: string, work: () => Promise<Result>): Promise<Result> {
+  return await inThisProcess.runExclusive(async () => {
+    const lock = new Sql(`${file}.lock`)
+    try {
+      lock.exec('pragma busy_timeout = 10000; begin exclusive')
+      return await work()
+    } finally {
+      lock.close()
+    }
+  })
+}
 
 /**
  * Writes a small file that only its owner can read, atomically and durably: readers see the old or the new content, and it

@@ -35,7 +35,7 @@ export function useBuiltCli(options: { folder?: () => string } = {}): {
 } {
   const children: ChildProcess[] = []
   let folder = ''
-  /** What commands keep for the next one (`--no-cache`), for these tests alone. */
+  /** What commands keep for the next one, for these tests alone. */
   let cache = ''
   beforeAll(async () => {
     folder = options.folder?.() ?? (await builtPackage())
@@ -53,7 +53,7 @@ export function useBuiltCli(options: { folder?: () => string } = {}): {
   const start = (args: string[], env: Environment = {}): Running => {
     const child = spawn(process.execPath, [join(folder, 'dist/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
-      env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache, ...env },
+      env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache, XDG_DATA_HOME: cache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     children.push(child)

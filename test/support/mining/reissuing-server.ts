@@ -3,9 +3,9 @@ import { Transaction } from '@bsv/sdk'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { readMintUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
 import { verifyNode } from '../../../src/client/verify-name.js'
-import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
+import { FAKE_MINT_PAYER } from '../../../src/payments/mints.js'
 import { listening } from '../server/connections.js'
 import { ask, submission } from '../server/test-server.js'
 
@@ -47,8 +47,8 @@ async function reissue(behind: string, beef: Uint8Array): Promise<string> {
   const { deployment } = await serverDeployment(behind)
   const node = await verifyNode({ ...shown, deployment, chainTracker: 'scripts only' })
   const { character, nonce, ownerLock } = solution
-  const { transaction, beef: other } = await fakeFundedMint({
-    source: node.transaction,
+  const { transaction, beef: other } = await FAKE_MINT_PAYER.pay({
+    ...{ source: node.transaction, maxFee: 0 },
     plan: {
       ...{ node, deployment },
       character: Buffer.from(character).toString('latin1'),

@@ -16,8 +16,8 @@ import {
   UnlockingScript,
   Validation,
 } from '@bsv/sdk'
-import type { Coin } from '../../../src/mining/fund-with-key.js'
-import type { MintWallet } from '../../../src/mining/sign-with-wallet.js'
+import type { Coin } from '../../../src/payments/key.js'
+import type { PayingWallet } from '../../../src/payments/wallet.js'
 
 /** What a wallet under test does otherwise than it should. */
 export interface WalletFaults {
@@ -62,7 +62,7 @@ const badParameter = (parameter: string, reason: string): Error =>
  *   spends a name of another one, which is neither, fails with its coins reserved and no reference to abort it by;
  * - it gives no key for a protocol that is left to a permission module (`p …`).
  */
-export class TestWallet implements MintWallet {
+export class TestWallet implements PayingWallet {
   readonly key = new PrivateKey(7)
   readonly sent: Transaction[] = []
   readonly actions: CreateActionArgs[] = []

@@ -6,11 +6,11 @@ import { checkMint, ownerCommitment } from '../../../backend/src/protocol/mint.j
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
-import { FAKE_FUNDING_PAYER } from '../../../src/mining/fake-funding.js'
 import { verifiedLiveNode } from '../../../src/mining/live-node.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
+import { FAKE_MINT_PAYER } from '../../../src/payments/mints.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
@@ -39,7 +39,7 @@ async function localNetwork(version = '2'): Promise<TestServer> {
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
   const index = new HttpMineIndex(url)
-  await mineName({ ...FAKE_FUNDING_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
+  await mineName({ ...FAKE_MINT_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
 }
 
 const hashesOf = async (page: Page): Promise<number> =>

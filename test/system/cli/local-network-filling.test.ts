@@ -3,8 +3,9 @@ import { reinscribingTransaction } from '../../../src/cli/fake-transactions.js'
 import { fill, filledWith } from '../../../src/cli/local-network/fill.js'
 import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { fakeFundedMint, NOBODY_LOCK } from '../../../src/mining/fake-funding.js'
 import { mineName } from '../../../src/mining/mine-name.js'
+import { NOBODY_LOCK } from '../../../src/payments/fake.js'
+import { FAKE_MINT_PAYER } from '../../../src/payments/mints.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { p2pkh } from '../../support/protocol/fake-chain.js'
 import { type TestServer, useServers } from '../../support/server/test-server.js'
@@ -15,7 +16,7 @@ const servers = useServers()
 async function mineFor(network: LocalNetwork, name: string, ownerLock: Uint8Array): Promise<void> {
   const { deployment, index } = network
   await mineName({
-    ...{ name, deployment, index, pay: fakeFundedMint, workers: 0 },
+    ...{ name, deployment, index, pay: FAKE_MINT_PAYER.pay, workers: 0 },
     chainTracker: 'scripts only',
     ownerLock: async () => ownerLock,
   })

@@ -1,4 +1,4 @@
-import { readdir, rename, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { P2PKH, PrivateKey, ProtoWallet, PublicKey } from '@bsv/sdk'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
@@ -10,6 +10,7 @@ import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { arcServer, walletServer } from '../../support/mining/miners-services.js'
 import { reissuingServer } from '../../support/mining/reissuing-server.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
+import { paymentsIn, statesIn } from '../../support/payments/journals.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
@@ -60,29 +61,19 @@ async function firstTree(): Promise<TestServer> {
 
 const key = new PrivateKey(21)
 
-/** A folder with a key, coins of it, and room for mints. */
+/** A key with coins, and a journal for it. */
 async function purse(...values: number[]) {
   const folder = await servers.folder()
   const keyFile = join(folder, 'key.wif')
   const coins = join(folder, 'coins.beef')
-  const mints = join(folder, 'mints')
   await writeFile(keyFile, `${key.toWif()}\n`)
   await writeFile(coins, Uint8Array.from(coinsFor(key, ...values).toBEEF()))
-  return { mints, args: ['--key-file', keyFile, '--coins', coins, '--folder', mints] }
+  return { data: folder, args: ['--key-file', keyFile, '--coins', coins] }
 }
 
-const mintsIn = async (folder: string): Promise<string[]> =>
-  (await readdir(folder)).filter((name) => name !== 'lock')
-
-const statesIn = async (folder: string): Promise<string[]> =>
-  (await mintsIn(folder)).map((name) => name.replace(/^[0-9a-f]{64}\./, '')).sort()
-
-/** Makes the mint that was sent one of which nobody knows whether it was; gives its file. */
-async function forgetSent(mints: string): Promise<string> {
-  const [sent = ''] = await mintsIn(mints)
-  await rename(join(mints, sent), join(mints, sent.replace('sent', 'pending')))
-  return sent
-}
+/** Runs a command with a journal. */
+const runIn = async (data: string, args: string[], env: Record<string, string> = {}) =>
+  await cli.run(args, { XDG_DATA_HOME: data, ...env })
 
 const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
@@ -133,14 +124,14 @@ test('what is not set of a tree whose genesis is set, the server says', async ()
 describe('with a key', () => {
   test('each mint is paid with the change of the one before, and kept', async () => {
     const server = await tree()
-    const { mints, args } = await purse(3000, 2000)
-    expect((await cli.run(mine(server, 'ab', ...args, '--fee-rate', '50'))).code).toBe(0)
-    const { code, stdout } = await cli.run(mine(server, 'abcd', ...args, '--fee-rate', '50'))
+    const { data, args } = await purse(3000, 2000)
+    expect((await runIn(data, mine(server, 'ab', ...args, '--fee-rate', '50'))).code).toBe(0)
+    const { code, stdout } = await runIn(data, mine(server, 'abcd', ...args, '--fee-rate', '50'))
     expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['abc', 'abcd'] })
-    expect(await statesIn(mints)).toEqual(['beef', 'beef', 'beef', 'beef'])
+    expect(statesIn(data)).toEqual(['admitted', 'admitted', 'admitted', 'admitted'])
     // The name is the key's, and its scripts were run: nothing of this is proven by a block.
     expect((await recordOf(server, 'abcd')).tip.owner).toBe(key.toAddress())
-    const poor = await cli.run(mine(server, 'abcdefghijklmnop', ...args, '--fee-rate', '1000'))
+    const poor = await runIn(data, mine(server, 'abcdefghijklmnop', ...args, '--fee-rate', '1000'))
     expect(poor).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/minetree: \d+ satoshis do not pay for/),
@@ -150,8 +141,10 @@ describe('with a key', () => {
   test('mints go to miners before any overlay hears of them', async () => {
     const server = await tree()
     const arc = await closed(arcServer())
-    const { args } = await purse(5000)
-    const { code } = await cli.run(mine(server, 'ab', ...args, '--arc', arc.url), { ARC_API_KEY: 'secret' })
+    const { data, args } = await purse(5000)
+    const { code } = await runIn(data, mine(server, 'ab', ...args, '--arc', arc.url), {
+      ARC_API_KEY: 'secret',
+    })
     expect(code).toBe(0)
     const { origin } = await recordOf(server, 'ab')
     expect(arc.received.map((transaction) => transaction.id('hex'))).toHaveLength(2)
@@ -162,68 +155,68 @@ describe('with a key', () => {
   test('a mint that miners refuse is submitted nowhere, and its coins are free', async () => {
     const server = await tree()
     const arc = await closed(arcServer())
-    const { mints, args } = await purse(900)
+    const { data, args } = await purse(900)
     arc.says = 'REJECTED'
-    const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
+    const refused = await runIn(data, mine(server, 'a', ...args, '--arc', arc.url))
     expect(refused).toMatchObject({ code: 4, stdout: '' })
     expect(refused.stderr).toMatch(/\nminetree: the network rejects [0-9a-f]{64}: REJECTED\n$/)
-    expect(await statesIn(mints)).toEqual(['lost.beef'])
+    expect(statesIn(data)).toEqual(['lost'])
     expect((await server.ask('/svc/names/a')).status).toBe(404)
     arc.says = 'SEEN_ON_NETWORK'
-    expect((await cli.run(mine(server, 'a', ...args, '--arc', arc.url))).code).toBe(0)
+    expect((await runIn(data, mine(server, 'a', ...args, '--arc', arc.url))).code).toBe(0)
   })
 
   /** Mines until the mint is kept and a miner has it, and ends the command there, as a crash would. */
   const stoppedHalfway = async (server: TestServer) => {
     const arc = await closed(arcServer())
     arc.says = 'no answer'
-    const { mints, args } = await purse(5000)
-    const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url))
+    const { data, args } = await purse(5000)
+    const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url), { XDG_DATA_HOME: data })
     await until(() => arc.received.length > 0)
     running.child.kill('SIGKILL')
     await running.ended
     arc.says = 'SEEN_ON_NETWORK'
-    expect(await statesIn(mints)).toEqual(['pending.beef'])
-    return { mints, arc, again: mine(server, 'ab', ...args, '--arc', arc.url) }
+    expect(statesIn(data)).toEqual(['pending'])
+    return { data, arc, again: mine(server, 'ab', ...args, '--arc', arc.url) }
   }
 
   test('what was paid for before a crash is sent again, and nothing is paid twice', async () => {
     const server = await tree()
-    const { mints, again } = await stoppedHalfway(server)
-    const [pending] = await mintsIn(mints)
-    const { code, stdout } = await cli.run(again)
+    const { data, again } = await stoppedHalfway(server)
+    const [pending] = paymentsIn(data)
+    const { code, stdout } = await runIn(data, again)
     expect(code).toBe(0)
     expect(stdout).toMatch(/^a was submitted again\nab [0-9a-f]{64}_2\n$/)
-    expect((await recordOf(server, 'a')).origin).toBe(pending?.replace('.pending.beef', '_2'))
-    expect(await statesIn(mints)).toEqual(['beef', 'beef'])
+    expect((await recordOf(server, 'a')).origin).toBe(`${pending?.txid}_2`)
+    expect(statesIn(data)).toEqual(['admitted', 'admitted'])
   })
 
   test('the time of the command is over for what it sends again, too, and nothing is signed after it', async () => {
     const server = await tree()
-    const { mints, again, arc } = await stoppedHalfway(server)
+    const { data, again, arc } = await stoppedHalfway(server)
     arc.says = 'no answer'
-    const { code, stdout, stderr } = await cli.run([...again, '--max-time', '2'])
+    const { code, stdout, stderr } = await runIn(data, [...again, '--max-time', '2'])
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toMatch(/minetree: mining took longer than 2 seconds \(--max-time\)\n$/)
-    expect(await statesIn(mints)).toEqual(['pending.beef'])
+    expect(statesIn(data)).toEqual(['pending'])
     expect(new Set(arc.received.map((each) => each.id('hex'))).size).toBe(1)
   })
 
   test('what somebody else was faster with is lost, and mining goes on from where he left the node', async () => {
     const server = await tree()
-    const { mints, again, arc } = await stoppedHalfway(server)
+    const { data, again, arc } = await stoppedHalfway(server)
     expect((await cli.run(mine(server, 'x'))).code).toBe(0)
     // The network has accepted it: a server that shows another one cannot overrule that.
-    const refused = await cli.run(again)
+    const refused = await runIn(data, again)
     expect(refused).toMatchObject({ code: 5, stdout: '' })
     expect(refused.stderr).toMatch(/a \([0-9a-f]{64}\) is still undecided: the network has accepted it/)
-    expect(await statesIn(mints)).toEqual(['sent.beef'])
+    expect(statesIn(data)).toEqual(['sent'])
     expect((await cli.run(mine(server, 'x1'))).code).toBe(0)
-    const sent = await forgetSent(mints)
-    arc.says = (transaction) => (sent.startsWith(transaction.id('hex')) ? 'REJECTED' : 'SEEN_ON_NETWORK')
-    const { code, stdout } = await cli.run(again)
+    const [sent] = paymentsIn(data)
+    arc.says = (transaction) => (sent?.txid === transaction.id('hex') ? 'REJECTED' : 'SEEN_ON_NETWORK')
+    const { code, stdout } = await runIn(data, again)
     expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['a', 'ab'] })
-    expect(await statesIn(mints)).toEqual(['beef', 'beef', 'lost.beef'])
+    expect(statesIn(data)).toEqual(['lost', 'admitted', 'admitted'])
   })
 })
 
@@ -231,8 +224,8 @@ test('a wallet pays, and knows how to spend the name', async () => {
   const server = await tree()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
   const { url } = await closed(walletServer(wallet))
-  const folder = join(await servers.folder(), 'mints')
-  const { code, stderr } = await cli.run(mine(server, 'ab', '--wallet', url, '--folder', folder))
+  const data = await servers.folder()
+  const { code, stderr } = await runIn(data, mine(server, 'ab', '--wallet', url))
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
   const { origin, tip } = await recordOf(server, 'ab')
   expect(wallet.sent.map((transaction) => `${transaction.id('hex')}_2`)[1]).toBe(origin)
@@ -242,38 +235,38 @@ test('a wallet pays, and knows how to spend the name', async () => {
   const { publicKey } = await new ProtoWallet(wallet.key).getPublicKey(JSON.parse(customInstructions))
   expect(tip.owner).toBe(PublicKey.fromString(publicKey).toAddress())
   expect(new P2PKH().lock(tip.owner).toHex()).toMatch(/^76a914/)
-  expect(await statesIn(folder)).toEqual(['beef', 'beef'])
+  expect(statesIn(data)).toEqual(['admitted', 'admitted'])
 })
 
 test('what a wallet signed before a crash is sent by the next command, and nothing is paid twice', async () => {
   const server = await tree()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
   const { url } = await closed(walletServer(wallet))
-  const folder = join(await servers.folder(), 'mints')
-  const command = mine(server, 'a', '--wallet', url, '--folder', folder)
+  const data = await servers.folder()
+  const command = mine(server, 'a', '--wallet', url)
   const asked = new Promise<void>((sending) => {
     wallet.faults.send = () => {
       sending()
       return new Promise(() => {})
     }
   })
-  const running = cli.start(command)
+  const running = cli.start(command, { XDG_DATA_HOME: data })
   await asked
   running.child.kill('SIGKILL')
   await running.ended
-  expect(await statesIn(folder)).toEqual(['pending.beef'])
+  expect(statesIn(data)).toEqual(['pending'])
   wallet.faults = {}
-  const { code, stdout } = await cli.run(command)
+  const { code, stdout } = await runIn(data, command)
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'a was submitted again\n' })
   expect(wallet.sent.map((sent) => `${sent.id('hex')}_2`)).toEqual([(await recordOf(server, 'a')).origin])
-  expect(await statesIn(folder)).toEqual(['beef'])
+  expect(statesIn(data)).toEqual(['admitted'])
 })
 
 test('a mint that is stuck concerns its own name, and is not paid for again', async () => {
   const server = await tree()
   const arc = await closed(arcServer())
-  const { mints, args } = await purse(4000, 4000)
-  const run = async (name: string) => await cli.run(mine(server, name, ...args, '--arc', arc.url))
+  const { data, args } = await purse(4000, 4000)
+  const run = async (name: string) => await runIn(data, mine(server, name, ...args, '--arc', arc.url))
   arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
   const orphan = await run('a')
   expect(orphan).toMatchObject({ code: 5, stdout: '' })
@@ -288,7 +281,7 @@ test('a mint that is stuck concerns its own name, and is not paid for again', as
   const same = await run('ab')
   expect(same).toMatchObject({ code: 5, stdout: '' })
   expect(same.stderr).toContain(`a is paid for by ${stuck}, and it is not known yet whether that counts`)
-  expect(await statesIn(mints)).toEqual(['beef', 'pending.beef'])
+  expect(statesIn(data)).toEqual(['pending', 'admitted'])
 })
 
 describe('a mint that somebody puts into another transaction before the server has it', () => {
@@ -298,8 +291,8 @@ describe('a mint that somebody puts into another transaction before the server h
   test('is the name of the payer, and mining continues from it', async () => {
     const server = await tree()
     const front = await closed(reissuingServer(server.url))
-    const { mints, args } = await purse(5000, 5000, 5000)
-    const { code, stdout, stderr } = await cli.run(mine({ url: front.url }, 'ab', ...args))
+    const { data, args } = await purse(5000, 5000, 5000)
+    const { code, stdout, stderr } = await runIn(data, mine({ url: front.url }, 'ab', ...args))
     const [first, second] = front.reissued
     expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${first}_2\nab ${second}_2\n` })
     expect(stderr).toContain(byOther('a', first))
@@ -307,34 +300,33 @@ describe('a mint that somebody puts into another transaction before the server h
     const record = await recordOf(server, 'ab')
     expect(record).toMatchObject({ origin: `${second}_2`, tip: { owner: key.toAddress() } })
     // The coins of what was paid for are free again.
-    expect(await statesIn(mints)).toEqual(['lost.beef', 'lost.beef'])
+    expect(statesIn(data)).toEqual(['lost', 'lost'])
   })
 
   test('is reported by the next command if the first one ended too early', async () => {
     const server = await tree()
     const front = await closed(reissuingServer(server.url))
     const arc = await closed(arcServer())
-    const { mints, args } = await purse(5000)
+    const { data, args } = await purse(5000)
     const again = (url: string) => mine({ url }, 'a', ...args, '--arc', arc.url)
-    expect((await cli.run(again(front.url))).code).toBe(0)
+    expect((await runIn(data, again(front.url))).code).toBe(0)
     // The network has accepted ours, and the other one is in no block: nobody knows yet which of them will be.
-    expect(await statesIn(mints)).toEqual(['sent.beef'])
-    await forgetSent(mints)
+    expect(statesIn(data)).toEqual(['sent'])
     arc.says = 'REJECTED'
-    const { code, stdout, stderr } = await cli.run(again(server.url))
+    const { code, stdout, stderr } = await runIn(data, again(server.url))
     expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${front.reissued[0]}_2\n` })
     expect(stderr).toContain(byOther('a', front.reissued[0]))
-    expect(await statesIn(mints)).toEqual(['lost.beef'])
+    expect(statesIn(data)).toEqual(['lost'])
   })
 })
 
 test('a tree with other terms than the server says is not paid for', async () => {
   const server = await tree({ NAME_MARKER: 'another' })
-  const { mints, args } = await purse(5000)
-  const { code, stderr } = await cli.run(mine(server, 'q', ...args))
+  const { data, args } = await purse(5000)
+  const { code, stderr } = await runIn(data, mine(server, 'q', ...args))
   expect(code).toBe(2)
   expect(stderr).toContain('the script of the node rejects the mint')
-  expect(await statesIn(mints)).toEqual([])
+  expect(statesIn(data)).toEqual([])
 })
 
 test('two commands that mine the same name get it once', async () => {
@@ -390,11 +382,6 @@ describe('what cannot be mined is said in one line', () => {
     ['no file', ['q', '--key-file', '/dev/null/x'], 'cannot read /dev/null/x'],
     ['no workers', ['q', '--workers', '0'], 'It must be a whole number from 1 to 1024'],
     ['no rate', ['q', '--fee-rate', 'high'], 'It must be a whole number'],
-    [
-      'a folder that cannot be',
-      ['q', '--wallet', 'http://127.0.0.1:9', '--folder', '/dev/null'],
-      'cannot use /dev/null',
-    ],
   ])('%s', async (_, args, message) => {
     const { url } = await tree()
     expect(await failure([...args, '--url', url])).toContain(message)
@@ -436,20 +423,20 @@ describe('what cannot be mined is said in one line', () => {
 
   test('nobody who agrees to pay', async () => {
     const server = await tree()
-    const { mints, args } = await purse(5000)
+    const { data, args } = await purse(5000)
     const { code, stdout, stderr } = await cli.run(['mine', 'q', '--url', server.url, ...args])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/at most 5,000 satoshis per mint, 20,000 in total, 4 mints and 60 minutes\n/)
     expect(stderr).toMatch(/minetree: nothing was paid: add --yes to pay without being asked\n$/)
-    expect(await statesIn(mints)).toEqual([])
+    expect(statesIn(data)).toEqual([])
   })
 
   test('a fee that is more than allowed', async () => {
     const server = await tree()
-    const { mints, args } = await purse(5000)
-    const { code, stderr } = await cli.run(mine(server, 'q', ...args, '--max-fee', '100'))
+    const { data, args } = await purse(5000)
+    const { code, stderr } = await runIn(data, mine(server, 'q', ...args, '--max-fee', '100'))
     expect(code).toBe(4)
-    expect(stderr).toMatch(/the mint of q needs a fee of \d+ satoshis, and 100 are allowed\n$/)
-    expect(await statesIn(mints)).toEqual([])
+    expect(stderr).toMatch(/the fee of the mint of q would be \d+ satoshis, and 100 are allowed\n$/)
+    expect(statesIn(data)).toEqual([])
   })
 })

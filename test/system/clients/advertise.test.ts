@@ -1,4 +1,5 @@
-import { readdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import {
@@ -12,6 +13,7 @@ import {
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { arcServer, walletServer } from '../../support/mining/miners-services.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
+import { statesIn } from '../../support/payments/journals.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { listening } from '../../support/server/connections.js'
@@ -43,9 +45,9 @@ async function host(chain = new FakeChain()) {
   }
   const server = await servers.start(env)
   expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
-  const folder = join(await servers.folder(), 'advertisements')
-  const args = ['advertise', '--url', server.url, '--folder', folder]
-  return { chain, env, server, folder, args }
+  const data = await servers.folder()
+  const args = ['advertise', '--url', server.url]
+  return { chain, env: { ...env, XDG_DATA_HOME: data }, server, data, args }
 }
 
 /** A key with coins, as arguments. */
@@ -64,8 +66,13 @@ const namesIn = (stdout: string): string[] =>
     .filter((line) => line !== '')
     .map((line) => line.replace(/ [0-9a-f]{64}_\d+$/, ''))
 
-const paidIn = async (folder: string): Promise<string[]> =>
-  (await readdir(folder)).filter((name) => name !== 'lock').map((name) => name.replace(/^[0-9a-f]{64}\./, ''))
+/** Of a request, what the server behind a proxy needs. */
+const passed = (headers: IncomingHttpHeaders): Record<string, string> =>
+  Object.fromEntries(
+    ['content-type', 'x-topics', 'x-advertisement'].flatMap((name) =>
+      typeof headers[name] === 'string' ? [[name, headers[name]]] : [],
+    ),
+  )
 
 /** How many tokens the server finds. */
 async function found(server: TestServer, query: unknown = 'findAll'): Promise<number> {
@@ -109,7 +116,7 @@ describe('with a key', () => {
   test(
     'pays once, however often it is run and whoever restarts',
     async () => {
-      const { env, server, folder, args } = await host()
+      const { env, server, data, args } = await host()
       const money = await purse(5000)
       const first = await cli.run([...args, ...money, '--yes', '--json'], env)
       expect(first).toMatchObject({ code: 0 })
@@ -121,18 +128,19 @@ describe('with a key', () => {
       expect(fee).toBeLessThan(300)
       const again = await cli.run([...args, ...money, '--yes'], env)
       expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid') })
-      // Another folder: the server knows.
-      const elsewhere = await cli.run([...args, ...money, '--yes', '--folder', await servers.folder()], env)
+      // Another journal: the server knows.
+      const other = { ...env, XDG_DATA_HOME: await servers.folder() }
+      const elsewhere = await cli.run([...args, ...money, '--yes'], other)
       expect(elsewhere).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid') })
       await server.stop()
-      // An empty store: the folder knows.
+      // An empty store: the journal knows.
       const empty = await servers.start({ ...env, DATA_DIR: await servers.folder() })
       expect(await found(empty)).toBe(0)
       const told = await cli.run([...args, ...money, '--yes'], env)
       expect(told).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid') })
       expect(namesIn(told.stdout)).toEqual(ALL)
       expect(await found(empty)).toBe(5)
-      expect(await paidIn(folder)).toEqual(['beef'])
+      expect(statesIn(data)).toEqual(['admitted'])
     },
     PATIENCE,
   )
@@ -140,7 +148,7 @@ describe('with a key', () => {
   test(
     'replaces the tokens of another URL in one transaction, and revokes them all on request',
     async () => {
-      const { env, server, folder, args } = await host()
+      const { env, server, data, args } = await host()
       const money = await purse(5000)
       expect((await cli.run([...args, ...money, '--yes'], env)).code).toBe(0)
       await server.stop()
@@ -166,7 +174,7 @@ describe('with a key', () => {
         stdout: '',
         stderr: expect.stringContaining('nothing was paid'),
       })
-      expect(await paidIn(folder)).toHaveLength(3)
+      expect(statesIn(data)).toHaveLength(3)
     },
     PATIENCE,
   )
@@ -174,7 +182,7 @@ describe('with a key', () => {
   test(
     'is stored before it is sent, sent again until the network decides, and submitted to nobody before that',
     async () => {
-      const { env, server, folder, args } = await host()
+      const { env, server, data, args } = await host()
       const arc = await arcServer()
       services.push(arc)
       arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
@@ -184,7 +192,7 @@ describe('with a key', () => {
         code: 5,
         stderr: expect.stringContaining('run the same command again'),
       })
-      expect(await paidIn(folder)).toEqual(['pending.beef'])
+      expect(statesIn(data)).toEqual(['pending'])
       expect(await found(server)).toBe(0)
       arc.says = 'SEEN_ON_NETWORK'
       expect(await cli.run(line, env)).toMatchObject({
@@ -195,7 +203,7 @@ describe('with a key', () => {
         Array.from({ length: 2 }, () => arc.received[0]?.id('hex')),
       )
       expect(await found(server)).toBe(5)
-      expect(await paidIn(folder)).toEqual(['beef'])
+      expect(statesIn(data)).toEqual(['admitted'])
     },
     PATIENCE,
   )
@@ -203,7 +211,7 @@ describe('with a key', () => {
   test(
     'what was paid for stays known, whatever a proxy before the server answers',
     async () => {
-      const { env, server, folder, args } = await host()
+      const { env, server, data, args } = await host()
       const line = [...args, ...(await purse(5000)), '--yes']
       expect((await cli.run(line, env)).code).toBe(0)
       const statuses = [502, 404]
@@ -216,9 +224,9 @@ describe('with a key', () => {
         response.writeHead(answer.status).end(answer.body)
       })
       services.push(proxy)
-      for (const code of [5, 4]) {
-        expect(await cli.run([...line, '--url', proxy.url], env)).toMatchObject({ code })
-        expect(await paidIn(folder)).toEqual(['beef'])
+      for (const _ of [502, 404]) {
+        expect(await cli.run([...line, '--url', proxy.url], env)).toMatchObject({ code: 5 })
+        expect(statesIn(data)).toEqual(['admitted'])
       }
       expect((await cli.run([...line, '--revoke'], env)).code).toBe(0)
       expect(await found(server)).toBe(0)
@@ -232,15 +240,58 @@ describe('with a key', () => {
       const { env, server, args } = await host()
       const spent = await purse(5000)
       expect((await cli.run([...args, ...spent, '--yes'], env)).code).toBe(0)
-      const folder = await servers.folder()
-      const line = [...args, '--folder', folder, '--yes', '--revoke']
-      expect(await cli.run([...line, ...spent], env)).toMatchObject({
+      const data = await servers.folder()
+      const elsewhere = { ...env, XDG_DATA_HOME: data }
+      const line = [...args, '--yes', '--revoke']
+      expect(await cli.run([...line, ...spent], elsewhere)).toMatchObject({
         code: 4,
         stderr: expect.stringContaining('conflicts with'),
       })
-      expect(await paidIn(folder)).toEqual(['lost.beef'])
-      expect((await cli.run([...line, ...(await purse(6000))], env)).code).toBe(0)
+      expect(statesIn(data)).toEqual(['lost'])
+      expect((await cli.run([...line, ...(await purse(6000))], elsewhere)).code).toBe(0)
       expect(await found(server)).toBe(0)
+    },
+    PATIENCE,
+  )
+
+  test(
+    'is not paid for again because a server denies it, and is on request once tokens were revoked elsewhere',
+    async () => {
+      const { env, server, data, args } = await host()
+      const arc = await arcServer()
+      services.push(arc)
+      const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
+      const nothing = JSON.stringify({ type: 'output-list', outputs: [] })
+      const answers: Record<string, { status: number; body: string | Buffer }> = {}
+      const denying = await listening(async (request, response) => {
+        const body = await buffer(request)
+        const { url = '', method = 'GET', headers } = request
+        const answer =
+          answers[url] ??
+          (await server.ask(url, { method, headers: passed(headers), body: Buffer.from(body) }))
+        response.writeHead(answer.status).end(answer.body)
+      })
+      services.push(denying)
+      const denied = [...line, '--url', denying.url]
+      answers['/lookup'] = { status: 200, body: nothing }
+      for (const _ of [1, 2, 3, 4])
+        expect(await cli.run(denied, env)).toMatchObject({
+          code: 1,
+          stderr: expect.stringContaining('Nothing is paid again'),
+        })
+      answers['/submit'] = { status: 409, body: JSON.stringify({ error: 'no', txid: 'ab'.repeat(32) }) }
+      for (const _ of [1, 2]) expect(await cli.run(denied, env)).toMatchObject({ code: 5 })
+      expect(statesIn(data)).toEqual(['admitted'])
+      expect(new Set(arc.received.map((each) => each.id('hex'))).size).toBe(1)
+
+      const elsewhere = { ...env, XDG_DATA_HOME: await servers.folder() }
+      const revoking = [...args, ...(await purse(7000)), '--yes', '--arc', arc.url, '--revoke']
+      expect((await cli.run(revoking, elsewhere)).code).toBe(0)
+      expect(await found(server)).toBe(0)
+      expect(await cli.run(line, env)).toMatchObject({ code: 1 })
+      expect(await cli.run([...line, '--again'], env)).toMatchObject({ code: 0 })
+      expect(await found(server)).toBe(5)
+      expect(statesIn(data)).toEqual(['admitted', 'admitted'])
     },
     PATIENCE,
   )
@@ -248,13 +299,13 @@ describe('with a key', () => {
   test(
     'what the network rejects is paid for anew',
     async () => {
-      const { env, server, folder, args } = await host()
+      const { env, server, data, args } = await host()
       const arc = await arcServer()
       services.push(arc)
       arc.says = 'REJECTED'
       const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
       expect(await cli.run(line, env)).toMatchObject({ code: 4 })
-      expect(await paidIn(folder)).toEqual(['lost.beef'])
+      expect(statesIn(data)).toEqual(['lost'])
       arc.says = 'MINED'
       expect((await cli.run([...line, '--fee-rate', '101'], env)).code).toBe(0)
       expect(await found(server)).toBe(5)
@@ -266,7 +317,7 @@ describe('with a key', () => {
 test(
   'a wallet pays, signs first, and sends what is stored',
   async () => {
-    const { env, server, folder, args } = await host()
+    const { env, server, data, args } = await host()
     const wallet = new TestWallet(coinsFor(new PrivateKey(7), 100_000))
     const { url, close } = await walletServer(wallet)
     services.push({ close })
@@ -282,7 +333,7 @@ test(
     })
     expect(wallet.sent).toHaveLength(2)
     expect(await found(server)).toBe(0)
-    expect(await paidIn(folder)).toEqual(['beef', 'beef'])
+    expect(statesIn(data)).toEqual(['admitted', 'admitted'])
   },
   PATIENCE,
 )
@@ -291,13 +342,13 @@ describe('pays nothing', () => {
   test(
     'without agreement, without settings, over the limit, or without coins',
     async () => {
-      const { env, server, folder, args } = await host()
+      const { env, server, data, args } = await host()
       const money = await purse(5000)
       const { SERVER_PRIVATE_KEY, ...unnamed } = env
       const refusals: [string[], Record<string, string>, number, RegExp][] = [
         [money, env, 2, /nothing was paid: add --yes/],
         [[...money, '--yes'], unnamed, 2, /set SERVER_PRIVATE_KEY and HOSTING_URL/],
-        [[...money, '--yes', '--max-fee', '10'], env, 4, /need a fee of \d+ satoshis, and 10 are allowed/],
+        [[...money, '--yes', '--max-fee', '10'], env, 4, /would be \d+ satoshis, and 10 are allowed/],
         [[...(await purse(20)), '--yes'], env, 1, /20 satoshis do not pay for the advertisements/],
         [[...money, '--wallet', 'http://127.0.0.1:1', '--yes'], env, 2, /either --wallet or --key-file/],
       ]
@@ -307,7 +358,7 @@ describe('pays nothing', () => {
           stderr: expect.stringMatching(stderr),
         })
       expect(await found(server)).toBe(0)
-      expect(await readdir(folder)).toEqual([])
+      expect(statesIn(data)).toEqual([])
     },
     PATIENCE,
   )
@@ -335,14 +386,14 @@ describe('pays nothing', () => {
   test(
     'to a server of the live network with the settings of a local one',
     async () => {
-      const { env, folder, args } = await host()
+      const { env, data, args } = await host()
       const live = { ...env, PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only', PORT: '0' }
       const other = await servers.start({ ...live, DATA_DIR: await servers.folder() })
       expect(await cli.run([...args, '--yes', '--url', other.url], env)).toMatchObject({
         code: 2,
         stderr: expect.stringContaining(`PROFILE is local, and ${other.url} has mainnet`),
       })
-      await expect(readdir(folder)).rejects.toThrow('ENOENT')
+      expect(statesIn(data)).toEqual([])
     },
     PATIENCE,
   )
@@ -353,13 +404,13 @@ describe('pays nothing', () => {
   ])(
     'to a server with another %s',
     async (_, setting, message) => {
-      const { env, folder, args } = await host()
+      const { env, data, args } = await host()
       const line = [...args, ...(await purse(5000)), '--yes']
       expect(await cli.run(line, { ...env, ...setting })).toMatchObject({
         code: 2,
         stderr: expect.stringContaining(message),
       })
-      await expect(readdir(folder)).rejects.toThrow('ENOENT')
+      expect(statesIn(data)).toEqual([])
     },
     PATIENCE,
   )

@@ -2,10 +2,11 @@ import { LockingScript, P2PKH, Transaction, UnlockingScript } from '@bsv/sdk'
 import { ascii, concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, ownerCommitment, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import { fundWithKey, p2pkhLockOf } from '../../../src/mining/fund-with-key.js'
 import { verifiedLiveNode } from '../../../src/mining/live-node.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
+import { p2pkhLockOf, payWithKey } from '../../../src/payments/key.js'
+import { payForMint } from '../../../src/payments/mints.js'
 import { provenAlone } from '../../support/protocol/transactions.js'
 import { multisigLock } from './expensive-scripts.js'
 import type { ForgedNode } from './hostile-nodes.js'
@@ -28,18 +29,15 @@ export async function expensiveChild(
   const { seed } = decodeMineNode(lockingScript)
   const ownerLock = p2pkhLockOf(PAYING_KEY.toPublicKey())
   const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
-  const signed = await fundWithKey({
-    plan: {
-      node: { outpoint: node.outpoint, satoshis: 1, lockingScript },
-      deployment,
-      character: 'a',
-      nonce: nonceFor({ seed, commitment, difficulty: deployment.difficulty }),
-      ownerLock,
-    },
-    source,
-    coins: [{ transaction: expensiveCoin(bytes), vout: 0 }],
-    key: PAYING_KEY,
-  })
+  const plan = {
+    node: { outpoint: node.outpoint, satoshis: 1, lockingScript },
+    deployment,
+    character: 'a',
+    nonce: nonceFor({ seed, commitment, difficulty: deployment.difficulty }),
+    ownerLock,
+  }
+  const payer = payWithKey({ key: PAYING_KEY, coins: [{ transaction: expensiveCoin(bytes), vout: 0 }] })
+  const signed = await payForMint({ plan, source }, payer.pay)
   const { transaction } = signed
   return {
     domain: 'a',

@@ -81,9 +81,9 @@ withRegistry(
 
     test.each(['node16', 'bundler'] as const)('compiles with its types alone (%s)', async (resolution_) => {
       const program = `import ${NAMES} from 'minetree-client'${resolution(url)}
-      import { fundWithKey } from 'minetree-client/mining'
+      import { payWithKey } from 'minetree-client/payments'
       import { layOut } from 'minetree-client/publish'
-      console.log(fundWithKey, layOut)`
+      console.log(payWithKey, layOut)`
       await programs.compile(program, { resolution: resolution_ })
     })
   },

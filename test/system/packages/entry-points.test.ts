@@ -103,7 +103,7 @@ function entriesOf(folder: string): Record<string, string> {
 }
 
 /** The entries of `minetree` that `minetree-client` has. */
-const IN_BROWSERS = /^minetree\/(?:client|identity|mining|publish)(?:\/|$)/
+const IN_BROWSERS = /^minetree\/(?:client|identity|mining|payments|publish)(?:\/|$)/
 
 /** The name of an entry of `minetree` in the package of the client. */
 const clientName = (entry: string): string =>

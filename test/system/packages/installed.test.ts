@@ -41,6 +41,7 @@ const folder = 'missing' in installed ? '' : installed.folder
 const MINT = `
 import { LockingScript, MerklePath, P2PKH, PrivateKey, Transaction } from '@bsv/sdk'
 import * as mining from 'minetree/mining'
+import * as payments from 'minetree/payments'
 const key = new PrivateKey(5)
 const own = new P2PKH().lock(key.toAddress())
 const proven = (satoshis, lockingScript) => {
@@ -56,12 +57,9 @@ const ownerLock = Uint8Array.from(own.toBinary())
 const noncePrefix = mining.ownerCommitment({ domain: '', ownerLock, deployment })
 const search = { seed: new Uint8Array(), character: 'q', difficulty: 8, noncePrefix, workers: 1 }
 const { nonce } = await mining.searchNonce(search)
-const { transaction, mint } = await mining.fundWithKey({
-  plan: { node: { outpoint: genesis, satoshis: 1, lockingScript }, deployment, character: 'q', nonce, ownerLock },
-  source,
-  coins: [{ transaction: proven(20000, own), vout: 0 }],
-  key,
-})
+const plan = { node: { outpoint: genesis, satoshis: 1, lockingScript }, deployment, character: 'q', nonce, ownerLock }
+const { pay } = payments.payWithKey({ key, coins: [{ transaction: proven(20000, own), vout: 0 }] })
+const { transaction, mint } = await payments.payForMint({ plan, source }, pay)
 const received = Transaction.fromBEEF(transaction.toBEEF())
 console.log(JSON.stringify([mint.name, transaction instanceof Transaction, await received.verify('scripts only')]))
 `

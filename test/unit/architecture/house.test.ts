@@ -90,16 +90,18 @@ const ARROWS: Record<string, string[]> = {
   plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services', 'gateway', 'server', 'chain'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
-  // Names are moved with the coins, wallets and checks that mints have.
-  identity: ['protocol', 'client', 'mining'],
+  // Its journal is a file of SQLite, as the facts are.
+  payments: ['protocol', 'graph', 'facts', 'client', 'mining'],
+  // A move of a name is a draft that somebody pays for.
+  identity: ['protocol', 'client', 'mining', 'payments'],
   publish: ['protocol'],
   headers: ['protocol'],
   client: ['protocol', 'headers'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
-  'mine-page': ['protocol', 'mining'],
-  islands: ['protocol', 'mining', 'client', 'mine-page'],
+  'mine-page': ['protocol', 'mining', 'payments'],
+  islands: ['protocol', 'mining', 'payments', 'client', 'mine-page'],
   chain: ['protocol', 'graph', 'client', 'headers'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'identity', 'client', 'chain'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'payments', 'publish', 'identity', 'client', 'chain'],
 }
 
 /** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */

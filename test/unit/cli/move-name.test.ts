@@ -1,15 +1,16 @@
-import { readdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { PrivateKey, ProtoWallet } from '@bsv/sdk'
 import { type Deed, type MoveOptions, runMove } from '../../../src/cli/move-name.js'
 import { runResolve } from '../../../src/cli/name-commands.js'
 import { CommandOutput } from '../../../src/cli/output.js'
-import { walletLock } from '../../../src/identity/index.js'
-import { NOBODY_LOCK } from '../../../src/mining/fake-funding.js'
-import { p2pkhLockOf } from '../../../src/mining/fund-with-key.js'
+import { NOBODY_LOCK } from '../../../src/payments/fake.js'
+import { p2pkhLockOf } from '../../../src/payments/key.js'
+import { walletLock } from '../../../src/payments/mints.js'
 import { walletServer } from '../../support/mining/miners-services.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
+import { paymentsIn, statesIn } from '../../support/payments/journals.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
@@ -27,7 +28,7 @@ let env: Record<string, string>
 beforeAll(async () => {
   server = await servers.start(treeOf(chain.deployment))
   folder = await servers.folder()
-  env = { ...treeOf(chain.deployment), XDG_CONFIG_HOME: folder }
+  env = { ...treeOf(chain.deployment), XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder }
   await server.submit(beefOf(chain.genesis))
   for (const [name, ownerLock] of [
     ['o', NOBODY_LOCK],
@@ -54,7 +55,7 @@ const move = async (name: string, deed: Deed, more: Partial<MoveOptions> = {}) =
   await printed((output) =>
     runMove(
       {
-        ...{ name, url: server.url, coins: [], maxFee: 1000, folder: join(folder, 'moves'), yes: true },
+        ...{ name, url: server.url, coins: [], maxFee: 1000, yes: true },
         ...{ ask: undefined, env, output, signal: new AbortController().signal },
         ...more,
       },
@@ -135,14 +136,17 @@ describe('with a wallet', () => {
     await server.submit(beefOf(chain.mint(name, { ownerLock })), ['tm_names', 'tm_ordinals'])
     const { url, close } = await walletServer(wallet)
     closing.push(close)
-    const moves = join(folder, `moves-${name}`)
+    const data = join(folder, `data-${name}`)
     const moveIt = async (deed: Deed, more: Partial<MoveOptions> = {}) =>
-      await move(name, deed, { wallet: url, folder: moves, maxFee: 2000, ...more })
-    return { wallet, moveIt, stored: () => readdir(moves) }
+      await move(name, deed, {
+        ...{ wallet: url, maxFee: 2000, env: { ...env, XDG_DATA_HOME: data } },
+        ...more,
+      })
+    return { wallet, moveIt, data }
   }
 
   test('each key is asked for once, and its user reads what is sent', async () => {
-    const { wallet, moveIt, stored } = await holding('w')
+    const { wallet, moveIt, data } = await holding('w')
     await moveIt(bind)
     expect(wallet.keysAsked).toEqual(['identity', expect.stringMatching(/^opns:/), 'w'])
     expect(wallet.actions.map(({ description }) => description)).toEqual([
@@ -150,7 +154,7 @@ describe('with a wallet', () => {
       'Send the name w',
     ])
     const [txid] = wallet.sent.map((sent) => sent.id('hex'))
-    expect(await stored()).toEqual([`${txid}.beef`])
+    expect(paymentsIn(data)).toMatchObject([{ txid, kind: 'move', subject: 'w', isAdmitted: true }])
     expect((await resolve('w')).out).toContain(`key     ${keyOf(wallet.key)} `)
   })
 
@@ -169,30 +173,30 @@ describe('with a wallet', () => {
     ['drafts', 'u', 'draft'],
     ['signs', 'y', 'sign'],
   ] as const)('it gets the name back if the command is stopped while it %s', async (_, name, step) => {
-    const { wallet, moveIt, stored } = await holding(name)
+    const { wallet, moveIt, data } = await holding(name)
     const stop = new AbortController()
     wallet.faults[step] = () => stop.abort(new Error('stopped'))
     await expect(moveIt(bind, { signal: stop.signal })).rejects.toThrow('aborted')
-    expect({ aborted: wallet.aborted, stored: await stored() }).toEqual({ aborted: ['0000'], stored: [] })
+    expect({ aborted: wallet.aborted, stored: statesIn(data) }).toEqual({ aborted: ['0000'], stored: [] })
     wallet.faults = {}
     await moveIt(bind)
     expect(wallet.sent).toHaveLength(1)
   })
 
   test('what it signed and did not send is sent by the next command, which does nothing else', async () => {
-    const { wallet, moveIt, stored } = await holding('z')
+    const { wallet, moveIt, data } = await holding('z')
     wallet.faults.send = () => {
       throw new Error('User rejected the request')
     }
     for (const _ of ['first', 'again'])
       await expect(moveIt(bind)).rejects.toMatchObject({
-        code: 'UNAVAILABLE',
+        code: 'UNDECIDED',
         message: expect.stringContaining('the wallet failed: User rejected the request; it is stored'),
       })
-    const [pending = ''] = await stored()
+    const [pending] = paymentsIn(data)
     wallet.faults = {}
     const { out, err } = await moveIt({ kind: 'transfer', address: bob.toAddress() })
-    expect(`${out.trim()} ${pending}`).toMatch(/^z (\w{64})_0 \1\.pending\.beef$/)
+    expect(out.trim()).toBe(`z ${pending?.txid}_0`)
     expect(err).toContain('nothing else was done')
     expect((await resolve('z')).out).toContain(`key     ${keyOf(wallet.key)} `)
     expect(wallet.actions.filter(({ outputs }) => outputs !== undefined)).toHaveLength(1)
@@ -202,8 +206,7 @@ describe('with a wallet', () => {
     wallet.faults = {}
     await moveIt({ kind: 'unbind' })
     expect(wallet.sent).toHaveLength(2)
-    const states = (await stored()).map((file) => file.slice(64)).sort()
-    expect(states).toEqual(['.beef', '.beef', '.lost.beef'])
+    expect(statesIn(data)).toEqual(['admitted', 'lost', 'admitted'])
   })
 })
 

@@ -68,7 +68,10 @@ describe('a payment', () => {
       questions.push(question)
       return answer ?? ''
     }
-    await confirmPayment({ ask: answer === undefined ? undefined : ask, isAgreed, output })
+    const { signal } = new AbortController()
+    const asked = { ask: answer === undefined ? undefined : ask, yes: isAgreed, output, signal }
+    await confirmPayment(['at most 5 satoshis'], asked)
+    expect(err.written()).toBe('minetree: at most 5 satoshis\n')
     return questions
   }
 

@@ -10,15 +10,15 @@ import { isFresh, type ResolvedName, resolveName } from '../../../src/client/res
 import {
   type BindingTerms,
   bindingLock,
-  moveWithKey,
-  moveWithWallet,
+  draftMove,
   type NameCoin,
   nameCoin,
   requireBindingLock,
-  walletLock,
 } from '../../../src/identity/index.js'
-import { p2pkhLockOf } from '../../../src/mining/fund-with-key.js'
-import { sendWithWallet } from '../../../src/mining/fund-with-wallet.js'
+import type { Keep } from '../../../src/payments/draft.js'
+import { p2pkhLockOf, payWithKey } from '../../../src/payments/key.js'
+import { walletLock } from '../../../src/payments/mints.js'
+import { payWithWallet } from '../../../src/payments/wallet.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
@@ -74,7 +74,8 @@ async function submit(transaction: Transaction): Promise<void> {
 async function move(name: string, key: PrivateKey, lock: Uint8Array): Promise<string> {
   const coin = await coinOf(name)
   const coins = [{ transaction: transactionOf(fund(key)), vout: 0 }]
-  const transaction = await moveWithKey({ coin, lock, key, coins })
+  const draft = await draftMove({ coin, lock, holder: { key } })
+  const { transaction } = await payWithKey({ key, coins }).pay(draft)
   await submit(transaction)
   return `${transaction.id('hex')}_0`
 }
@@ -220,14 +221,15 @@ test('a wallet binds, moves and unbinds its names, and keeps what it needs to sp
   const minted = chain.mint(name, { ownerLock: await walletLock(walletName, name) })
   await server.submit(beefOf(minted), ['tm_names', 'tm_ordinals'])
   const testWallet = new TestWallet(transactionOf(fund(wallet.key, 100_000)))
+  const payer = payWithWallet(testWallet)
+  const signMove = async (lock: Uint8Array, { maxFee = 2000, keep }: { maxFee?: number; keep?: Keep } = {}) =>
+    await payer.pay(
+      await draftMove({ coin: await coinOf(name), lock, holder: { wallet: testWallet }, maxFee }),
+      keep,
+    )
   const moveIn = async (lock: Uint8Array): Promise<void> => {
-    const transaction = await moveWithWallet({
-      coin: await coinOf(name),
-      lock,
-      wallet: testWallet,
-      maxFee: 2000,
-    })
-    await sendWithWallet(testWallet, { txid: transaction.id('hex'), description: 'Move a name' })
+    const { transaction } = await signMove(lock)
+    await payer.send?.(transaction, 'Move a name')
     await submit(transaction)
   }
   await moveIn(await bindingLock({ coin: await coinOf(name), signer: testWallet }))
@@ -247,19 +249,13 @@ test('a wallet binds, moves and unbinds its names, and keeps what it needs to sp
   const lock = new P2PKH().lock(bob.toAddress()).toUint8Array()
   await expect(moveIn(Uint8Array.from(lock))).rejects.toMatchObject({ code: 'BAD_WALLET' })
   testWallet.faults = {}
-  const coin = await coinOf(name)
-  await expect(
-    moveWithWallet({ coin, lock: coinLock(bob), wallet: testWallet, maxFee: 1 }),
-  ).rejects.toMatchObject({
-    code: 'OVER_BUDGET',
-  })
+  await expect(signMove(coinLock(bob), { maxFee: 1 })).rejects.toMatchObject({ code: 'OVER_BUDGET' })
   expect(testWallet.aborted).toHaveLength(2)
 
   // What cannot be stored is not kept by the wallet either, and each key is asked for once.
   testWallet.keysAsked.length = 0
   const keep = () => Promise.reject(new Error('the disk is full'))
-  const moving = moveWithWallet({ coin, lock: coinLock(bob), wallet: testWallet, keep })
-  await expect(moving).rejects.toThrow('the disk is full')
+  await expect(signMove(coinLock(bob), { keep })).rejects.toThrow('the disk is full')
   expect(testWallet).toMatchObject({ aborted: ['0002', '0003', '0004'], keysAsked: [name] })
   await moveIn(coinLock(bob))
   expect((await resolve(name)).tip.owner).toBe(bob.toPublicKey().toHash('hex'))

@@ -4,8 +4,9 @@ import { decodeMineNode, encodeMineNode } from '../../../backend/src/protocol/mi
 import { followMint, readMintOutputs } from '../../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
-import { fundWithKey } from '../../../src/mining/fund-with-key.js'
 import { searchNonce } from '../../../src/mining/search/search-nonce.js'
+import { payWithKey } from '../../../src/payments/key.js'
+import { payForMint } from '../../../src/payments/mints.js'
 import { refusalByScript } from '../../support/mining/covenant-mints.js'
 import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
@@ -33,12 +34,10 @@ if (vectors === undefined || mainnet === undefined) {
       const { seed } = decodeMineNode(output.lockingScript)
       const { nonce } = await searchNonce({ seed, character, difficulty: mainnet.difficulty, workers: 0 })
       const key = new PrivateKey(3)
-      const { transaction, mint } = await fundWithKey({
-        plan: { node, deployment: mainnet, character, nonce, ownerLock: p2pkh(4) },
-        source,
-        coins: [{ transaction: coinsFor(key, 50_000), vout: 0 }],
-        key,
-      })
+      const { transaction, mint } = await payForMint(
+        { plan: { node, deployment: mainnet, character, nonce, ownerLock: p2pkh(4) }, source },
+        payWithKey({ key, coins: [{ transaction: coinsFor(key, 50_000), vout: 0 }] }).pay,
+      )
       expect(mint.name).toBe(name)
       expect(await transaction.verify('scripts only')).toBe(true)
 

@@ -3,8 +3,6 @@ import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { ownerCommitment } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
-import { payWithWallet } from '../../../src/mining/fund-with-wallet.js'
 import { HttpMineIndex, type MineIndex, type Shown } from '../../../src/mining/mine-index.js'
 import {
   type MineNameOptions,
@@ -14,6 +12,7 @@ import {
 } from '../../../src/mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../../../src/mining/mining-error.js'
 import type { PaidMint } from '../../../src/mining/mint-transaction.js'
+import { FAKE_MINT_PAYER, walletMintPayer } from '../../../src/payments/mints.js'
 import { at, recordsOf } from '../../support/client/name-proofs.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import {
@@ -64,7 +63,7 @@ function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
         name,
         deployment: chain.deployment,
         index,
-        pay: fakeFundedMint,
+        pay: FAKE_MINT_PAYER.pay,
         ownerLock: async () => p2pkh(7),
         chainTracker: 'scripts only',
         workers: 0,
@@ -155,7 +154,7 @@ describe('the owner of a name', () => {
     wallet.faults.key = () => {
       throw new Error('the user said no')
     }
-    await expect(mine('q', payWithWallet(wallet))).rejects.toThrow('the user said no')
+    await expect(mine('q', walletMintPayer(wallet))).rejects.toThrow('the user said no')
     expect({ events, actions: wallet.actions }).toEqual({ events: [], actions: [] })
   })
 
@@ -163,7 +162,7 @@ describe('the owner of a name', () => {
     const { chain, index } = await tree()
     const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
     const [minted] = await miner({ chain, index }).mine('q', {
-      ...payWithWallet(wallet),
+      ...walletMintPayer(wallet),
     })
     expect(minted?.mint.name).toBe('q')
     expect(wallet.keysAsked).toEqual(['q'])
@@ -218,7 +217,7 @@ describe('a competing mint that spends the node', () => {
     const { mine, happened } = miner({ chain, index: watched })
     const minted = await mine('q', {
       async pay(draft) {
-        const mint = await fakeFundedMint(draft)
+        const mint = await FAKE_MINT_PAYER.pay(draft)
         if (when === 'after it is paid for' && paid.length === 0) await submit(conflicting)
         paid.push(mint.transaction.id('hex'))
         return mint
@@ -239,7 +238,7 @@ describe('a competing mint that spends the node', () => {
     const mining = mine('q', {
       async pay(draft) {
         await submit(conflicting)
-        return await fakeFundedMint(draft)
+        return await FAKE_MINT_PAYER.pay(draft)
       },
     })
     await expect(mining).rejects.toMatchObject({ code: 'TAKEN' })
@@ -258,7 +257,7 @@ describe('a competing mint that spends the node', () => {
         return p2pkh(owners.length)
       },
       async pay(draft) {
-        if (++asked > 1) return await fakeFundedMint(draft)
+        if (++asked > 1) return await FAKE_MINT_PAYER.pay(draft)
         await submit(conflicting)
         throw new Error('a double spend')
       },
@@ -319,7 +318,7 @@ describe('a mint that somebody puts into another transaction', () => {
       ownerLock: async () => ownerLock,
       ...(lost && { lost }),
       async pay(draft) {
-        const paid = await fakeFundedMint(draft)
+        const paid = await FAKE_MINT_PAYER.pay(draft)
         own.push(paid.transaction.id('hex'))
         if (others.length > 0) return paid
         const other = by(chain, draft)
@@ -444,10 +443,10 @@ test('of two miners of one name for one owner, both find it minted', async () =>
   let solved = 0
   let proceed = (): void => {}
   const bothSolved = new Promise<void>((resolve) => (proceed = resolve))
-  const pay: typeof fakeFundedMint = async (draft) => {
+  const pay: typeof FAKE_MINT_PAYER.pay = async (draft) => {
     if (++solved === 2) proceed()
     await bothSolved
-    return await fakeFundedMint(draft)
+    return await FAKE_MINT_PAYER.pay(draft)
   }
   const minted = await Promise.all([x.mine('q', { pay }), y.mine('q', { pay })])
   // One of them has paid for it.
@@ -581,7 +580,7 @@ describe('a server that lies while mining goes on', () => {
     const { mine, happened } = miner({ chain, index: counting })
     const pay = async (draft: Parameters<MineNameOptions['pay']>[0]) => {
       asked.paid++
-      return await fakeFundedMint(draft)
+      return await FAKE_MINT_PAYER.pay(draft)
     }
     return { asked, happened, server, mining: (name: string) => mine(name, { pay, watchEvery: 5 }) }
   }
@@ -664,7 +663,7 @@ describe('a budget', () => {
     const allowed: number[] = []
     const pay = async (draft: Parameters<MineNameOptions['pay']>[0]) => {
       allowed.push(draft.maxFee)
-      return { ...(await fakeFundedMint(draft)), fee }
+      return { ...(await FAKE_MINT_PAYER.pay(draft)), fee }
     }
     const error = await mine(name, { pay, ...(budget && { budget }) }).catch((reason: unknown) => reason)
     return { error, allowed, names: await namesOf(server) }

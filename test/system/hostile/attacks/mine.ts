@@ -1,10 +1,10 @@
 import { Transaction } from '@bsv/sdk'
 import { decodeMineNode } from '../../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { FAKE_FUNDING_PAYER } from '../../../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../../../src/mining/mine-index.js'
 import { mineName } from '../../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../../src/mining/server-deployment.js'
+import { FAKE_MINT_PAYER } from '../../../../src/payments/mints.js'
 import { ask, posted } from '../../../support/server/test-server.js'
 import { ARC_ERRORS, ARC_STATES, type ArcWord, hostileArc } from '../arc.js'
 import type { Attack, Scene } from '../attack.js'
@@ -188,7 +188,7 @@ async function askNode(url: string): Promise<{ named: unknown; history: Uint8Arr
 }
 
 /** A competing miner, in this thread and with fake funding. */
-const MINER = { ...FAKE_FUNDING_PAYER, workers: 0, chainTracker: 'scripts only' as const }
+const MINER = { ...FAKE_MINT_PAYER, workers: 0, chainTracker: 'scripts only' as const }
 
 /** A server that follows a tree of the live network's rules, and says that it is a local one. */
 const profileAttack: Attack = {

@@ -10,17 +10,45 @@ import {
   proofOfWork,
 } from '../../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
-import { fundWithKey } from '../../../src/mining/fund-with-key.js'
-import { fundWithWallet } from '../../../src/mining/fund-with-wallet.js'
-import { type MintPlan, unpaidMint } from '../../../src/mining/mint-transaction.js'
+import type { MintPlan, PaidMint } from '../../../src/mining/mint-transaction.js'
 import { searchNonce } from '../../../src/mining/search/search-nonce.js'
+import type { Keep } from '../../../src/payments/draft.js'
+import { payWithKey } from '../../../src/payments/key.js'
+import {
+  FAKE_MINT_PAYER,
+  type MintTerms,
+  payForMint,
+  unpaidMint,
+  walletMintPayer,
+} from '../../../src/payments/mints.js'
+import { payWithWallet } from '../../../src/payments/wallet.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
 import { coinsFor, sdkTransaction } from '../../support/protocol/transactions.js'
 
 const key = new PrivateKey(5)
+
+/** Mints with coins of a key. */
+const fundWithKey = async ({
+  plan,
+  source,
+  maxFee,
+  ...paying
+}: MintTerms & Parameters<typeof payWithKey>[0]): Promise<PaidMint> =>
+  await payForMint({ plan, source, ...(maxFee !== undefined && { maxFee }) }, payWithKey(paying).pay)
+
+/** Has a wallet sign a mint and send it. */
+async function fundWithWallet({
+  wallet,
+  keep,
+  ...terms
+}: MintTerms & { wallet: TestWallet; keep?: Keep }): Promise<PaidMint> {
+  const payer = payWithWallet(wallet)
+  const paid = await payForMint(terms, async (each) => await payer.pay(each, keep))
+  await payer.send?.(paid.transaction, 'Send it')
+  return paid
+}
 
 /** The first mint of a tree, and where it is mined from. */
 function draft(terms: { tld?: string; covenantVersion?: CovenantVersion } = {}): {
@@ -58,7 +86,7 @@ test.each([1, 2] as const)(
     const mints = [
       await fundWithKey({ plan, source, coins, key }),
       await fundWithWallet({ plan, source, wallet }),
-      await fakeFundedMint({ plan, source }),
+      await FAKE_MINT_PAYER.pay({ plan, source, maxFee: 0 }),
       await unpaidMint({ plan, source }),
     ]
     for (const { transaction } of mints) expect(transaction).toMatchObject({ version: 1, lockTime: 0 })
@@ -123,6 +151,25 @@ describe('a mint paid with a key', () => {
     expect(await again.transaction.verify('scripts only')).toBe(true)
   })
 
+  test.each([
+    [100, 20, 3],
+    [1000, 30, 200],
+    [50, 2, 9],
+  ])('says which coin is missing, at %i satoshis per 1,000 bytes', async (feeRate, ...values) => {
+    const paidWith = async (...satoshis: number[]) => {
+      const transaction = coinsFor(key, ...satoshis)
+      const coins = transaction.outputs.map((_, vout) => ({ transaction, vout }))
+      return await fundWithKey({ ...draft(), coins, key, feeRate })
+    }
+    const error: unknown = await paidWith(...values).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'NO_FUNDS' })
+    const more = Number(/add a coin of at least (\d+) more$/.exec((error as Error).message)?.[1])
+    const held = Number(/^(\d+) satoshis do not pay/.exec((error as Error).message)?.[1])
+    expect(held).toBe(values.reduce((sum, each) => sum + each, 0))
+    await expect(paidWith(...values, more - 1)).rejects.toMatchObject({ code: 'NO_FUNDS' })
+    expect((await paidWith(...values, more)).mint.name).toBe('q')
+  })
+
   test('takes the largest coins, no more than it needs, and none of one satoshi', async () => {
     const transaction = coinsFor(key, 1, 40, 300, 60, 1)
     const coins = transaction.outputs.map((_, vout) => ({ transaction, vout }))
@@ -143,7 +190,9 @@ describe('a mint paid with a key', () => {
     expect((await fundWithKey({ ...draft(), coins, key, maxFee: fee })).transaction.getFee()).toBe(fee)
     const dear = fundWithKey({ ...draft(), coins, key, maxFee: fee - 1 })
     await expect(dear).rejects.toMatchObject({ code: 'OVER_BUDGET' })
-    await expect(dear).rejects.toThrow(`a fee of ${fee} satoshis, and ${fee - 1} are allowed`)
+    await expect(dear).rejects.toThrow(
+      `the fee of the mint of q would be ${fee} satoshis, and ${fee - 1} are allowed`,
+    )
     // What is too dear is said before what is missing.
     await expect(fundWithKey({ ...draft(), coins: [], key, maxFee: 1 })).rejects.toMatchObject({
       code: 'OVER_BUDGET',
@@ -278,33 +327,30 @@ describe('a mint paid by a wallet', () => {
     expect(payer).toMatchObject({ sent: [], aborted: ['0000'] })
   })
 
-  test.each<[string, TestWallet['faults'], boolean]>([
-    ['fails, with no reason that is final', { send: refusing() }, false],
-    ['says that it failed', { result: 'failed' }, true],
-    ['says nothing of it', { result: 'nothing' }, false],
-  ])('that the wallet %s is reported as such', async (_, faults, isFinal) => {
+  test.each<[string, TestWallet['faults'], string]>([
+    ['fails, with no reason that is final', { send: refusing() }, 'UNDECIDED'],
+    ['says that it failed', { result: 'failed' }, 'REFUSED'],
+    ['says nothing of it', { result: 'nothing' }, 'UNDECIDED'],
+  ])('that the wallet %s is reported as such', async (_, faults, code) => {
     const payer = wallet()
     payer.faults = faults
-    const funding = fundWithWallet({ ...draft(), wallet: payer })
-    await expect(funding).rejects.toMatchObject({ name: 'WalletSendError', isFinal })
+    const funding = walletMintPayer(payer).pay({ ...draft(), maxFee: 5000 })
+    await expect(funding).rejects.toMatchObject({ name: 'MiningError', code })
     // It may have been sent all the same: the wallet is not asked to forget it.
     expect(payer.aborted).toEqual([])
   })
 
   test.each([
-    ['doubleSpend', true],
-    ['invalidTx', true],
-    ['serviceError', false],
-  ])('that the wallet reports as %s is final: %s', async (status, isFinal) => {
+    ['doubleSpend', 'REFUSED'],
+    ['invalidTx', 'REFUSED'],
+    ['serviceError', 'UNDECIDED'],
+  ])('that the wallet reports as %s is final: %s', async (status, code) => {
     const payer = wallet()
-    let txid = ''
-    const keep = async (mint: { transaction: Transaction }) => {
-      txid = mint.transaction.id('hex')
-      payer.faults.send = refusing({ txid, status })
+    const keep = async ({ transaction }: { transaction: Transaction }) => {
+      payer.faults.send = refusing({ txid: transaction.id('hex'), status })
     }
-    const error = await fundWithWallet({ ...draft(), wallet: payer, keep }).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ name: 'WalletSendError', isFinal, txid })
-    expect(String(error)).toContain(status)
+    const funding = walletMintPayer(payer, { keep }).pay({ ...draft(), maxFee: 5000 })
+    await expect(funding).rejects.toMatchObject({ code, message: expect.stringContaining(status) })
   })
 
   test('is not signed by either where the fee is more than allowed', async () => {

@@ -1,5 +1,7 @@
 import { ARC, type CreateActionResult, PrivateKey } from '@bsv/sdk'
-import { type SendOutcome, sendThroughArc, sendThroughWallet } from '../../../src/cli/mint-services.js'
+import { sendThroughArc } from '../../../src/payments/arc.js'
+import type { SendOutcome } from '../../../src/payments/draft.js'
+import { sendWithWallet } from '../../../src/payments/wallet.js'
 import { ACCEPTING_ARC_STATUSES, type ArcServer, arcServer } from '../../support/mining/miners-services.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 
@@ -15,12 +17,13 @@ for (const input of transaction.inputs) input.sourceTransaction = coinsFor(new P
 
 const send = async (says: string): Promise<SendOutcome> => {
   arc.says = says
-  return await sendThroughArc(new ARC(arc.url))({ transaction, name: 'q' })
+  return await sendThroughArc(new ARC(arc.url))(transaction, '')
 }
 
 // The statuses of ARC (`Status` of its API), and the HTTP codes of its errors.
 const OUTCOMES: Record<SendOutcome['kind'], string[]> = {
-  accepted: [...ACCEPTING_ARC_STATUSES],
+  accepted: ACCEPTING_ARC_STATUSES.filter((status) => status !== 'MINED'),
+  mined: ['MINED'],
   undecided: [
     ...[
       'UNKNOWN',
@@ -71,7 +74,7 @@ test.each(['REJECTED', 'SEEN_ON_NETWORK', '461'])(
 )
 
 test('a mint is undecided where ARC cannot be reached', async () => {
-  const sending = sendThroughArc(new ARC('http://127.0.0.1:9'))({ transaction, name: 'q' })
+  const sending = sendThroughArc(new ARC('http://127.0.0.1:9'))(transaction, '')
   expect(await sending).toMatchObject({ kind: 'undecided' })
 })
 
@@ -87,5 +90,6 @@ test.each<[string, CreateActionResult | Error, SendOutcome['kind']]>([
     if (answer instanceof Error) throw answer
     return answer
   }
-  expect((await sendThroughWallet({ createAction })({ transaction, name: 'q' })).kind).toBe(kind)
+  const sent = { txid: transaction.id('hex'), description: 'Send it' }
+  expect((await sendWithWallet({ createAction }, sent)).kind).toBe(kind)
 })

@@ -2,9 +2,9 @@ import { P2PKH, PrivateKey, type Transaction } from '@bsv/sdk'
 import { concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, ownerCommitment, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import { payFromWallet } from '../../../src/cli/advertisement-payers.js'
-import { moveWithWallet, walletLock } from '../../../src/identity/index.js'
-import { fundWithWallet } from '../../../src/mining/fund-with-wallet.js'
+import { draftMove } from '../../../src/identity/index.js'
+import { payForMint, walletLock } from '../../../src/payments/mints.js'
+import { payWithWallet } from '../../../src/payments/wallet.js'
 import { advertisementLock } from '../../../src/server/discovery/advertisement.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -26,7 +26,9 @@ async function mint(wallet: TestWallet, keep: Keep): Promise<unknown> {
   for (let tried = 0; !meetsDifficulty(proofOfWork({ seed, character: 'q', nonce }), 3); tried++)
     nonce = concatBytes(commitment, Uint8Array.of(tried))
   const plan = { node: root, deployment, character: 'q', nonce, ownerLock }
-  return await fundWithWallet({ plan, source: sdkTransaction(chain.genesis), wallet, keep })
+  return await payForMint({ plan, source: sdkTransaction(chain.genesis) }, async (draft) =>
+    payWithWallet(wallet).pay(draft, keep),
+  )
 }
 
 async function move(wallet: TestWallet, keep: Keep): Promise<unknown> {
@@ -36,7 +38,7 @@ async function move(wallet: TestWallet, keep: Keep): Promise<unknown> {
     ...{ name: 'a', outpoint: { txid: minted.txid, vout: 2 }, lockingScript, bindingInputs: [] },
     transaction: sdkTransaction(minted),
   }
-  return await moveWithWallet({ coin, lock: p2pkh(4), wallet, keep })
+  return await payWithWallet(wallet).pay(await draftMove({ coin, lock: p2pkh(4), holder: { wallet } }), keep)
 }
 
 async function advertise(wallet: TestWallet, keep: Keep): Promise<unknown> {
@@ -44,7 +46,12 @@ async function advertise(wallet: TestWallet, keep: Keep): Promise<unknown> {
   const lock = await advertisementLock(key, {
     ...{ protocol: 'SHIP', topicOrService: 'tm_names', url: 'https://names.example' },
   })
-  return await payFromWallet(wallet).pay({ key, locks: [lock], revoked: [], maxFee: 5000 }, keep)
+  const output = { satoshis: 1, lockingScript: Uint8Array.from(lock.toUint8Array()), description: 'A token' }
+  const description = 'Advertise this overlay host'
+  return await payWithWallet(wallet).pay(
+    { what: 'the advertisements', description, inputs: [], outputs: [output], maxFee: 5000 },
+    keep,
+  )
 }
 
 const mine = new P2PKH().lock(new PrivateKey(7).toAddress())

@@ -1,26 +1,17 @@
-import {
-  ARC,
-  type Broadcaster,
-  defaultBroadcaster,
-  HTTPWalletJSON,
-  type HttpClient,
-  isBroadcastFailure,
-  PrivateKey,
-  type Transaction,
-  WalletClient,
-} from '@bsv/sdk'
+import { ARC, defaultBroadcaster, HTTPWalletJSON, type HttpClient, PrivateKey, WalletClient } from '@bsv/sdk'
 import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient, type FetchOptions, fetchBounded } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import type { BindingWallet } from '../identity/move-name.js'
-import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
+import { sendThroughArc } from '../payments/arc.js'
+import type { Payer } from '../payments/draft.js'
 import type { Config } from '../server/config/config.js'
 import { CommandError } from './command.js'
 import { readSecretFile } from './user-files.js'
 
-// The services that pay for mints and send them: a wallet, a key, ARC. Their answers are read within limits.
+// The services that pay for transactions and send them: a wallet, a key, ARC. Their answers are read within limits.
 
 /** How a wallet names this program to its user. */
 const ORIGINATOR = 'minetree'
@@ -124,7 +115,7 @@ function reasonOf(cause: unknown): string {
 
 const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
 
-/** The broadcaster for mints of the live network; a local network has no miners. */
+/** Sends through ARC to the live network; a local network has no miners. */
 export function arcFor({
   arc,
   arcApiKey,
@@ -136,14 +127,18 @@ export function arcFor({
   arcApiKey?: string
   config: Pick<Config, 'profile' | 'network'>
   signal: AbortSignal
-}): Broadcaster | undefined {
+}): Payer['send'] {
+  if (arc === undefined && config.profile.name === 'local') return undefined
   const client = boundedHttpClient(ARC_BOUNDS)
   const options = {
     httpClient: { request: (url, request) => client.request(url, { ...request, signal }) } as HttpClient,
     ...(arcApiKey !== undefined && { apiKey: arcApiKey }),
   }
-  if (arc !== undefined) return new ARC(arc.replace(/\/+$/, ''), options)
-  return config.profile.name === 'local' ? undefined : defaultBroadcaster(config.network === 'test', options)
+  return sendThroughArc(
+    arc === undefined
+      ? defaultBroadcaster(config.network === 'test', options)
+      : new ARC(arc.replace(/\/+$/, ''), options),
+  )
 }
 
 /**
@@ -167,100 +162,5 @@ export async function readKey(path: string, signal: AbortSignal): Promise<Privat
   } catch {
     // The SDK's message may quote the key.
     throw new CommandError(`${path} does not hold a key as WIF`, { exit: 'usage' })
-  }
-}
-
-/**
- * The network's response to a mint:
- *
- * - `accepted`: the network has it, or a service has accepted it and will send it;
- * - `refused`: it can never be in a block;
- * - `undecided`: unknown. Its coins stay reserved, and the next command sends it again.
- */
-export interface SendOutcome {
-  kind: 'accepted' | 'refused' | 'undecided'
-  /** The reason, in one line. */
-  why: string
-}
-
-/** Sends a mint to the network, any number of times. */
-export type SendMint = (mint: { transaction: Transaction; name: string }) => Promise<SendOutcome>
-
-/**
- * The statuses of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). Any other is undecided: such an answer says
- * nothing about the mint.
- */
-const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
-  QUEUED: 'accepted',
-  RECEIVED: 'accepted',
-  STORED: 'accepted',
-  ANNOUNCED_TO_NETWORK: 'accepted',
-  REQUESTED_BY_NETWORK: 'accepted',
-  SENT_TO_NETWORK: 'accepted',
-  ACCEPTED_BY_NETWORK: 'accepted',
-  SEEN_ON_NETWORK: 'accepted',
-  SEEN_MULTIPLE_NODES: 'accepted',
-  MINED: 'accepted',
-  // ARC does not know its inputs yet.
-  SEEN_IN_ORPHAN_MEMPOOL: 'undecided',
-  // A block will contain one of the two.
-  DOUBLE_SPEND_ATTEMPTED: 'undecided',
-  // Its block was reorganised away; it may be in the next one.
-  MINED_IN_STALE_BLOCK: 'undecided',
-  REJECTED: 'refused',
-  INVALID: 'refused',
-  MALFORMED: 'refused',
-  // Unlocking scripts, inputs, form, outputs, fee.
-  461: 'refused',
-  462: 'refused',
-  463: 'refused',
-  464: 'refused',
-  465: 'refused',
-  // A conflicting transaction is known.
-  466: 'undecided',
-  // Coins frozen by policy and by consensus; cumulative fee; size.
-  471: 'refused',
-  472: 'refused',
-  473: 'refused',
-  474: 'refused',
-}
-
-/** Sends mints through ARC. */
-export function sendThroughArc(arc: Broadcaster): SendMint {
-  return async ({ transaction }) => {
-    const answer = await arc.broadcast(transaction)
-    const isFailure = isBroadcastFailure(answer)
-    const status = isFailure ? answer.code : (answer.message.split(' ')[0] ?? '')
-    const said = isFailure ? answer.description : answer.message
-    const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
-    const txid = transaction.id('hex')
-    if (answer.txid !== undefined && answer.txid !== txid)
-      return { kind: 'undecided', why: `ARC answered about ${answer.txid} instead: ${why}` }
-    // Some versions of ARC mention an orphan only in the text.
-    if (/ORPHAN/i.test(why)) return { kind: 'undecided', why }
-    return { kind: ARC_OUTCOMES[status] ?? 'undecided', why }
-  }
-}
-
-/**
- * Sends mints through the wallet that has signed them.
- *
- * @param describe What the user of the wallet reads; by default, that it is the mint of the name.
- */
-export function sendThroughWallet(
-  wallet: Pick<NameWallet, 'createAction'>,
-  describe?: (name: string) => string,
-): SendMint {
-  return async ({ transaction, name }) => {
-    try {
-      await sendWithWallet(wallet, {
-        txid: transaction.id('hex'),
-        ...(describe === undefined ? { name } : { description: describe(name) }),
-      })
-      return { kind: 'accepted', why: 'the wallet has sent it' }
-    } catch (error) {
-      if (!(error instanceof WalletSendError)) throw error
-      return { kind: error.isFinal ? 'refused' : 'undecided', why: error.message }
-    }
   }
 }

@@ -1,0 +1,179 @@
+import { z } from 'zod'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
+import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import type { Submitted } from '../payments/payments.js'
+import { CommandError } from './command.js'
+
+/** Time for an answer, in milliseconds: submissions are queued. */
+const PATIENCE = 50_000
+
+/** The longest `/deployment.json` that is read, in bytes: many times the size of ours. */
+const MAX_DEPLOYMENT_BYTES = 64 * 1024
+/** The longest answer to a submission, in bytes, without the indexes of the admitted outputs. */
+const MAX_ANSWER_BYTES = 64 * 1024
+/** An index of 32 bits in JSON, with its comma. */
+const MAX_INDEX_BYTES = 11
+/** The longest BEEF that is read, in bytes. */
+export const MAX_BEEF_BYTES = 64 * 1024 * 1024
+
+const deployment = z.object({ profile: z.literal(Object.keys(PROFILES)), network: z.string() })
+const refusal = z.object({ error: z.string(), code: z.string().optional(), txid: z.string().optional() })
+const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
+const spends = z.array(z.object({ spendTxid: z.string().nullable() }).nullable())
+
+/** What is submitted to a server. */
+interface Submission {
+  beef: Uint8Array
+  topics: readonly string[]
+  headers?: Record<string, string>
+  /** The number of its outputs; by default not more than fit into 64 KiB of an answer. */
+  outputs?: number
+  /** What error messages call it. */
+  called: string
+}
+
+/** A server that the command line asks, and gives transactions to. */
+export class OverlayServer {
+  /** Without a slash at the end. */
+  readonly url: string
+
+  /** @throws CommandError (`usage`) */
+  constructor(
+    text: string,
+    private readonly signal?: AbortSignal,
+  ) {
+    const parsed = URL.canParse(text) ? new URL(text) : undefined
+    if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
+      throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
+    this.url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
+  }
+
+  /**
+   * Checks, by the profile in its `/deployment.json`, that it is on a local network: one that follows the live network and does
+   * not check proofs would accept fake transactions as real.
+   *
+   * @throws CommandError
+   */
+  async requireLocal(): Promise<void> {
+    const { body } = await this.ask('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
+    const described = deployment.safeParse(readJson(body))
+    if (!described.success) throw new CommandError(`${this.url} is not a minetree server`)
+    if (described.data.profile !== PROFILES.local.name)
+      throw new CommandError(
+        `${this.url} follows the live network: publish to a server of a local network, which accepts fake funding`,
+      )
+  }
+
+  /**
+   * Submits a transaction.
+   *
+   * @returns The outputs that each topic admits, or that another transaction counts.
+   * @throws CommandError if the server takes it for no other reason.
+   */
+  async submit(
+    submission: Submission,
+  ): Promise<{ kind: 'taken'; admitted: Record<string, number[]> } | (Submitted & { kind: 'conflict' })> {
+    const { beef, topics, outputs = 0, called } = submission
+    const { status, body } = await this.ask('/submit', {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/octet-stream',
+        'X-Topics': JSON.stringify(topics),
+        ...submission.headers,
+      },
+      body: beef,
+      maxBytes: MAX_ANSWER_BYTES + outputs * MAX_INDEX_BYTES,
+    })
+    const json = readJson(body)
+    const refused = refusal.safeParse(json).data
+    if (status === 409 && refused !== undefined)
+      return { kind: 'conflict', why: `${this.url} refuses ${called}: ${refused.error}`, by: refused.txid }
+    const taken = steak.safeParse(json).data
+    if (status === 200 && taken !== undefined) {
+      const admitted = Object.entries(taken).map(([topic, { outputsToAdmit }]) => [topic, outputsToAdmit])
+      return { kind: 'taken', admitted: Object.fromEntries(admitted) }
+    }
+    throw new CommandError(
+      refused === undefined
+        ? `${this.url} answered ${status}, which is not a minetree answer`
+        : `${this.url} refuses ${called} (${[status, refused.code].filter(Boolean).join(' ')}): ${refused.error}`,
+      { exit: isPassing(status) ? 'unavailable' : 'refused' },
+    )
+  }
+
+  /** A transaction with its merkle path or its ancestors; undefined if the server does not show it. */
+  async beefOf(txid: string): Promise<Uint8Array | undefined> {
+    const { status, body } = await this.ask(`/svc/beef/${txid}`, { maxBytes: MAX_BEEF_BYTES })
+    return status === 200 ? body : undefined
+  }
+
+  /** The transactions that spend outputs, of those that topics of the server hold. */
+  async spendersOf(outpoints: readonly string[]): Promise<string[]> {
+    const found: string[] = []
+    for (let at = 0; at < outpoints.length; at += MAX_SPENDS) {
+      const { body } = await this.ask('/svc/txo/spends', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(outpoints.slice(at, at + MAX_SPENDS)),
+        maxBytes: MAX_ANSWER_BYTES * 2,
+      })
+      found.push(...(spends.safeParse(readJson(body)).data ?? []).flatMap((each) => each?.spendTxid ?? []))
+    }
+    return found
+  }
+
+  /**
+   * Makes a request, and reads a limited part of the answer.
+   *
+   * @param init.maxBytes The longest answer that is read.
+   * @throws CommandError (`unavailable`) without an answer.
+   */
+  async ask(
+    path: string,
+    {
+      maxBytes,
+      ...init
+    }: {
+      method?: 'POST'
+      headers?: Record<string, string>
+      body?: Uint8Array | string
+      maxBytes: number
+    },
+  ): Promise<{ status: number; body: Uint8Array }> {
+    const { url, signal } = this
+    try {
+      return await fetchBounded(url + path, init as RequestInit, { timeout: PATIENCE, maxBytes, signal })
+    } catch (cause) {
+      if (!(cause instanceof SourceError)) throw cause
+      throw new CommandError(reasonOf(url, cause, init.body?.length), { cause, exit: 'unavailable' })
+    }
+  }
+}
+
+/** How many spends a server is asked for at once. */
+const MAX_SPENDS = 1000
+
+/** Whether a status may be another one later: of a server that starts or is busy, or of a proxy before it. */
+export function isPassing(status: number): boolean {
+  return status >= 500 || status === 429
+}
+
+const HUNG_UP = ['EPIPE', 'ECONNRESET', 'UND_ERR_SOCKET']
+
+/** Why there is no answer, in one line; `sent` is the length of the request's body. */
+function reasonOf(url: string, error: SourceError, sent: number | undefined): string {
+  if (error.code !== 'UNREACHABLE') return error.message
+  const { reason, hungUp } = failureOf(error.cause)
+  // A server that rejects a body by its length may close the connection early, and its answer is lost.
+  if (sent !== undefined && hungUp) return `${url} hung up on ${sent} bytes, which may be too many: ${reason}`
+  return `${url} does not answer: ${reason}`
+}
+
+/** The reason of a failed `fetch`: it is in the error's cause, and in its code if several addresses were tried. */
+function failureOf(error: unknown): { reason: string; hungUp: boolean } {
+  const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
+  if (!(inner instanceof Error)) return { reason: String(inner), hungUp: false }
+  const code = 'code' in inner ? String(inner.code) : ''
+  return { reason: inner.message || code, hungUp: HUNG_UP.includes(code) }
+}

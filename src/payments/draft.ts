@@ -1,0 +1,163 @@
+import { LockingScript, Transaction, UnlockingScript } from '@bsv/sdk'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type * as sdk from '../../backend/src/protocol/sdk-types.js'
+import { MiningError } from '../mining/mining-error.js'
+import { preimageView } from '../mining/mint-transaction.js'
+
+/** An input that the transaction is for: a node, a name, a token. The inputs that pay come after those of the draft. */
+export interface DraftInput {
+  /** The transaction of the output, with its merkle path or its ancestors down to proven ones. */
+  source: sdk.Transaction
+  vout: number
+  /** For the user of a wallet. */
+  description: string
+  /** Absent where nobody holds the output: only fake money spends that. */
+  unlock?: sdk.ScriptTemplateUnlock | undefined
+  /** Whether anybody may spend it, as a node: then it is not reserved for one transaction. */
+  isOpen?: boolean
+  /** Bytes that the unlocking script grows by, at most, when the payer adds outputs; none by default. */
+  room?: number
+}
+
+/** An output, in its place from output 0 on. */
+export interface DraftOutput {
+  satoshis: number
+  lockingScript: Uint8Array
+  /** For the user of a wallet. */
+  description: string
+  /** Where a wallet keeps the output, with what it needs to spend it; by default it does not keep it. */
+  basket?: { name: string; customInstructions: string } | undefined
+}
+
+/** A transaction before anybody has paid for it: what it has of its own. */
+export interface Draft {
+  /** What is paid for, in messages: `the mint of alice`. */
+  what: string
+  /** What the user of a wallet reads. */
+  description: string
+  inputs: readonly DraftInput[]
+  outputs: readonly DraftOutput[]
+  /** The highest fee, in satoshis. */
+  maxFee: number
+  /** Refuses a transaction that was drafted or signed otherwise than it has to be. */
+  check?(transaction: sdk.Transaction): void
+  /** Refuses a signed transaction before it is stored. */
+  checkSigned?(transaction: sdk.Transaction): void
+}
+
+/** A signed transaction that is paid for. */
+export interface Paid {
+  /** With what it spends. */
+  transaction: sdk.Transaction
+  /** The BEEF in which an overlay takes it. */
+  beef: Uint8Array
+  /** In satoshis. */
+  fee: number
+}
+
+/** Called with a signed transaction before anything else happens to it; if it fails, the payer gets its coins back. */
+export type Keep = (paid: Paid) => Promise<void>
+
+/**
+ * What the network says of a transaction:
+ *
+ * - `accepted`: the network has it, or a service has accepted it and will send it;
+ * - `mined`: it is in a block;
+ * - `refused`: it can never be in a block;
+ * - `undecided`: unknown. Its coins stay reserved.
+ */
+export interface SendOutcome {
+  kind: 'accepted' | 'mined' | 'refused' | 'undecided'
+  /** The reason, in one line. */
+  why: string
+  /** Transactions that spend the same outputs, if the network names them. */
+  conflicting?: readonly string[]
+}
+
+/** Who pays for transactions: a wallet (BRC-100), a key with coins, or nobody where money is fake. */
+export interface Payer {
+  /**
+   * Funds a draft and signs it; sends nothing.
+   *
+   * @throws MiningError `NO_FUNDS`, `OVER_BUDGET`, `BAD_WALLET`; what the draft and `keep` throw.
+   */
+  pay(draft: Draft, keep?: Keep): Promise<Paid>
+  /** Sends what it has signed, any number of times. Absent where no network is asked. */
+  send?: ((transaction: sdk.Transaction, description: string) => Promise<SendOutcome>) | undefined
+}
+
+/** A transaction of version 1 and lock time 0, as covenants of version 2 require, with what a draft has of its own. */
+export function startTransaction({ inputs, outputs }: Pick<Draft, 'inputs' | 'outputs'>): sdk.Transaction {
+  const transaction = new Transaction(1, [], [], 0)
+  for (const { source, vout, unlock } of inputs)
+    transaction.addInput({
+      sourceTransaction: source,
+      sourceOutputIndex: vout,
+      ...(unlock ? { unlockingScriptTemplate: unlock } : { unlockingScript: new UnlockingScript() }),
+    })
+  for (const { satoshis, lockingScript } of outputs)
+    transaction.addOutput({ satoshis, lockingScript: LockingScript.fromHex(toHex(lockingScript)) })
+  return transaction
+}
+
+/** The outpoints that a transaction spends, by input. */
+export function spentBy({ inputs }: sdk.Transaction): Outpoint[] {
+  return inputs.map(({ sourceTXID, sourceTransaction, sourceOutputIndex }) => ({
+    txid: sourceTXID ?? sourceTransaction?.id('hex') ?? '',
+    vout: sourceOutputIndex,
+  }))
+}
+
+/** Where a transaction spends an input of a draft. @throws MiningError `BAD_WALLET` if it does not. */
+export function inputOf(transaction: sdk.Transaction, { source, vout, description }: DraftInput): number {
+  const wanted = formatOutpoint({ txid: source.id('hex'), vout })
+  const input = spentBy(transaction).findIndex((each) => formatOutpoint(each) === wanted)
+  if (input === -1) throw new MiningError('BAD_WALLET', `the wallet left an input out: ${description}`)
+  return input
+}
+
+/**
+ * Checks that a transaction is the one of a draft, and costs no more than it may.
+ *
+ * @throws MiningError `BAD_WALLET`, `OVER_BUDGET`; what the draft's own check throws.
+ */
+export function requireDrafted(transaction: sdk.Transaction, draft: Draft): void {
+  for (const input of draft.inputs) inputOf(transaction, input)
+  for (const [vout, { satoshis, lockingScript }] of draft.outputs.entries()) {
+    const output = transaction.outputs[vout]
+    if (output?.satoshis !== satoshis || output.lockingScript.toHex() !== toHex(lockingScript))
+      throw new MiningError('BAD_WALLET', `the wallet changed output ${vout}`)
+  }
+  draft.check?.(transaction)
+  requireFee(feeOf(transaction), draft)
+}
+
+/** @throws MiningError `OVER_BUDGET`. */
+export function requireFee(fee: number, { what, maxFee }: Pick<Draft, 'what' | 'maxFee'>): void {
+  if (fee <= maxFee) return
+  throw new MiningError(
+    'OVER_BUDGET',
+    `the fee of ${what} would be ${fee} satoshis, and ${maxFee} are allowed`,
+  )
+}
+
+/** In satoshis. @throws MiningError `BAD_WALLET` if it is unknown or negative. */
+export function feeOf({ inputs, outputs }: sdk.Transaction): number {
+  let fee = 0
+  for (const { sourceTransaction, sourceOutputIndex } of inputs) {
+    const spent = sourceTransaction?.outputs[sourceOutputIndex]?.satoshis
+    if (spent === undefined)
+      throw new MiningError('BAD_WALLET', 'the wallet omitted a transaction that it spends')
+    fee += spent
+  }
+  for (const { satoshis = 0 } of outputs) fee -= satoshis
+  if (fee < 0) throw new MiningError('BAD_WALLET', `the wallet pays out ${-fee} satoshis more than it spends`)
+  return fee
+}
+
+/** All that a draft fixes: everything but the unlocking scripts. */
+export function partsOf(transaction: sdk.Transaction): string {
+  const { version, lockTime, inputs, outputs } = preimageView(transaction)
+  return JSON.stringify([version, lockTime, inputs, outputs.map(({ bytes }) => toHex(bytes))])
+}

@@ -1,0 +1,262 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Row, Sql, type SqlValue } from '../../backend/src/facts/connection.js'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
+import { MiningError } from '../mining/mining-error.js'
+import { type Draft, inputOf, type Paid, spentBy } from './draft.js'
+import type { Coin } from './key.js'
+
+/**
+ * The state of a payment:
+ *
+ * - `pending`: signed and stored; it may or may not have been sent;
+ * - `sent`: the network has accepted it, or none is asked and a server has it;
+ * - `mined`: it is in a block;
+ * - `lost`: the network rejects it, or another transaction has spent what it spends. Its coins may be spent again.
+ */
+export type PaymentState = 'pending' | 'sent' | 'mined' | 'lost'
+
+const KINDS = ['mint', 'move', 'publish', 'advertise'] as const
+
+/** What is paid for. */
+export interface Purpose {
+  kind: (typeof KINDS)[number]
+  /** The name, or the URL that is advertised. */
+  subject: string
+  /** Where it counts: the genesis of a tree, or the key of a host. */
+  place: string
+}
+
+/** A payment in the journal. */
+export interface Payment extends Purpose {
+  txid: string
+  state: PaymentState
+  /** Whether a server has taken it. */
+  isAdmitted: boolean
+  /** `wallet`, or the address of the key. */
+  payer: string
+  /** In satoshis. */
+  fee: number
+  /** With its merkle path or its ancestors. */
+  transaction: Transaction
+}
+
+/** Some payments; by default all. */
+export interface Selection extends Partial<Pick<Purpose, 'place' | 'subject'>> {
+  kinds?: readonly Purpose['kind'][]
+}
+
+/** The journal cannot be opened, read or written. */
+export class JournalError extends CodedError {
+  override readonly name = 'JournalError'
+  readonly code = 'JOURNAL'
+}
+
+// A coin is reserved by the one payment that spends it and is not lost. So is a name, and all else that only its holder spends.
+const SCHEMA = `
+  create table if not exists payments (
+    txid text primary key, kind text not null, subject text not null, place text not null, network text not null,
+    payer text not null, state text not null, admitted integer not null, fee integer not null, change integer,
+    beef blob not null, number integer not null unique);
+  create table if not exists reserved (outpoint text primary key, txid text not null) without rowid;`
+
+/** How long a command waits for another one that writes, in milliseconds: signing a mint takes a second at most. */
+const PATIENCE = 60_000
+
+/**
+ * What was paid for what, in one SQLite file for all commands of a user. A payment is on disk, readable by its owner only, before
+ * it is sent anywhere. Choosing coins, signing and storing are one transaction of the file, so that no two processes spend one
+ * coin. The lock is that of SQLite: the operating system ends it with the process that holds it, however that ends, and it holds
+ * between containers that share a volume.
+ */
+export class Journal {
+  private readonly sql: Sql
+
+  /**
+   * @param path The file, which is created with its folder.
+   * @param network Which chain its payments are on: the change of one is no coin on another.
+   * @throws JournalError
+   */
+  constructor(
+    readonly path: string,
+    private readonly network: string,
+  ) {
+    this.sql = this.possible(() => {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      // SQLite gives its other files the mode of this one.
+      closeSync(openSync(path, 'a', 0o600))
+      const sql = new Sql(path)
+      // Not WAL, whose shared memory needs one kernel; `extra` also syncs the folder after a commit.
+      sql.exec(`pragma busy_timeout = ${PATIENCE}; pragma synchronous = extra; ${SCHEMA}`)
+      return sql
+    })
+  }
+
+  close(): void {
+    this.sql.close()
+  }
+
+  /** Runs work during which no other process changes the journal. What it has written is undone if it fails. */
+  async exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.possible(() => this.sql.exec('begin immediate'))
+    try {
+      const result = await work()
+      this.possible(() => this.sql.exec('commit'))
+      return result
+    } catch (error) {
+      if (this.sql.inTransaction) this.sql.exec('rollback')
+      throw error
+    }
+  }
+
+  /**
+   * Stores a payment as pending, within {@link exclusively}. Once that resolves, it survives a power failure.
+   *
+   * @throws MiningError `UNDECIDED` if the same was paid for, or an output of the draft was spent, by a payment that may count.
+   */
+  add({ transaction, beef, fee }: Paid, { draft, ...paid }: Purpose & { payer: string; draft: Draft }): void {
+    const { kind, subject, place, payer } = paid
+    const txid = transaction.id('hex')
+    const open = this.get(
+      `select txid from payments where kind = ? and subject = ? and place = ?
+        and (state = 'pending' or (state = 'sent' and admitted = 0))`,
+      ...[kind, subject, place],
+    )
+    if (open !== undefined) throw undecided(draft.what, open.txid)
+    const change =
+      payer === WALLET || transaction.outputs.length === draft.outputs.length ? null : draft.outputs.length
+    this.run(
+      // A lost one may be made once more, byte for byte.
+      `insert or replace into payments select ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, coalesce(max(number), 0) + 1 from payments`,
+      ...[txid, kind, subject, place, this.network, payer, fee, change, beef],
+    )
+    const own = new Map(draft.inputs.map((each) => [inputOf(transaction, each), each]))
+    for (const [index, outpoint] of spentBy(transaction).map(formatOutpoint).entries()) {
+      // A wallet reserves its own coins.
+      if (own.get(index)?.isOpen ?? payer === WALLET) continue
+      const holder = this.get('select txid from reserved where outpoint = ?', outpoint)
+      if (holder !== undefined) throw undecided(draft.what, holder.txid)
+      this.run('insert into reserved values (?, ?)', outpoint, txid)
+    }
+  }
+
+  setState(txid: string, state: PaymentState): void {
+    this.run(`update payments set state = ? where txid = ?`, state, txid)
+  }
+
+  /** Records that a server has a payment. */
+  setAdmitted(txid: string): void {
+    this.run(`update payments set admitted = 1 where txid = ?`, txid)
+  }
+
+  /** Records that a payment is in a block, with its merkle path. */
+  setMined(txid: string, beef: Uint8Array): void {
+    this.run(`update payments set state = 'mined', beef = ? where txid = ?`, beef, txid)
+  }
+
+  /** Gives a payment up, and those that spend its outputs. What they reserved is free. @returns Whether it is in the journal. */
+  async lose(txid: string): Promise<boolean> {
+    return await this.exclusively(async () => {
+      for (const lost = [txid]; lost.length > 0; ) {
+        const [each = ''] = lost.splice(0, 1)
+        const of = this.all(
+          'select txid from reserved where outpoint between ? and ?',
+          `${each}_`,
+          `${each}_:`,
+        )
+        lost.push(...of.map((row) => String(row.txid)))
+        this.setState(each, 'lost')
+        this.run('delete from reserved where txid = ?', each)
+      }
+      return this.get('select txid from payments where txid = ?', txid) !== undefined
+    })
+  }
+
+  /** Payments in the order in which they were made, so that what spends an output of one comes after it. */
+  payments({ kinds = KINDS, place, subject }: Selection = {}): Payment[] {
+    const rows = this.all(
+      `select * from payments where kind in (${kinds.map(() => '?').join()})
+        and place = coalesce(?, place) and subject = coalesce(?, subject) order by number`,
+      ...[...kinds, place ?? null, subject ?? null],
+    )
+    return rows.map(paymentOf)
+  }
+
+  stateOf(txid: string): PaymentState | undefined {
+    return this.get('select state from payments where txid = ?', txid)?.state
+  }
+
+  /** Whether a payment that may count spends an output. */
+  isReserved(outpoint: string): boolean {
+    return this.get('select 1 from reserved where outpoint = ?', outpoint) !== undefined
+  }
+
+  /**
+   * The coins of a key that nothing spends: outputs of given transactions, and change of payments that the network or a server has
+   * accepted.
+   *
+   * @param key.lock The P2PKH lock of its address, as hex.
+   */
+  coins({ lock, address }: { lock: string; address: string }, given: readonly Transaction[]): Coin[] {
+    const change = this.all(
+      `select * from payments where payer = ? and network = ? and state in ('sent', 'mined') and change is not null
+        and not exists (select 1 from reserved where outpoint = payments.txid || '_' || change)`,
+      ...[address, this.network],
+    )
+    const spent = new Set(given.flatMap((each) => spentBy(each).map(formatOutpoint)))
+    const each = new Map(
+      [...change.map((row) => paymentOf(row).transaction), ...given].map((found) => [found.id('hex'), found]),
+    )
+    return [...each].flatMap(([txid, transaction]) =>
+      [...transaction.outputs.entries()].flatMap(([vout, { lockingScript }]) => {
+        const outpoint = formatOutpoint({ txid, vout })
+        const isFree = lockingScript.toHex() === lock && !spent.has(outpoint) && !this.isReserved(outpoint)
+        return isFree ? [{ transaction, vout }] : []
+      }),
+    )
+  }
+
+  private all(statement: string, ...values: SqlValue[]): Row[] {
+    return this.possible(() => this.sql.all(statement, ...values))
+  }
+
+  private get(statement: string, ...values: SqlValue[]): Row | undefined {
+    return this.possible(() => this.sql.get(statement, ...values))
+  }
+
+  private run(statement: string, ...values: SqlValue[]): void {
+    this.possible(() => this.sql.run(statement, ...values))
+  }
+
+  private possible<Result>(doing: () => Result): Result {
+    try {
+      return doing()
+    } catch (cause) {
+      throw new JournalError(`cannot use the journal of payments ${this.path}: ${messageOf(cause)}`, {
+        cause,
+      })
+    }
+  }
+}
+
+/** The payer of what a wallet pays for. */
+export const WALLET = 'wallet'
+
+function paymentOf(row: Row): Payment {
+  const { txid, kind, subject, place, payer, state, admitted, fee, beef } = row
+  return {
+    ...{ txid, kind, subject, place, payer, state, fee, isAdmitted: admitted === 1 },
+    transaction: readBeefTransaction(Uint8Array.from(beef), { txid, hash: nativeHash256 }),
+  }
+}
+
+function undecided(what: string, txid: string): MiningError {
+  return new MiningError(
+    'UNDECIDED',
+    `nothing is paid for ${what}: ${txid}, which was paid for before, may still count; try again later, or give it up with minetree payments --lose ${txid}`,
+  )
+}

@@ -1,0 +1,202 @@
+import { PublicKey } from '@bsv/sdk'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
+import type { Transaction, WalletInterface } from '../../backend/src/protocol/sdk-types.js'
+import { NAME_VOUT } from '../client/verify-name.js'
+import { MiningError } from '../mining/mining-error.js'
+import {
+  finishMint,
+  type MintDraft,
+  type MintPayer,
+  NodeUnlock,
+  type PaidMint,
+  type SignedMint,
+  type SolvedPlan,
+  solvePlan,
+} from '../mining/mint-transaction.js'
+import {
+  type Draft,
+  type DraftInput,
+  type DraftOutput,
+  inputOf,
+  type Paid,
+  startTransaction,
+} from './draft.js'
+import { FAKE_PAYER, NOBODY_LOCK } from './fake.js'
+import { p2pkhLockOf } from './key.js'
+import { type PayingWallet, payWithWallet } from './wallet.js'
+
+/**
+ * A wallet must be given the length of an unlocking script before it decides how many change outputs it adds, and the
+ * script contains all outputs. This many bytes are reserved for change: about thirty P2PKH outputs.
+ */
+const ROOM_FOR_CHANGE = 1024
+
+/** What a mint is made of. */
+export interface MintTerms extends Pick<MintDraft, 'plan' | 'source'> {
+  /** In satoshis; without it, there is no limit. */
+  maxFee?: number
+  /** Where a wallet keeps the name; by default, it does not keep the name. */
+  basket?: DraftOutput['basket']
+}
+
+/**
+ * The draft of a mint.
+ *
+ * @param signed Gets the mint, once it is signed.
+ * @throws MintError if the plan does not hold.
+ */
+function draftMint(draft: MintTerms, signed: (mint: SignedMint) => void = () => {}): Draft {
+  const { source, basket, maxFee = Number.POSITIVE_INFINITY } = draft
+  const plan = solvePlan(draft.plan)
+  const { mint, node } = plan
+  const { name } = mint
+  const descriptions = [`The node of ${mint.domain || 'the root'}`, `The node of ${name}`, `The name ${name}`]
+  const spent: DraftInput = {
+    ...{ source, vout: node.outpoint.vout, description: `The node to mine ${name} from` },
+    ...{ unlock: new NodeUnlock(plan), isOpen: true, room: ROOM_FOR_CHANGE },
+  }
+  return {
+    what: `the mint of ${name}`,
+    description: `Mint the name ${name}`,
+    inputs: [spent],
+    outputs: plan.outputs.map((output, vout) => ({
+      ...output,
+      description: descriptions[vout] ?? '',
+      basket: vout === NAME_VOUT ? basket : undefined,
+    })),
+    maxFee,
+    check: (transaction) => requireMintable(transaction, plan),
+    checkSigned: (transaction) =>
+      signed(finishMint({ plan, transaction, input: inputOf(transaction, spent) })),
+  }
+}
+
+/**
+ * A mint without funding. Anyone can add and sign inputs that pay for it later (`ANYONECANPAY`), but the outputs are final.
+ *
+ * @throws MintError if the plan does not hold.
+ */
+export async function unpaidMint(draft: Pick<MintDraft, 'plan' | 'source'>): Promise<SignedMint> {
+  const plan = solvePlan(draft.plan)
+  const transaction = startTransaction(draftMint(draft))
+  await transaction.sign()
+  return finishMint({ plan, transaction, input: 0 })
+}
+
+/** Checked before anything is signed: the covenant would reject another version or lock time. */
+function requireMintable(transaction: Transaction, { deployment, mint }: SolvedPlan): void {
+  try {
+    requireFinal(transaction, rulesOf(mint.restated, deployment))
+  } catch (cause) {
+    if (!(cause instanceof MintError)) throw cause
+    throw new MiningError('BAD_WALLET', `the wallet drafted no valid mint: ${cause.message}`, { cause })
+  }
+}
+
+/**
+ * Has a mint paid for.
+ *
+ * @param pay Funds a draft and signs it, as the `pay` of a {@link Payer}.
+ * @throws MintError if the plan does not hold; what `pay` throws.
+ */
+export async function payForMint(terms: MintTerms, pay: (draft: Draft) => Promise<Paid>): Promise<PaidMint> {
+  let mint: SignedMint | undefined
+  const paid = await pay(draftMint(terms, (signed) => (mint = signed)))
+  if (mint === undefined) throw new Error('the mint was not checked')
+  return { ...mint, ...paid }
+}
+
+/** Who owns names that are mined. */
+export interface NameOwner {
+  /** The lock of a name or of one of its prefixes. */
+  ownerLock(name: string): Promise<Uint8Array>
+  /** Where a wallet keeps a name with a lock. */
+  basketOf?(name: string, lock: Uint8Array): Promise<DraftOutput['basket']>
+}
+
+/**
+ * Pays for mints.
+ *
+ * @param pay Funds a draft of the mint of a name, signs it and sends it.
+ */
+export function mintPayer(owner: NameOwner, pay: (draft: Draft, name: string) => Promise<Paid>): MintPayer {
+  return {
+    ownerLock: (name) => owner.ownerLock(name),
+    async pay(draft) {
+      const { domain } = decodeMineNode(draft.plan.node.lockingScript)
+      const name = domain + draft.plan.character
+      const basket = await owner.basketOf?.(name, draft.plan.ownerLock)
+      return await payForMint({ ...draft, basket }, async (each) => await pay(each, name))
+    },
+  }
+}
+
+/** Pays on a local network. By default, the names have no owner. */
+export const FAKE_MINT_PAYER: MintPayer = mintPayer(
+  { ownerLock: async () => NOBODY_LOCK },
+  async (draft) => await FAKE_PAYER.pay(draft),
+)
+
+/**
+ * Pays with a wallet (BRC-100), which sends the mint to the network and keeps its own names in a basket.
+ *
+ * @param options.keep Stores a signed mint before the wallet sends it.
+ * @throws MiningError `REFUSED` if the network rejects a mint, `UNDECIDED` if the wallet does not say whether it does.
+ */
+export function walletMintPayer(
+  wallet: NameWallet,
+  { keep }: { keep?: (mint: Paid & { name: string }) => Promise<void> } = {},
+): MintPayer {
+  const payer = payWithWallet(wallet)
+  return mintPayer(walletOwner(wallet), async (draft, name) => {
+    const paid = await payer.pay(draft, async (signed) => await keep?.({ ...signed, name }))
+    const txid = paid.transaction.id('hex')
+    const outcome = await payer.send?.(paid.transaction, `Send ${draft.what}`)
+    if (outcome?.kind === 'refused') throw new MiningError('REFUSED', `${txid} is lost: ${outcome.why}`)
+    if (outcome?.kind === 'undecided')
+      throw new MiningError('UNDECIDED', `it is not known whether ${txid} was sent: ${outcome.why}`)
+    return paid
+  })
+}
+
+/** The part of a wallet (BRC-100) that is needed if it is to own the names. */
+export type NameWallet = PayingWallet & Pick<WalletInterface, 'getPublicKey'>
+
+/** The BRC-43 protocol of the keys of names; level 0, because the wallet uses them for nothing else. */
+const PROTOCOL: [0, string] = [0, 'minetree names']
+/** Where a wallet keeps its names. */
+export const NAME_BASKET = 'minetree names'
+
+/** The key that a wallet locks a name with, for `getPublicKey` and `createSignature`. */
+export function nameKey(name: string): { protocolID: [0, string]; keyID: string; counterparty: 'self' } {
+  return { protocolID: PROTOCOL, keyID: name, counterparty: 'self' }
+}
+
+/** The lock that keeps a name with a wallet, unbound. */
+export async function walletLock(
+  wallet: Pick<WalletInterface, 'getPublicKey'>,
+  name: string,
+): Promise<Uint8Array> {
+  const { publicKey } = await wallet.getPublicKey(nameKey(name))
+  return p2pkhLockOf(PublicKey.fromString(publicKey))
+}
+
+/** A wallet that locks each name with a key of its own. */
+export function walletOwner(wallet: Pick<WalletInterface, 'getPublicKey'>): NameOwner {
+  /** By name: the wallet may ask its user each time, so it is asked once. */
+  const known = new Map<string, Uint8Array>()
+  const ownerLock = async (name: string): Promise<Uint8Array> => {
+    const lock = known.get(name) ?? (await walletLock(wallet, name))
+    known.set(name, lock)
+    return lock
+  }
+  return {
+    ownerLock,
+    async basketOf(name, lock) {
+      if (toHex(await ownerLock(name)) !== toHex(lock)) return undefined
+      return { name: NAME_BASKET, customInstructions: JSON.stringify(nameKey(name)) }
+    },
+  }
+}
