@@ -6,7 +6,6 @@ import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import type { Headers } from '../client/verify-transactions.js'
 import { spentBy } from './draft.js'
-import type { Destination } from './payments.js'
 
 /** Another transaction that spends what one of ours spends, or what an unproven ancestor of ours spends. */
 export interface Conflict {
@@ -14,6 +13,16 @@ export interface Conflict {
   outpoint: string
   /** Whether it is in a block that the chain tracker knows. */
   isProven: boolean
+}
+
+/** A server that is asked about conflicts. Its word is verified. */
+export interface Witness {
+  /** A transaction with its merkle path or its ancestors, as BEEF; undefined if the server does not have it. */
+  beefOf(txid: string): Promise<Uint8Array | undefined>
+  /** The transactions that spend outputs, as far as the server knows. */
+  spendersOf(outpoints: readonly string[]): Promise<string[]>
+  /** Knows which blocks exist. */
+  chainTracker: Headers
 }
 
 /** In the units of `runScripts`: many times what a covenant takes. */
@@ -28,7 +37,7 @@ const MAX_SCRIPT_WORK = 50_000_000
 export async function conflictWith(
   transaction: Transaction,
   named: readonly string[],
-  to: Pick<Destination, 'spendersOf' | 'beefOf' | 'chainTracker'>,
+  to: Witness,
 ): Promise<Conflict | undefined> {
   const spent = spentOutputs(transaction)
   const asked = new Set([...named, ...(await to.spendersOf([...spent.keys()]))])

@@ -3,9 +3,8 @@ import { toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import type { PrivateKey, Transaction } from '../../backend/src/protocol/sdk-types.js'
-import type { Headers } from '../client/verify-transactions.js'
 import { MiningError } from '../mining/mining-error.js'
-import { type Conflict, conflictWith, provenBy } from './conflict.js'
+import { type Conflict, conflictWith, provenBy, type Witness } from './conflict.js'
 import type { Draft, Paid, Payer, SendOutcome } from './draft.js'
 import { type Journal, type Payment, type Purpose, type Selection, WALLET } from './journal.js'
 import { p2pkhLockOf, payWithKey } from './key.js'
@@ -23,16 +22,10 @@ export interface Submission extends Purpose {
   beef: Uint8Array
 }
 
-/** A server that gets what was paid for. Its word on conflicts is verified. */
-export interface Destination {
+/** A server that gets what was paid for. */
+export interface Destination extends Witness {
   /** @throws Error if it neither takes the payment nor has another one. */
   submit(payment: Submission): Promise<Submitted>
-  /** A transaction with its merkle path or its ancestors, as BEEF; undefined if the server does not have it. */
-  beefOf(txid: string): Promise<Uint8Array | undefined>
-  /** The transactions that spend outputs, as far as the server knows. */
-  spendersOf(outpoints: readonly string[]): Promise<string[]>
-  /** Knows which blocks exist. */
-  chainTracker: Headers
 }
 
 /** What became of a payment that an earlier command had left. */

@@ -95,7 +95,7 @@ export class Stage {
     const coins = join(folder, 'coins.beef')
     await writeFile(keyFile, `${PAYING_KEY.toWif()}\n`, { mode: 0o600 })
     await writeFile(coins, Uint8Array.from(coinsFor(PAYING_KEY, ...values).toBEEF()))
-    return ['--key-file', keyFile, '--coins', coins, '--folder', join(folder, 'mints'), ...this.consent]
+    return ['--key-file', keyFile, '--coins', coins, ...this.consent]
   }
 
   /** Arguments that say yes to what will be paid, and for how long to go on. */

@@ -280,18 +280,7 @@ async function walletScene(stage: Stage, options: Parameters<typeof hostileWalle
   const tree = await stage.tree()
   const front = await indexFront(stage, { behind: tree.url, answers: {} })
   const wallet = await hostileWallet(stage, options)
-  const folder = `${await stage.folder()}/mints`
-  const args = [
-    'mine',
-    NAME,
-    '--url',
-    front.url,
-    '--wallet',
-    wallet.url,
-    '--folder',
-    folder,
-    ...stage.consent,
-  ]
+  const args = ['mine', NAME, '--url', front.url, '--wallet', wallet.url, ...stage.consent]
   return { args, env: tree.env }
 }
 
