@@ -64,7 +64,10 @@ test('a server is trusted once, with a note, and without one from then on', asyn
   expect(JSON.parse(second.stdout)).toMatchObject({ genesis, genesisFrom: 'remembered' })
   // Nothing was written again, and no partial file is left.
   expect(await readFile(fileIn(config), 'utf8')).toBe(written)
-  expect(await readdir(dirname(fileIn(config)))).toEqual(['known-trees.json'])
+  expect((await readdir(dirname(fileIn(config)))).sort()).toEqual([
+    'known-trees.json',
+    'known-trees.json.lock',
+  ])
   const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
   expect(verified.stdout).toContain(
     `genesis  ${genesis}, as remembered from when the servers were first asked\n`,
