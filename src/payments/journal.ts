@@ -158,8 +158,13 @@ export class Journal {
     this.run(`update payments set state = 'mined', beef = ? where txid = ?`, beef, txid)
   }
 
-  /** Gives a payment up, and those that spend its outputs. What they reserved is free. @returns Whether it is in the journal. */
-  async lose(txid: string): Promise<boolean> {
+  /**
+   * Gives a payment up, and those that spend its outputs. What they reserved is free.
+   *
+   * @param other A transaction that has spent an output of ours for good.
+   * @returns Whether it is in the journal.
+   */
+  async lose(txid: string, other?: { txid: string; outpoint: string }): Promise<boolean> {
     return await this.exclusively(async () => {
       for (const lost = [txid]; lost.length > 0; ) {
         const [each = ''] = lost.splice(0, 1)
@@ -172,6 +177,8 @@ export class Journal {
         this.setState(each, 'lost')
         this.run('delete from reserved where txid = ?', each)
       }
+      if (other !== undefined)
+        this.run('insert or replace into reserved values (?, ?)', other.outpoint, other.txid)
       return this.get('select txid from payments where txid = ?', txid) !== undefined
     })
   }
@@ -207,6 +214,8 @@ export class Journal {
         and not exists (select 1 from reserved where outpoint = payments.txid || '_' || change)`,
       ...[address, this.network],
     )
+    const lost = this.all(`select * from payments where payer = ? and state = 'lost'`, address)
+    const doubtful = new Set(lost.flatMap((row) => spentBy(paymentOf(row).transaction).map(formatOutpoint)))
     const spent = new Set(given.flatMap((each) => spentBy(each).map(formatOutpoint)))
     const each = new Map(
       [...change.map((row) => paymentOf(row).transaction), ...given].map((found) => [found.id('hex'), found]),
@@ -215,7 +224,7 @@ export class Journal {
       [...transaction.outputs.entries()].flatMap(([vout, { lockingScript }]) => {
         const outpoint = formatOutpoint({ txid, vout })
         const isFree = lockingScript.toHex() === lock && !spent.has(outpoint) && !this.isReserved(outpoint)
-        return isFree ? [{ transaction, vout }] : []
+        return isFree ? [{ transaction, vout, isDoubtful: doubtful.has(outpoint) }] : []
       }),
     )
   }

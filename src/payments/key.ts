@@ -14,6 +14,8 @@ export function p2pkhLockOf(key: PublicKey): Uint8Array {
 export interface Coin {
   transaction: Transaction
   vout: number
+  /** Whether a payment with it was rejected, perhaps because it is spent: then it comes last. */
+  isDoubtful?: boolean
 }
 
 /** The default fee in satoshis per 1,000 bytes: the SDK's own if it cannot ask miners (`LivePolicy`). */
@@ -67,7 +69,7 @@ async function addCoins(
   const usable = coins
     .map((coin) => ({ ...coin, satoshis: coin.transaction.outputs[coin.vout]?.satoshis ?? 0 }))
     .filter(({ satoshis }) => satoshis > 1)
-    .sort((a, b) => b.satoshis - a.satoshis)
+    .sort((a, b) => Number(a.isDoubtful ?? false) - Number(b.isDoubtful ?? false) || b.satoshis - a.satoshis)
   const unlockingScriptTemplate = new P2PKH().unlock(key)
   let fee = await model.computeFee(transaction)
   let left = -fee - transaction.outputs.reduce((sum, { satoshis = 0 }) => sum + satoshis, 0)
@@ -84,9 +86,8 @@ async function addCoins(
       fee = more
       continue
     }
-    // It would not pay for its own input, and so would none after it.
+    // It would not pay for its own input.
     transaction.inputs.pop()
-    break
   }
   if (left > 0) return left
   const held = usable.reduce((sum, { satoshis }) => sum + satoshis, 0)

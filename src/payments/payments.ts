@@ -215,8 +215,9 @@ export class Payments {
     }
   }
 
-  private async lose(txid: string, { txid: other, outpoint }: Conflict): Promise<Omit<Followed, 'payment'>> {
-    await this.journal.lose(txid)
+  private async lose(txid: string, conflict: Conflict): Promise<Omit<Followed, 'payment'>> {
+    await this.journal.lose(txid, conflict)
+    const { txid: other, outpoint } = conflict
     return { outcome: 'lost', why: `${txid} is lost: it conflicts with ${other}, which spends ${outpoint}` }
   }
 }

@@ -117,6 +117,17 @@ test('neither is a coin spent twice, nor the same paid for twice, as long as the
   await store(journal, 'x', { spends: [[coin, 0]], of: { ...draft, inputs: [node] } })
 })
 
+test('a coin that another transaction has spent is none, and one that only may be spent comes last', async () => {
+  const journal = opened(await fileIn())
+  const coin = coinsFor(key, 50, 40)
+  const first = await store(journal, 'a', { spends: [[coin, 0]] })
+  await journal.lose(first.id('hex'))
+  const doubts = journal.coins({ lock, address }, [coin]).map(({ isDoubtful }) => isDoubtful)
+  expect(doubts).toEqual([true, false])
+  await journal.lose(first.id('hex'), { txid: 'ab'.repeat(32), outpoint: `${coin.id('hex')}_0` })
+  expect(valuesOf(journal, [coin])).toEqual([40])
+})
+
 test('a journal that cannot be used is named', async () => {
   const file = join(await servers.folder(), 'file')
   await writeFile(file, '')

@@ -178,6 +178,9 @@ describe('a mint paid with a key', () => {
       return signed.transaction.inputs.slice(1).map(({ sourceOutputIndex }) => sourceOutputIndex)
     }
     expect(await paid(1)).toEqual([2])
+    const doubted = coins.map((coin) => ({ ...coin, isDoubtful: coin.vout === 2 }))
+    const { transaction: other } = await fundWithKey({ ...draft(), coins: doubted, key, feeRate: 1 })
+    expect(other.inputs.slice(1).map(({ sourceOutputIndex }) => sourceOutputIndex)).toEqual([3])
     const all = fundWithKey({ ...draft(), coins, key, feeRate: 100_000 })
     await expect(all).rejects.toMatchObject({ code: 'NO_FUNDS' })
     await expect(all).rejects.toThrow(/^400 satoshis do not pay/)
