@@ -1,7 +1,7 @@
-import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 
 /** The files of a directory, as far as they are listed. */
 export interface DirectoryFiles {
@@ -18,7 +18,7 @@ export interface DirectoryFiles {
  * @throws DirectoryError.
  */
 export async function directoryFiles(
-  { store }: { store: Pick<GraphReader, 'content'> },
+  { store }: { store: Pick<GraphReads, 'content'> },
   { sha256 }: Pick<ContentSummary, 'sha256'>,
   { most }: { most: number },
 ): Promise<DirectoryFiles> {

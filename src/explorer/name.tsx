@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
-import { TIP } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP } from '../../backend/src/graph/map-merge.js'
+import { TIP } from '../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
 import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'

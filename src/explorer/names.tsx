@@ -1,6 +1,6 @@
 import { dependency } from '../../backend/src/graph/dependencies.js'
-import type { ListPlace } from '../../backend/src/graph/listings.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { ListPlace } from '../../backend/src/read/listings.js'
 import { renderPage } from './page.js'
 import { Empty, NameLink, OutpointLink, Pager, When } from './parts.js'
 import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js'

@@ -1,10 +1,10 @@
 import type { VNode } from 'preact'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
-import type { GraphReader } from '../../backend/src/graph/graph-store.js'
-import type { HistoryStep, OrdinalHistory } from '../../backend/src/graph/listings.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import { TimeSlice } from '../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { HistoryStep, OrdinalHistory } from '../../backend/src/read/listings.js'
+import type { Metadata } from '../../backend/src/read/metadata.js'
 import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
 import { addressOf, type Explorer } from './reads.js'
 import { count, counted, isWellFormed } from './text.js'
@@ -24,7 +24,7 @@ export interface StepView extends HistoryStep {
  * milliseconds each, and the store never waits: others are served in between.
  */
 export async function stepViews(
-  { store }: { store: Pick<GraphReader, 'metadata'> },
+  { store }: { store: { metadata: Pick<Metadata, 'own'> } },
   steps: readonly HistoryStep[],
   timeOf: (height: number | undefined) => number | undefined,
 ): Promise<StepView[]> {

@@ -1,10 +1,10 @@
 import type { Attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
-import type { GraphReader } from '../../backend/src/graph/graph-store.js'
-import type { ListedOrdinal, ListPlace } from '../../backend/src/graph/listings.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../backend/src/read/graph-reads.js'
+import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
 import { isQuotable, kindOf } from './content-kinds.js'
 import { filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
@@ -12,7 +12,7 @@ import type { ContentView } from './parts.js'
 
 /** What pages are made from. */
 export interface Explorer {
-  store: GraphReader
+  store: GraphReads
   site: Site
   /** The address of a public key hash in hex. */
   addressOf: (owner: string) => string

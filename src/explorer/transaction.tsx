@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
-import type { TransactionOutput } from '../../backend/src/graph/listings.js'
+import type { TransactionOutput } from '../../backend/src/read/listings.js'
 import { renderPage } from './page.js'
 import { Badge, Card, contentLabel, Empty, Facts, Hex, NameLink, Pager, When } from './parts.js'
 import { addressOf, blockTimes, type Explorer, type MadePage } from './reads.js'

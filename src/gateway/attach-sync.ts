@@ -1,8 +1,7 @@
 import { type ErrorRequestHandler, Router } from 'express'
 import { pino } from 'pino'
-import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { meansTopic, TOPICS } from '../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { GatewayApp } from './gateway-options.js'
 import { errorResponse } from './http/error-response.js'
 import { AnswerError, ERROR_STATUSES, type ErrorLogger } from './http/errors.js'
@@ -20,13 +19,12 @@ import { syncRoutes } from './sync/sync-routes.js'
  */
 export function attachSync(
   app: Pick<GatewayApp, 'use'>,
-  { graph }: { graph: GraphStore },
+  { graph }: { graph: FactStore },
   { logger = pino({ name: 'minetree' }) }: { logger?: ErrorLogger } = {},
 ): void {
   const topics = Object.values(TOPICS)
   const routes = syncRoutes({
     graph,
-    guard: new BlocklistFilter(graph),
     bodies: new RequestBodies(),
     topicOf: (name) => topics.find((topic) => meansTopic(name, topic)),
   })

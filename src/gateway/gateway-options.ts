@@ -1,9 +1,8 @@
-import type { AnsweringService } from '../../backend/src/graph/answering-service.js'
-import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
-import type { AdmissionsReader, GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
+import type { AnsweringService } from '../../backend/src/read/answering-service.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { GatewayLimits } from './gateway-limits.js'
 import type { TreeProgress } from './http/as-of.js'
 import type { ErrorLogger } from './http/errors.js'
@@ -18,7 +17,7 @@ export type LookupServices = (options: {
 /** The stores that the routes read. */
 export interface GatewayStores {
   /** The admitted graph, blocked outputs included: the routes do not serve those. */
-  graph: GraphReader & { readonly blocklist: BlocklistReader; readonly admissions: AdmissionsReader }
+  graph: FactStore
   /** If missing, the host's engine answers all of `/lookup`. */
   lookupServices?: LookupServices
 }

@@ -1,6 +1,5 @@
 import { type ErrorRequestHandler, type Request, type RequestHandler, Router } from 'express'
 import { pino } from 'pino'
-import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { CONTENT_OPERATIONS, contentAnswers, contentHandler } from './content/content.js'
@@ -97,9 +96,9 @@ export function openGateway(
   const { maxDirectoryBytes, maxPageBytes, maxMapBytes } = limits
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const { namesPrefixes, walletPrefixes } = profile
-  const all = new BlocklistFilter(graph)
+  const all = graph.served
   const pending = ancestors && new PendingOrigins(graph, ancestors)
-  const store = pending?.over(all) ?? all
+  const store = pending === undefined ? all : all.checkingTips((tip) => pending.checkTip(tip))
   const responses = new ResponseCache(graph, progress)
   const policy = sandboxPolicy(options.contentPolicy)
   const wallets = (below: string): string[] => walletPrefixes.map((prefix) => prefix + below)

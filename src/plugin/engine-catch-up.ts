@@ -1,17 +1,16 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import type { EngineTables } from '../../backend/src/host/engine-tables.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { TOPICS, topicNames } from '../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import { type IsMine, untilMine } from '../chain/ancestors/is-mine.js'
 import { Retries } from '../chain/sources/retries.js'
 import type { HostEngine } from './follower-options.js'
 
 export interface EngineCatchUpOptions {
   engine: HostEngine
-  graph: HostStore
+  graph: FactStore
   /** The tables of the engine, if they can be read: what it has is not submitted again. */
   tables: () => Promise<Pick<EngineTables, 'applied'> | undefined>
   /** Whether this process does it, of those whose engines share tables. */
@@ -41,13 +40,11 @@ export class EngineCatchUp {
   private readonly stopping = new AbortController()
   private readonly topics: { topic: string; name: string; since?: number }[]
   private readonly retries = new Retries<string>(FIRST_PAUSE)
-  private readonly guard: BlocklistFilter
   private running: Promise<void> | undefined
   private failures = 0
 
   constructor(private readonly options: EngineCatchUpOptions) {
-    const { engine, graph } = options
-    this.guard = new BlocklistFilter(graph)
+    const { engine } = options
     const names = Object.keys(engine.managers)
     this.topics = Object.values(TOPICS).flatMap((topic) => {
       const name = topicNames(topic).find((each) => names.includes(each))
@@ -89,10 +86,10 @@ export class EngineCatchUp {
       const { topic } = followed
       followed.since ??= await this.passed(topic)
       while (!this.isInterrupted) {
-        const page = await graph.admissions.ofTopic({ topic, since: followed.since, limit: PAGE })
+        const page = graph.admissions.ofTopic({ topic, since: followed.since, limit: PAGE })
         const last = page.at(-1)
         if (last === undefined) break
-        const txids = new Set((await this.guard.served(page)).map(({ outpoint }) => outpoint.txid))
+        const txids = new Set(graph.served.guard.served(page).map(({ outpoint }) => outpoint.txid))
         for (const txid of await this.unknownAmong([...txids], topic)) {
           if (this.isInterrupted) return
           if (!this.retries.isWaiting(txid)) await this.submit(txid)
@@ -123,7 +120,7 @@ export class EngineCatchUp {
   /** Submits a transaction to those topics that hold an output of it. What fails is tried again later. */
   private async submit(txid: string): Promise<void> {
     const { engine, graph, onFailure } = this.options
-    const held = new Set((await graph.admissions.ofTransaction(txid)).map(({ topic }) => topic))
+    const held = new Set(graph.admissions.ofTransaction(txid).map(({ topic }) => topic))
     const topics = this.topics.flatMap(({ topic, name }) => (held.has(topic) ? [name] : []))
     const beef = await assembleBeef([txid], graph.transactions)
     // It may not count any more.

@@ -1,8 +1,8 @@
 import { Mutex } from 'async-mutex'
 import { answeredWithin } from '../../backend/src/graph/answered-within.js'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 
 /** A merkle proof that the host has received. */
 export interface HeardProof {
@@ -11,7 +11,7 @@ export interface HeardProof {
 }
 
 export interface HeardProofsOptions {
-  graph: HostStore
+  graph: FactStore
   chainTracker: RootChecker | 'scripts only'
   onError: (error: unknown) => void
   /** How long the chain tracker may take, in milliseconds. */
@@ -103,7 +103,7 @@ export class HeardProofs {
 }
 
 /** Records proofs of transactions that the index has; it takes no transaction from here that a topic manager has not seen. */
-export async function recordProofs(graph: HostStore, transactions: TransactionRecord[]): Promise<void> {
+export async function recordProofs(graph: FactStore, transactions: TransactionRecord[]): Promise<void> {
   await graph.opened?.()
   const known = transactions.filter(({ txid, proof }) => proof !== undefined && graph.transactions.has(txid))
   if (known.length > 0) await graph.record(known)

@@ -1,6 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import { readBeef, readProof } from '../../backend/src/graph/read-beef.js'
 import { admittedTransactions } from '../../backend/src/graph/transaction-records.js'
@@ -8,6 +7,7 @@ import { BeefError } from '../../backend/src/protocol/beef.js'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array, fromHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import { type HeardProof, HeardProofs, recordProofs } from './heard-proofs.js'
 
 /** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
@@ -49,7 +49,7 @@ type Listen = (request: Request, status: number) => Promise<void> | undefined
  */
 export function attachHostListener(
   app: ListenedApp,
-  { graph }: { graph: HostStore },
+  { graph }: { graph: FactStore },
   { chainTracker, onError = () => {}, trackerTimeout = 10_000, retryAfter = 1000 }: HostListenerOptions,
 ): void {
   const proofs = new HeardProofs({ graph, chainTracker, onError, trackerTimeout, retryAfter })
@@ -135,7 +135,7 @@ const EVICTED = 'evicted'
 const MOST_BLOCKED = 1000
 
 /** Unblocks an output, unless the operator has blocked it for a reason. Of an unproven one, the ban was taken for a rejection. */
-async function liftEviction(graph: HostStore, text: string): Promise<void> {
+async function liftEviction(graph: FactStore, text: string): Promise<void> {
   await graph.opened?.()
   const { blocklist, sightings } = graph
   const outpoint = parseOutpoint(text)

@@ -1,12 +1,11 @@
-import type { AnsweringService } from '../../backend/src/graph/answering-service.js'
-import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { HostDatabase } from '../../backend/src/graph/host-database.js'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { hostedIndex } from '../../backend/src/host/hosted-index.js'
 import { answeringServices, type NamesOptions } from '../../backend/src/lookup-services/answering-services.js'
+import type { AnsweringService } from '../../backend/src/read/answering-service.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 
 export interface HostStores {
-  graph: HostStore
+  graph: FactStore
   /** `ls_names` and `ls_ordinals`, as `attachGateway` answers them from the index. */
   lookupServices: (options: NamesOptions) => Record<string, AnsweringService>
 }
@@ -20,7 +19,7 @@ export interface HostStores {
  */
 export function storesOf(database: HostDatabase | undefined): HostStores {
   const { store: graph } = hostedIndex(connected(database, 'storesOf'))
-  return { graph, lookupServices: (options) => answeringServices(new BlocklistFilter(graph), options) }
+  return { graph, lookupServices: (options) => answeringServices(graph.served, options) }
 }
 
 /** A host's database. @throws TypeError if the host has not connected to it yet. */

@@ -6,8 +6,8 @@ import express, {
   type Response,
 } from 'express'
 import type { Logger } from 'pino'
-import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Proof } from '../../backend/src/graph/records.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { Sightings } from '../chain/follow/sightings.js'
 import type { ReorgMonitor } from '../chain/tracker/reorg-monitor.js'
 import { mountGateway } from '../gateway/attach-gateway.js'
@@ -51,7 +51,7 @@ export interface AppOptions {
   overlay: Overlay
   /** By default, the engine handles submissions in this thread. */
   submit?: Submit
-  graph: GraphStore
+  graph: FactStore
   /** Asks the network about unproven transactions; if missing, nobody does. */
   sightings?: Sightings
   /** If missing, proofs are not verified again. */

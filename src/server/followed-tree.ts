@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { IsMine } from '../chain/ancestors/is-mine.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/as-of.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
@@ -23,7 +23,7 @@ const stored = z.object({
 })
 
 type Stored = z.output<typeof stored>
-type Settings = HostStore['settings']
+type Settings = FactStore['settings']
 
 /** What follows the tree in this process. */
 export interface TreeFollower {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { Admission } from '../chain/ancestors/admission.js'
 import { AncestorsWorker } from '../chain/ancestors/ancestors-worker.js'
 import type { IsMine } from '../chain/ancestors/is-mine.js'
@@ -28,9 +28,9 @@ const AHEAD = 1000
 export interface FollowingNode {
   /** The settings, with the tree that the store holds. */
   config: Config
-  graph: HostStore
+  graph: FactStore
   /** The same as `graph`, past all that is in memory. */
-  store: HostStore
+  store: FactStore
   ancestors: AncestorQueue
   overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit' | 'onEvent'>
   isShared: boolean

@@ -1,6 +1,6 @@
-import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { Model } from './model.js'
 
 /**
@@ -9,7 +9,7 @@ import type { Model } from './model.js'
  * @param options.isUndecided Transactions of which nobody has decided yet whether they count.
  */
 export async function comparePorts(
-  { graph, model }: { graph: Pick<GraphStore, 'transactions' | 'admissions'>; model: Model },
+  { graph, model }: { graph: Pick<FactStore, 'transactions' | 'admissions'>; model: Model },
   { got, expected }: Record<'got' | 'expected', Record<string, unknown>>,
   { isUndecided = () => false }: { isUndecided?: (txid: string) => boolean } = {},
 ): Promise<void> {

@@ -5,7 +5,7 @@ import { Sql } from '../../backend/src/facts/connection.js'
 import { LocalLog } from '../../backend/src/facts/local-log.js'
 import { PROOF_ROOT } from '../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
-import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
+import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
 import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
@@ -241,10 +241,7 @@ export class FactsHost extends Host {
     await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder), () => writer.commits.value)
     const [answers, bodies] = [new Responses(reader, MAX_CACHED), new Bodies(MAX_CACHED)]
-    const graph = new FactStore({
-      ...{ reader, writer, answers },
-      contentOf: (content) => bodies.of(content),
-    })
+    const graph = new FactStore({ reader, writer, answers, bodies })
     const { held } = graph
     const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
     const monitor = new ReorgMonitor({

@@ -1,4 +1,4 @@
-import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
+import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { SharedWriter } from '../../backend/src/writer/shared-writer.js'
 import { MemoryLog, type MemoryRows } from '../support/facts/memory-log.js'
 import { Random } from '../support/random.js'

@@ -1,6 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { MerklePath } from '@bsv/sdk'
-import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
+import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { proofIn } from '../support/protocol/block.js'
 import type { BlockedItem } from './answers.js'

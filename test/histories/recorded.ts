@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
-import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
+import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import type { HeaderChain } from '../support/server/header-chain.js'
 import type { BlockedItem } from './answers.js'

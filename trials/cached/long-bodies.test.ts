@@ -1,5 +1,6 @@
-import { CHUNK_BYTES, SHORT_BODY } from '../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
+import { CHUNK_BYTES } from '../../backend/src/graph/records.js'
+import { SHORT_BODY } from '../../backend/src/read/content.js'
 import { createApp } from '../../src/server/app.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../test/support/protocol/fake-chain.js'
 import { listening } from '../../test/support/server/connections.js'

@@ -1,6 +1,6 @@
 import { DamagedError } from '../graph/errors.js'
-import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { sha256 } from '../graph/native-hash.js'
+import { CHUNK_BYTES } from '../graph/records.js'
 import { concatBytes, joinBytes, toHex } from '../protocol/bytes.js'
 import type { Row, Sql } from './connection.js'
 import type { Fact, FactKind, NewFact } from './log.js'

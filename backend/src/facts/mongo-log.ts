@@ -1,6 +1,6 @@
 import type { Binary, Collection, Db, UpdateFilter } from 'mongodb'
 import { DamagedError } from '../graph/errors.js'
-import { CHUNK_BYTES } from '../graph/graph-store.js'
+import { CHUNK_BYTES } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
 import { orMissingGrant } from './missing-grant.js'
 import {

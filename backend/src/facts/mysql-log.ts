@@ -1,4 +1,4 @@
-import { CHUNK_BYTES } from '../graph/graph-store.js'
+import { CHUNK_BYTES } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
 import { orMissingGrant } from './missing-grant.js'
 import {

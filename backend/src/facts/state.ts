@@ -1,5 +1,4 @@
-import type { HeldSubmission } from '../graph/host-store.js'
-import type { Block, Proof, TransactionRecord } from '../graph/records.js'
+import type { Block, HeldSubmission, Proof, TransactionRecord } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Row, Sql } from './connection.js'

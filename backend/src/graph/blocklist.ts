@@ -80,24 +80,6 @@ export class Blocklist {
   }
 }
 
-export interface BlocklistReader {
-  /** All that is blocked. */
-  list(): Blocklist
-  page(query: BlockedQuery): BlockedRecord[]
-}
-
-export interface BlocklistStore extends BlocklistReader {
-  /**
-   * Blocks something for good, whatever is submitted and however often the store is reopened. Blocking it again changes the
-   * reason and keeps the time.
-   *
-   * @returns The entry as stored.
-   */
-  add(record: BlockedRecord): Promise<BlockedRecord>
-  /** Unblocks it. Returns whether it was blocked. */
-  remove(subject: BlockedSubject): Promise<boolean>
-}
-
 /** A read led to something that the operator of this host has blocked. The reason is the operator's, and is not given. */
 export class BlockedError extends CodedError {
   override readonly name = 'BlockedError'

@@ -24,6 +24,21 @@ export interface TransactionStatus {
 /** What the network said last of a transaction itself (`docs/conflicts.md`, Sightings). */
 export type Sighting = 'seen' | 'rejected'
 
+/** What the network said last of a transaction. */
+export interface SightingRecord {
+  txid: string
+  status: Sighting
+}
+
+/** What a write of sightings came to. */
+export interface RecordedSightings {
+  /** Those that are new, or say something else than before. */
+  changed: SightingRecord[]
+  /** The transactions that became active or inactive because of them. */
+  restored: string[]
+  deactivated: string[]
+}
+
 /** How far a transaction is known to the network, by itself or by a descendant: what ranks it before its insertion order. */
 export type Tier = 'proven' | 'seen' | 'unseen'
 

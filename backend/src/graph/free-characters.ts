@@ -1,8 +1,7 @@
 import { ascii } from '../protocol/bytes.js'
 import { decodeMineNode, isClaimed, MineNodeError, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { TransactionSource } from './graph-store.js'
-import { lockingScriptOf } from './stored-transaction.js'
+import { lockingScriptOf, type TransactionSource } from './stored-transaction.js'
 
 /** A node's script has some thousand bytes, and comes first in its transaction. */
 const REACH = { longest: 64 * 1024, chunks: 16 }

@@ -3,9 +3,19 @@ import { type CovenantVersion, decodeMineNode, MineNodeError, versionOfCode } fr
 import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { outputOf } from '../protocol/transaction.js'
-import type { GraphReader } from './graph-store.js'
-import type { Settings } from './host-store.js'
-import { storedTransaction } from './stored-transaction.js'
+import { storedTransaction, type TransactionSource } from './stored-transaction.js'
+
+/** Facts about the store itself, such as the tree that it holds. */
+export interface Settings {
+  /** Undefined if it was never set. */
+  get(name: string): Promise<string | undefined>
+  /**
+   * Sets it. One that derivation depends on is pinned: of several who set it at once, over one log, the first counts.
+   *
+   * @param from What a pinned one has to be to be replaced; by default, it must not be set yet.
+   */
+  set(name: string, value: string, from?: string): Promise<void>
+}
 
 /**
  * The tree of a store, in its settings: the genesis and the rules. A store holds one tree with one set of rules, since the nodes
@@ -83,7 +93,7 @@ function rulesOf({
  * not deployed such a covenant.
  */
 export async function versionOfTree(
-  graph: Pick<GraphReader, 'transactions'>,
+  graph: { readonly transactions: TransactionSource },
   genesis: Outpoint,
 ): Promise<CovenantVersion | undefined> {
   const code = await codeOfTree(graph, genesis)
@@ -92,7 +102,7 @@ export async function versionOfTree(
 
 /** The covenant of a tree's root; undefined if the store does not have the root, or it is no node. */
 export async function codeOfTree(
-  graph: Pick<GraphReader, 'transactions'>,
+  graph: { readonly transactions: TransactionSource },
   genesis: Outpoint,
 ): Promise<Uint8Array | undefined> {
   const transaction = await storedTransaction(genesis.txid, graph.transactions)

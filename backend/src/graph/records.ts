@@ -1,3 +1,4 @@
+import type { ChainPosition } from '../protocol/block-rules.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
 /** A merkle path (BUMP, BRC-74) that proves one transaction, and the block that it leads to. */
@@ -79,4 +80,34 @@ export interface AdmissionRecord {
   topic: string
   outpoint: Outpoint
   score: number
+}
+
+/** An ordinal at a step of its life (`service.md` 3.1). */
+export interface OrdinalStep {
+  /** Where it stood. */
+  output: OutputRecord
+  /** Steps from its origin, which is 0. */
+  sequence: number
+  /** The first output of its lineage with content (BRC-159). */
+  origin: Outpoint
+  /** The output with the latest content at or before the step. */
+  content: OutputRecord
+  /** What the latest inscription at or before the step that names a parent names. */
+  parent?: Outpoint
+  /** Whether this is its last step, as far as this store sees. */
+  tip: boolean
+}
+
+/** Special sequences: the end of the transfer chain, and the origin. */
+export const TIP = -1
+export const ORIGIN = -2
+
+/** The size of a chunk, in bytes: bodies and raw transactions are stored in rows of this size. */
+export const CHUNK_BYTES = 256 * 1024
+
+/** A verified submission that no block can hold yet, and from when one can. */
+export interface HeldSubmission {
+  txid: string
+  lock: ChainPosition
+  beef: Uint8Array
 }

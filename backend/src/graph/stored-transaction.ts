@@ -2,9 +2,24 @@ import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
 import { DamagedError } from './errors.js'
-import type { RawTransaction, TransactionSource } from './graph-store.js'
-import type { Proof } from './records.js'
+import type { Proof, TransactionRecord } from './records.js'
 import { type Awaitable, TimeSlice, whenReady, yieldToEventLoop } from './yield-to-event-loop.js'
+
+/** A stored transaction whose bytes are only read when asked for. */
+export interface RawTransaction {
+  txid: string
+  proof?: Proof
+  /** In bytes. */
+  length: number
+  /** The chunks of its bytes, starting with the one that holds byte `from`; each is read when it is asked for. */
+  chunks(from?: number): Iterable<{ at: number; bytes: Uint8Array }>
+}
+
+/** Where transactions are read from: a store, or what arrived with a submission. */
+export interface TransactionSource {
+  get(txid: string): Awaitable<TransactionRecord | undefined>
+  raw?(txid: string): Awaitable<RawTransaction | undefined>
+}
 
 const views = new WeakMap<Uint8Array, TransactionView>()
 

@@ -1,5 +1,40 @@
 import { createHash } from 'node:crypto'
-import type { StreamChunk, StreamSegment, StreamSummary } from './graph-store.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/** The stream of an output: its own content, and the chunks that its ordinal continues with (`service.md` 2.5). */
+export interface StreamQuery {
+  outpoint: Outpoint
+  /** The content types of further chunks, each an essence in lower case (`Profile`). */
+  chunkTypes: readonly string[]
+  /** Aborts the summary when its reader has left. */
+  signal?: AbortSignal
+}
+
+/** A chunk of a stream: its outpoint and its body. `sha256` is hex. */
+export interface StreamChunk {
+  outpoint: Outpoint
+  sha256: string
+  length: number
+}
+
+/** Consecutive chunks of a stream: their number, total bytes, and the hash of their hashes and lengths in hex. */
+export interface StreamSegment {
+  chunks: number
+  length: number
+  sha256: string
+}
+
+/** What is known of a stream before its first byte is sent. */
+export interface StreamSummary {
+  /** That of the first chunk of the ordinal's stream, as inscribed; `application/octet-stream` if unknown. */
+  contentType: string
+  /** In bytes. */
+  length: number
+  /** The chunks in order, in groups, so that a range is found without walking from the first. */
+  segments: StreamSegment[]
+  /** Hash of the segments' hashes and the type, in hex: it changes with the bytes and with the type. */
+  sha256: string
+}
 
 /** How many chunks the first segments of a stream have; of that many segments, and of each next 64 twice as many. */
 const FIRST_SEGMENT = 64

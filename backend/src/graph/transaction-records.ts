@@ -9,11 +9,10 @@ import {
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
-import type { TransactionSource, TransactionsReader } from './graph-store.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import type { BeefContents } from './read-beef.js'
 import type { SpendRecord, TransactionRecord } from './records.js'
-import { cacheView, storedTransaction } from './stored-transaction.js'
+import { cacheView, storedTransaction, type TransactionSource } from './stored-transaction.js'
 
 /** The spends of transactions of a BEEF. */
 export function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
@@ -168,7 +167,7 @@ export const unsoundness = memoizeByObject((beef: BeefContents): string | undefi
  */
 export function lockOf(
   beef: BeefContents,
-  store: Pick<TransactionsReader, 'heightOf'>,
+  store: { heightOf(txid: string): number | undefined },
 ): ChainPosition | undefined {
   const lock = { height: 0, time: 0 }
   for (const { txid, proof } of admittedTransactions(beef)) {

@@ -4,8 +4,8 @@ import { fromHex, joinBytes } from '../protocol/bytes.js'
 import { type Bump, encodeBump, readBump } from '../protocol/merkle-path.js'
 import { encodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { unprovenParents, walkAncestry } from './ancestry.js'
-import type { TransactionSource, TransactionsReader } from './graph-store.js'
 import type { Proof, TransactionRecord } from './records.js'
+import type { RawTransaction, TransactionSource } from './stored-transaction.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
@@ -43,6 +43,11 @@ export function encodeBeef(transactions: Pick<TransactionRecord, 'raw' | 'proof'
   return joinBytes([...layout.head(), ...parts])
 }
 
+/** Where the bytes of listed transactions are read from when they are sent. */
+export interface RawSource {
+  raw(txid: string): RawTransaction | undefined
+}
+
 /** A transaction to include in a BEEF, without its bytes, of which there are `length`. */
 export interface ListedTransaction {
   txid: string
@@ -77,7 +82,7 @@ export interface ListedBeef {
  */
 export async function listedBeef(options: {
   transactions: ListedTransaction[]
-  store: Pick<TransactionsReader, 'raw'>
+  store: RawSource
   envelope?: Uint8Array[]
 }): Promise<ListedBeef> {
   const { transactions, store, envelope = [] } = options
@@ -121,7 +126,7 @@ const OUTPOINT_BEEF = fromHex('16a7beef')
 export async function outpointBeef(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
-  store: Pick<TransactionsReader, 'raw'>
+  store: RawSource
 }): Promise<ListedBeef> {
   const { subject, ...beef } = options
   return await listedBeef({ ...beef, envelope: [OUTPOINT_BEEF, encodeOutpoint(subject)] })

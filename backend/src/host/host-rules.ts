@@ -1,6 +1,6 @@
 import type { AdmissionOptions } from '../graph/admission-rules.js'
-import type { HostRules } from '../graph/host-index.js'
 import { admissionRules } from '../graph/topic-rules.js'
+import type { HostRules } from '../read/host-index.js'
 
 /** So many submissions that nothing depends on are kept: orphans, whose parents may still come. */
 const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }

@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { MysqlLog } from '../facts/mysql-log.js'
-import type { HostRules } from '../graph/host-index.js'
+import type { HostRules } from '../read/host-index.js'
 import { SharedWriter } from '../writer/shared-writer.js'
 import { serveWriter } from '../writer/thread.js'
 import type { Connection } from './host-log.js'

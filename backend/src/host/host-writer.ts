@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import type { SharedLog } from '../facts/shared-log.js'
-import type { HostRules } from '../graph/host-index.js'
+import type { HostRules } from '../read/host-index.js'
 import { connectWriter } from '../writer/client.js'
 import { SharedWriter } from '../writer/shared-writer.js'
 import { WRITER_HEAP_MIB } from '../writer/thread.js'

@@ -3,14 +3,6 @@ import { removeDatabase } from '../facts/folder.js'
 import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import type { HostDatabase } from '../graph/host-database.js'
-import {
-  type HostHooks,
-  type HostRules,
-  hostRules,
-  OtherTreeError,
-  pinHostTree,
-} from '../graph/host-index.js'
-import type { HostStore } from '../graph/host-store.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker } from '../graph/overlay-interfaces.js'
 import { type BeefContents, type ReadBeef, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
@@ -20,13 +12,14 @@ import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
 import { FactStore } from '../read/fact-store.js'
+import { type HostHooks, type HostRules, hostRules, OtherTreeError, pinHostTree } from '../read/host-index.js'
 import { Reader } from '../read/reader.js'
 import { storeFiles } from '../writer/local-writer.js'
+import type { Writer } from '../writer/writer.js'
 import type { EngineTables, OpenEngine } from './engine-tables.js'
 import { type HostFolder, takeFolder } from './host-folder.js'
 import { connectionOf, nameOf, openHostLog } from './host-log.js'
 import { type HostWriter, type HostWriterOptions, isPlain, openHostWriter } from './host-writer.js'
-import { lazyStore } from './lazy-store.js'
 import { missed } from './missed.js'
 import { completed, recordBeef, recordEviction, unproven } from './record.js'
 import { Spool, type Submission } from './spool.js'
@@ -80,7 +73,7 @@ interface Waiting {
 
 /** The index of a host, of which there is one for each of its databases in a process, and how it follows the host's engine. */
 export class HostedIndex implements HostHooks {
-  readonly store: HostStore & Pick<FactStore, 'ancestors'>
+  readonly store: FactStore
   /** How many services use it. */
   users = 0
   /** What this process does for all that share the log, when no other one does. */
@@ -89,6 +82,8 @@ export class HostedIndex implements HostHooks {
   private spool: Spool | undefined
   private files: HostFiles | undefined
   private openStore: FactStore | undefined
+  /** Reads by the connection of the open index. */
+  private readonly reader = new Reader()
   private attempt: Promise<FactStore> | undefined
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
@@ -106,10 +101,22 @@ export class HostedIndex implements HostHooks {
     private readonly database: HostDatabase,
     readonly options: HostOptions,
   ) {
-    const store = lazyStore<FactStore>(
-      () => this.openStore,
-      () => this.answering(),
-    )
+    const writer = async (): Promise<Writer> => {
+      await this.answering()
+      return (this.files as HostFiles).writer
+    }
+    const store = new FactStore({
+      reader: this.reader,
+      writer: {
+        record: async (...asked) => await (await writer()).record(...asked),
+        change: async (...asked) => await (await writer()).change(...asked),
+        note: async (...asked) => await (await writer()).note(...asked),
+        setting: async (...asked) => await (await writer()).setting(...asked),
+      },
+      opened: async () => {
+        if (this.openStore === undefined) await this.answering()
+      },
+    })
     const submissions = {
       see: (beef: ReadBeef) => this.see(beef),
       refuse: (txid: string) => this.refuse(txid),
@@ -355,6 +362,7 @@ export class HostedIndex implements HostHooks {
       if (tracker !== undefined) await files.store.settings.set(TRACKER, tracker)
       await files.deriveBy(rules)
       this.openStore = files.store
+      this.reader.attach(files.reader)
       this.schedule(0)
       return files.store
     } catch (error) {
@@ -368,6 +376,7 @@ export class HostedIndex implements HostHooks {
   private async reopen(cause?: unknown): Promise<void> {
     if (cause !== undefined) this.report(cause)
     this.openStore = undefined
+    this.reader.attach(undefined)
     if (!this.isClosed) this.attempt = undefined
     await this.files?.close()
   }
@@ -487,7 +496,7 @@ class HostFiles {
   private constructor(
     readonly store: FactStore,
     private readonly host: HostWriter,
-    private readonly reader: Reader,
+    readonly reader: Reader,
   ) {}
 
   /** @throws What SQLite throws. */
@@ -496,6 +505,10 @@ class HostFiles {
     const { writer } = host
     const reader = new Reader(storeFiles(options.folder), () => writer.commits.value)
     return new HostFiles(new FactStore({ reader, writer }), host, reader)
+  }
+
+  get writer(): Writer {
+    return this.host.writer
   }
 
   /** Resolves when the log is read, and all that is derived of it has no rules yet. */

@@ -1,6 +1,6 @@
-import type { HostStore } from '../graph/host-store.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { topicNames } from '../protocol/profile.js'
+import type { FactStore } from '../read/fact-store.js'
 import type { EngineOutput, EngineTables } from './engine-tables.js'
 
 /** How many outputs are compared with the index at once. */
@@ -15,7 +15,7 @@ interface Missing {
   engine: EngineTables
   /** Aliases are included. */
   topic: string
-  index: Pick<HostStore, 'admissions' | 'settings'>
+  index: Pick<FactStore, 'admissions' | 'settings'>
 }
 
 /**

@@ -1,9 +1,9 @@
-import type { HostStore } from '../graph/host-store.js'
 import type { BeefContents } from '../graph/read-beef.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { knownTransactions } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { FactStore } from '../read/fact-store.js'
 
 /**
  * Stores what a verified BEEF brings. The store derives which of it the topics admit, now or when more is known.
@@ -11,7 +11,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
  * A mint that nodes disagree about is left out as long as it is not mined.
  */
 export async function recordBeef(
-  store: Pick<HostStore, 'record'>,
+  store: Pick<FactStore, 'record'>,
   beef: BeefContents,
   deployment: Deployment | undefined,
 ): Promise<void> {
@@ -52,7 +52,7 @@ export function unproven(beef: BeefContents): BeefContents {
  * back.
  */
 export async function recordEviction(
-  store: Pick<HostStore, 'evict' | 'sightings' | 'transactions'>,
+  store: Pick<FactStore, 'evict' | 'sightings' | 'transactions'>,
   outpoint: Outpoint,
 ): Promise<void> {
   const { txid } = outpoint

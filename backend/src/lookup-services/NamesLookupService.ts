@@ -1,26 +1,27 @@
-import type { AnsweringOutput, Reading } from '../graph/answering-service.js'
 import { QueryError } from '../graph/errors.js'
-import { type GraphReader, ORIGIN } from '../graph/graph-store.js'
-import type { HostHooks } from '../graph/host-index.js'
 import type {
   LookupQuestion,
   LookupService,
   OutputAdmittedByTopic,
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
-import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../graph/provenance.js'
 import type { NameRecord, NodeRecord } from '../graph/records.js'
+import { ORIGIN } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import { type Awaitable, whenReady } from '../graph/yield-to-event-loop.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
+import type { AnsweringOutput, Reading } from '../read/answering-service.js'
+import type { GraphReads } from '../read/graph-reads.js'
+import type { HostHooks } from '../read/host-index.js'
+import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../read/provenance.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { withHistory } from './output-history.js'
 import { type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
-  reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
+  reader: Pick<GraphReads, 'consistent' | 'transactions' | 'names' | 'ordinals'>
   /** In the host of another engine: takes what its hooks bring. */
   hooks?: HostHooks | undefined
   deployment: Deployment | undefined

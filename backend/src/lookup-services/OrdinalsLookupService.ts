@@ -1,5 +1,3 @@
-import type { GraphReader } from '../graph/graph-store.js'
-import type { HostHooks } from '../graph/host-index.js'
 import type {
   LookupFormula,
   LookupQuestion,
@@ -13,11 +11,13 @@ import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { atomicSubject } from '../protocol/beef.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
+import type { GraphReads } from '../read/graph-reads.js'
+import type { HostHooks } from '../read/host-index.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: Pick<GraphReader, 'consistent' | 'ordinals' | 'attributes'>
+  reader: Pick<GraphReads, 'consistent' | 'ordinals' | 'listings'>
   /** In the host of another engine: takes what its hooks bring. */
   hooks?: HostHooks | undefined
 }
@@ -68,7 +68,7 @@ export class OrdinalsLookupService implements LookupService {
     const { reader } = this.options
     if ('attributes' in asked) {
       const { attributes, limit, after } = asked
-      return reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
+      return reader.listings.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
     const output =

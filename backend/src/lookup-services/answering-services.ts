@@ -1,5 +1,5 @@
-import type { GraphReader } from '../graph/graph-store.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
+import type { GraphReads } from '../read/graph-reads.js'
 import { NamesLookupService, type NamesLookupServiceOptions } from './NamesLookupService.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
@@ -8,7 +8,7 @@ export type NamesOptions = Pick<NamesLookupServiceOptions, 'deployment' | 'asksN
 
 /** `ls_names` and `ls_ordinals` over an index, by their names. */
 export function answeringServices(
-  reader: GraphReader,
+  reader: GraphReads,
   options: NamesOptions,
 ): { [LOOKUP_SERVICES.names]: NamesLookupService; [LOOKUP_SERVICES.ordinals]: OrdinalsLookupService } {
   return {

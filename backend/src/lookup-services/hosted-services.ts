@@ -1,15 +1,15 @@
-import { BlocklistFilter } from '../graph/blocklist-filter.js'
-import { type HostHooks, hostRules, shareIndex } from '../graph/host-index.js'
-import type { HostStore } from '../graph/host-store.js'
 import type { RootChecker } from '../graph/overlay-interfaces.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
+import type { FactStore } from '../read/fact-store.js'
+import type { GraphReads } from '../read/graph-reads.js'
+import { type HostHooks, hostRules, shareIndex } from '../read/host-index.js'
 import { NamesLookupService } from './NamesLookupService.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /** The index of a host, and what follows its engine. */
 export interface Hosted extends HostHooks {
-  store: HostStore
+  store: FactStore
   users: number
 }
 
@@ -41,8 +41,8 @@ export function hostedOrdinals(hosted: Hosted): OrdinalsLookupService {
   return new OrdinalsLookupService({ reader: reading(hosted), hooks: hosted })
 }
 
-function reading(hosted: Hosted): BlocklistFilter {
+function reading(hosted: Hosted): GraphReads {
   shareIndex(hosted.store)
   hosted.users++
-  return new BlocklistFilter(hosted.store)
+  return hosted.store.served
 }

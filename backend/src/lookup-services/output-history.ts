@@ -1,5 +1,5 @@
-import type { AnsweringOutput, ReadHistory, Reading } from '../graph/answering-service.js'
 import { readBeef } from '../graph/read-beef.js'
+import type { AnsweringOutput, ReadHistory, Reading } from '../read/answering-service.js'
 
 /** Wraps nothing. */
 const AT_ONCE = { over: <Store>(store: Store) => store, overRole: <Role>(role: Role) => role } as Reading

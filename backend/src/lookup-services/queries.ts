@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { attribute } from '../graph/attributes.js'
 import { QueryError } from '../graph/errors.js'
-import { ORIGIN } from '../graph/graph-store.js'
+import { ORIGIN } from '../graph/records.js'
 import { decodeAddress } from '../protocol/address.js'
 import { isName } from '../protocol/mine-node.js'
 import { PointerError, parseOutpoint } from '../protocol/outpoint.js'

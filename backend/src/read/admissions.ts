@@ -1,32 +1,67 @@
 import type { Row, Sql } from '../facts/connection.js'
-import type { AdmissionsReader } from '../graph/graph-store.js'
 import type { AdmissionRecord } from '../graph/records.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { decodeTopic, encodeTopic, firstScore, SCORES_A_FACT } from '../index/admissions.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** No output has this index. */
 const NO_OUTPUT = -1
 
-/** See {@link AdmissionsReader}. */
-export function admissionsIn(reader: Reader): AdmissionsReader {
-  const ofTransaction = (sql: Sql, txid: string): AdmissionRecord[] =>
-    sql.all(OF_TRANSACTION, blobOf(txid)).map(recordOf)
-  const of = (sql: Sql, { txid, vout }: AdmissionRecord['outpoint']): AdmissionRecord[] =>
-    sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordOf)
-  return {
-    scoresPerMs: SCORES_A_FACT,
-    of: (outpoint) => reader.single((sql) => of(sql, outpoint)),
-    among: (outpoints) => reader.each(outpoints, of),
-    ofTransaction: (txid) => reader.single((sql) => ofTransaction(sql, txid)),
-    ofTopic: ({ topic, since, limit }) =>
-      reader.answer((sql) => sql.all(OF_TOPIC, encodeTopic(topic), placeIn(sql, since), limit).map(recordOf)),
-    unspentOfTopic: ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
-      reader.answer((sql) =>
-        sql.all(UNSPENT, encodeTopic(topic), placeIn(sql, since), always, limit).map(recordOf),
-      ),
-    isApplied: (topic, txid) =>
-      reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined,
+/** What topics hold. */
+export class Admissions {
+  /** How many scores there are to a millisecond: they count from the time when the store was made, since 1970. */
+  readonly scoresPerMs = SCORES_A_FACT
+
+  constructor(private readonly reader: Reader) {}
+
+  /** The topics that hold an output. */
+  of(outpoint: Outpoint): AdmissionRecord[] {
+    return this.reader.single((sql) => admissionsOf(sql, outpoint))
   }
+
+  /** Every admission of these outputs. Yields if they are many. */
+  among(outpoints: Outpoint[]): Awaitable<AdmissionRecord[]> {
+    return this.reader.each(outpoints, admissionsOf)
+  }
+
+  /** Every admission of a transaction's outputs. */
+  ofTransaction(txid: string): AdmissionRecord[] {
+    return this.reader.single((sql) => sql.all(OF_TRANSACTION, blobOf(txid)).map(recordOf))
+  }
+
+  /** The outputs of a topic from a score on, spent or not, by score. */
+  ofTopic({ topic, since, limit }: TopicQuery & { limit: number }): AdmissionRecord[] {
+    return this.reader.answer((sql) =>
+      sql.all(OF_TOPIC, encodeTopic(topic), placeIn(sql, since), limit).map(recordOf),
+    )
+  }
+
+  /**
+   * The unspent outputs of a topic from a score on, by score.
+   *
+   * @param query.always An output index: such outputs are returned even if they are spent.
+   */
+  unspentOfTopic(query: TopicQuery & { limit?: number; always?: number }): AdmissionRecord[] {
+    const { topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT } = query
+    return this.reader.answer((sql) =>
+      sql.all(UNSPENT, encodeTopic(topic), placeIn(sql, since), always, limit).map(recordOf),
+    )
+  }
+
+  isApplied(topic: string, txid: string): boolean {
+    return this.reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined
+  }
+}
+
+interface TopicQuery {
+  topic: string
+  /** A score. */
+  since: number
+}
+
+function admissionsOf(sql: Sql, { txid, vout }: Outpoint): AdmissionRecord[] {
+  return sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordOf)
 }
 
 const BASE = "(select value from setting where name = 'base') as base"

@@ -8,21 +8,29 @@ import { blobOf, outpointOf, type Reader } from './reader.js'
  * The ordinals whose origin is unknown: the index says which, and the state beside the log how far the search for each is. An
  * entry without a row there was never tried.
  */
-export function ancestorsIn(reader: Reader): Omit<AncestorQueue, 'postpone'> {
+export function ancestorsIn(reader: Reader, opened: () => Promise<void>): Omit<AncestorQueue, 'postpone'> {
   return {
-    due: async (query) => reader.answer((sql) => due(sql, query)),
-    nextDue: async () =>
-      reader.answer((sql) => {
+    async due(query) {
+      await opened()
+      return reader.answer((sql) => due(sql, query))
+    },
+    async nextDue() {
+      await opened()
+      return reader.answer((sql) => {
         if (sql.get(UNTRIED_FIRST, 1) !== undefined) return 0
         return sql.get(NEXT_DUE)?.due ?? undefined
-      }),
-    count: async (limit) =>
-      reader.answer((sql) => {
+      })
+    },
+    async count(limit) {
+      await opened()
+      return reader.answer((sql) => {
         const holes = Number(sql.get(COUNT_HOLES, limit)?.count)
         const entries = Number(sql.get(COUNT_ENTRIES, limit + holes)?.count)
         return { waiting: entries - holes, holes }
-      }),
+      })
+    },
     async isWaiting(outpoint) {
+      await opened()
       const entry = await entryOf(reader, outpoint)
       return entry !== undefined && entry.hole !== 1
     },

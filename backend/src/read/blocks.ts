@@ -1,25 +1,30 @@
 import type { Sql } from '../facts/connection.js'
 import { PROOF_ROOT } from '../facts/log.js'
-import type { BlocksReader } from '../graph/graph-store.js'
 import { type Block, blockText, type SpendRecord } from '../graph/records.js'
-import { type Awaitable, whenReady } from '../graph/yield-to-event-loop.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
-/** See {@link BlocksReader}. Only of proofs that count, and of what is pending. */
-export function blocksIn(reader: Reader): BlocksReader {
-  return {
-    from: ({ from }) => reader.answer((sql) => blocksBetween(sql, from, Number.MAX_SAFE_INTEGER)),
-    lastHeight: () => Number(reader.single((sql) => sql.get(LAST_HEIGHT))?.height ?? 0),
-    ofConflicts(spends) {
-      const heightsOf = (sql: Sql, { outpoint: { txid, vout }, spender }: SpendRecord): number[] =>
-        sql
-          .all(MINED_SPENDERS, blobOf(txid), vout, Buffer.from(spender, 'hex'))
-          .concat(sql.all(PROVEN_PENDING, blobOf(txid), vout, Buffer.from(spender, 'hex')))
-          .map(({ height }) => Number(height))
-      const blocksAt = (heights: number[]): Awaitable<Block[]> =>
-        reader.each([...new Set(heights)], (sql, height) => blocksBetween(sql, height, height))
-      return whenReady(reader.each(spends, heightsOf), blocksAt)
-    },
+/** The blocks that stored proofs lead to: those that count, and those of what is pending. */
+export class Blocks {
+  constructor(private readonly reader: Reader) {}
+
+  /** From a height on, highest first. */
+  from({ from }: { from: number }): Block[] {
+    return this.reader.answer((sql) => blocksBetween(sql, from, Number.MAX_SAFE_INTEGER))
+  }
+
+  /** The height of the highest one; 0 if there is none. */
+  lastHeight(): number {
+    return Number(this.reader.single((sql) => sql.get(LAST_HEIGHT))?.height ?? 0)
+  }
+
+  /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */
+  async ofConflicts(spends: SpendRecord[]): Promise<Block[]> {
+    const heightsOf = (sql: Sql, { outpoint: { txid, vout }, spender }: SpendRecord): number[] =>
+      [MINED_SPENDERS, PROVEN_PENDING]
+        .flatMap((statement) => sql.all(statement, blobOf(txid), vout, Buffer.from(spender, 'hex')))
+        .map(({ height }) => Number(height))
+    const heights = await this.reader.each(spends, heightsOf)
+    return await this.reader.each([...new Set(heights)], (sql, height) => blocksBetween(sql, height, height))
   }
 }
 

@@ -4,22 +4,78 @@ import { FACT } from '../facts/log.js'
 import { isPurged } from '../facts/registers.js'
 import { BlockedError } from '../graph/blocklist.js'
 import { DamagedError } from '../graph/errors.js'
-import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../graph/graph-store.js'
 import { sha256 as sha256Of } from '../graph/native-hash.js'
+import { CHUNK_BYTES } from '../graph/records.js'
+import type { Guard } from './guard.js'
 import { blobOf, type Reader } from './reader.js'
 
+/** `length` bytes from the byte `from` on; the first byte is 0. */
+export interface ByteRange {
+  from: number
+  length: number
+}
+
+/** The largest short body, in bytes: an answer may hold all of it in memory. */
+export const SHORT_BODY = 64 * 1024
+
+/** Keeps first chunks of bodies in memory. */
+export interface BodyMemory {
+  /** How many chunks of a body may be there. */
+  readonly chunksOfBody: number
+  /** A chunk from memory, or else what `read` finds. */
+  chunk(sha256: string, position: number, read: () => Uint8Array | undefined): Uint8Array | undefined
+}
+
 /**
- * Bodies by their hash. A body is read out of the transaction that inscribed it; only one that is not contiguous in there is a
- * fact of its own.
+ * Bodies by their SHA-256 in hex. A body is read out of the transaction that inscribed it; only one that is not contiguous in there
+ * is a fact of its own.
  */
-export function contentIn(reader: Reader): ContentReader {
-  return {
-    chunk: (sha256, position) =>
-      reader.answer((sql, log) => {
-        const from = position * CHUNK_BYTES
-        return bodyPart({ sql, log }, sha256, { from, length: CHUNK_BYTES })?.bytes
-      }),
-    chunks: (sha256, range) => chunksOf(reader, sha256, range),
+export class Content {
+  constructor(
+    private readonly reader: Reader,
+    private readonly guard: Guard,
+    private readonly memory?: BodyMemory,
+  ) {}
+
+  /**
+   * The chunk at a position, counted from 0: {@link CHUNK_BYTES} of a body, or what is left of it. Undefined if there is none;
+   * an empty body has an empty one.
+   */
+  chunk(sha256: string, position: number): Uint8Array | undefined {
+    this.guard.refuseContent(sha256)
+    const range = { from: position * CHUNK_BYTES, length: CHUNK_BYTES }
+    const read = (): Uint8Array | undefined =>
+      this.reader.answer((sql, log) => bodyPart({ sql, log }, sha256, range)?.bytes)
+    return this.memory === undefined ? read() : this.memory.chunk(sha256, position, read)
+  }
+
+  /**
+   * The chunks of a body in order; with a range, exactly its bytes, and fewer if the body ends before. Empty if there is no
+   * such body. A body that is blocked while it is read ends there with an error.
+   */
+  *chunks(
+    sha256: string,
+    { from, length }: ByteRange = { from: 0, length: Number.POSITIVE_INFINITY },
+  ): Generator<Uint8Array> {
+    this.guard.refuseContent(sha256)
+    const end = from + length
+    const remembered = (this.memory?.chunksOfBody ?? 0) * CHUNK_BYTES
+    let at = from
+    for (; at < end && at < remembered; at += CHUNK_BYTES - (at % CHUNK_BYTES)) {
+      const chunk = this.chunk(sha256, Math.floor(at / CHUNK_BYTES))
+      if (chunk === undefined) return
+      const skipped = at % CHUNK_BYTES
+      yield chunk.subarray(skipped, skipped + end - at)
+    }
+    while (at < end) {
+      const page = { from: at, length: end - at, isPage: true }
+      const part = this.reader.answer((sql, log) => bodyPart({ sql, log }, sha256, page))
+      if (part === undefined) return
+      this.guard.refuseContent(sha256)
+      yield part.bytes
+      if (part.isLast) return
+      at += part.bytes.length
+    }
   }
 }
 
@@ -61,16 +117,4 @@ function bodyPart(
   const bytes = log.slice(kind, owner, { from: start, length: stop - from })
   if (bytes === undefined) throw new DamagedError(sha256, 'the body is missing')
   return { bytes, isLast: stop === total }
-}
-
-function* chunksOf(reader: Reader, sha256: string, range?: ByteRange): Generator<Uint8Array> {
-  const end = (range?.from ?? 0) + (range?.length ?? Number.POSITIVE_INFINITY)
-  for (let from = range?.from ?? 0; from < end; ) {
-    const page = { from, length: end - from, isPage: true }
-    const part = reader.answer((sql, log) => bodyPart({ sql, log }, sha256, page))
-    if (part === undefined) return
-    yield part.bytes
-    if (part.isLast) return
-    from += part.bytes.length
-  }
 }

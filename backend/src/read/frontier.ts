@@ -1,6 +1,5 @@
 import type { Sql } from '../facts/connection.js'
 import { FACT } from '../facts/log.js'
-import type { FrontierCoin, FrontierReader } from '../graph/graph-store.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 import { spenderOf } from './transactions.js'
@@ -12,22 +11,44 @@ const TRANSACTIONS_A_PAGE = 1000
 /** No transaction has an output of this index. */
 const BEHIND_ALL = 0xffffffff
 
-/** See {@link FrontierReader}. */
-export function frontierIn(reader: Reader): FrontierReader {
-  return {
-    tips: (query) => reader.answer((sql) => tips(sql, query)),
-    latest: ({ limit }) => reader.answer((sql) => latest(sql, limit)),
-    unproven: (query) => reader.answer((sql) => unproven(sql, query)),
+/** A coin whose spender leads on: of a live node, the next mint; of an ordinal, its next transfer. */
+export interface FrontierCoin {
+  kind: 'node' | 'ordinal'
+  outpoint: Outpoint
+}
+
+/**
+ * Where the stored graph may continue on the chain, for a service that follows it. Each call reads a bounded number of rows; an
+ * undefined `next` ends a list.
+ */
+export class Frontier {
+  constructor(private readonly reader: Reader) {}
+
+  /** The unspent ordinals among the next `limit` outputs, in the order of their outpoints. */
+  tips(query: { after?: Outpoint; limit: number }): { tips: Outpoint[]; next?: Outpoint } {
+    return this.reader.answer((sql) => tips(sql, query))
+  }
+
+  /** The live nodes and unspent ordinals of the `limit` active transactions that were stored last, latest first. */
+  latest({ limit }: { limit: number }): FrontierCoin[] {
+    return this.reader.answer((sql) => latest(sql, limit))
+  }
+
+  /**
+   * Those of the next `limit` unproven transactions for which a proof or a sighting matters, by txid: topics hold an output of
+   * them, and they are active, were rejected, or wait because they lost a conflict.
+   */
+  unproven(query: { after?: string; limit: number }): { txids: string[]; next?: string } {
+    return this.reader.answer((sql) => unproven(sql, query))
   }
 }
 
 const TRANSACTIONS = 'select id, txid from tx where txid >= ? order by txid limit ?'
 const OUTPUTS = `select vout, sats, carrier, active from out where tid = ? and vout > ? order by vout limit ?`
 
-/** See `FrontierReader.tips`. */
 function tips(
   sql: Sql,
-  { after, limit }: Parameters<FrontierReader['tips']>[0],
+  { after, limit }: Parameters<Frontier['tips']>[0],
 ): { tips: Outpoint[]; next?: Outpoint } {
   const found: Outpoint[] = []
   let left = limit
@@ -54,7 +75,6 @@ const NODES = 'select vout from node where tid = ? and active = 1 order by vout'
 const ORDINALS =
   'select vout from out where tid = ? and sats = 1 and carrier = 0 and active = 1 order by vout limit ?'
 
-/** See `FrontierReader.latest`. */
 function latest(sql: Sql, limit: number): FrontierCoin[] {
   let left = ORDINALS_A_PAGE
   return sql.all(LATEST, limit).flatMap((row): FrontierCoin[] => {
@@ -73,10 +93,10 @@ const UNPROVEN = `select txid, active, said, exists (select 1 from admission whe
   from tx where seq is not null and own is null and txid > ? order by txid limit ?`
 const WAITING = 'select txid from log.pending where +waiting = 1 and txid > ? order by txid limit ?'
 
-/** See `FrontierReader.unproven`. Those that wait are not in the index. */
+/** Those that wait are not in the index. */
 function unproven(
   sql: Sql,
-  { after, limit }: Parameters<FrontierReader['unproven']>[0],
+  { after, limit }: Parameters<Frontier['unproven']>[0],
 ): { txids: string[]; next?: string } {
   const from = after === undefined ? Buffer.alloc(0) : blobOf(after)
   const stored = sql

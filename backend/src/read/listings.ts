@@ -1,22 +1,14 @@
 import type { Row, Sql } from '../facts/connection.js'
-import type { AttributesReader } from '../graph/graph-store.js'
-import { TIP } from '../graph/graph-store.js'
-import {
-  type HistoryStep,
-  heightIn,
-  historyStep,
-  type ListedOrdinal,
-  type ListedTransaction,
-  type ListingsReader,
-  type NewestQuery,
-  type OrdinalHistory,
-} from '../graph/listings.js'
-import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import type { Attribute } from '../graph/attributes.js'
+import { heightIn } from '../graph/listings.js'
+import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '../graph/records.js'
+import { TimeSlice, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
 import { timeOf } from '../protocol/block-header.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../protocol/mine-node.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import type { Guard } from './guard.js'
 import { liveNode } from './names.js'
 import {
   contentOf,
@@ -27,71 +19,317 @@ import {
   outputOf,
   parentIn,
   placeOf,
+  shownAt,
   tipOf,
 } from './ordinals.js'
 import { blobOf, hexOf, idOf, outpointOf, type Reader } from './reader.js'
 import { PENDING_STATUS, pendingHeight, spenderOf } from './transactions.js'
 
-/** See {@link ListingsReader}. */
-export function listingsIn(reader: Reader): ListingsReader {
+/** Blocked things are counted, too. */
+export interface StoreCounts {
+  /** Genuine names. */
+  names: number
+  /** See {@link isListed}. */
+  inscriptions: number
+  /** All stored transactions, whatever for. */
+  transactions: number
+}
+
+/** Where a row is in the order of a list, with the row's outpoint. */
+export interface ListPlace {
+  recency: number
+  outpoint: Outpoint
+}
+
+export interface NewestQuery {
+  after?: ListPlace
+  limit: number
+}
+
+/** `height` is that of the block that proves the transaction of the outpoint; undefined if it is unproven. */
+export interface ListedName extends NameRecord, ListPlace {
+  height?: number
+}
+
+export interface ListedOutput extends Pick<OutputRecord, 'satoshis' | 'owner' | 'parent'>, ListPlace {
+  content: ContentSummary
+  height?: number
+}
+
+export interface ListedNode {
+  domain: string
+  /** The live node. Undefined if the one that was is spent by a mint that this store cannot judge yet. */
+  outpoint?: Outpoint
+  /** How many characters were claimed from it. */
+  children: number
+}
+
+export interface HistoryQuery {
+  outpoint: Outpoint
+  order: 'oldest' | 'newest'
+  from?: number
+  limit: number
+}
+
+/** Ordinals with all of these attributes; continues after the ordinal that is or was in `after`. */
+interface OrdinalsQuery {
+  attributes: Attribute[]
+  limit: number
+  after?: Outpoint | undefined
+}
+
+interface TransactionQuery {
+  txid: string
+  after?: number
+  limit: number
+}
+
+export interface OrdinalHistory {
+  origin: Outpoint
+  /** The sequence of its last step. */
+  last: number
+  steps: HistoryStep[]
+}
+
+/** A step in the life of an ordinal, and what is new with it. */
+export interface HistoryStep {
+  sequence: number
+  outpoint: Outpoint
+  height?: number
+  /** The public key hash, in hex, if the lock is P2PKH. */
+  owner?: string
+  /** What this step inscribed. */
+  content?: ContentSummary
+  /** The parent that this step named. */
+  parent?: Outpoint
+  /** Whether this step has MAP of its own. */
+  hasMap: boolean
+  /** Set if the operator has blocked this step: nothing that was written in it is shown. */
+  blocked?: true
+}
+
+/** A step, but for its place, of what an output says. @param height Of the block that its transaction is proven to be in. */
+export function historyStep(
+  { outpoint, owner, content, parent, mapLength }: OutputRecord,
+  height: number | undefined,
+): Omit<HistoryStep, 'sequence'> {
   return {
-    counts: () =>
-      reader.answer((sql) => ({
-        names: countIn(sql, 'names'),
-        inscriptions: countIn(sql, 'inscriptions'),
-        transactions: countIn(sql, 'transactions') + Number(sql.get(COUNT_PENDING)?.count),
-      })),
-    newestNames: (query) =>
-      reader
-        .answer((sql) => newest(sql, NEWEST_NAMES, query))
-        .map((row) => ({ name: String(row.name), outpoint: outpointOf(row), ...recencyIn(row) })),
-    newestInscriptions: (query) =>
-      reader
-        .answer((sql) => newest(sql, NEWEST_OUTPUTS, query))
-        .flatMap((row) => {
-          const content = contentOf(row)
-          if (content === undefined) return []
-          return {
-            ...{ outpoint: outpointOf(row), satoshis: Number(row.sats), content },
-            ...(row.owner !== null && { owner: hexOf(row.owner) }),
-            ...(row.parent !== null && row.pok && { parent: parentIn(row.parent) }),
-            ...recencyIn(row),
-          }
-        }),
-    childNodes: (domain) => {
-      if (domain.length >= MAX_NAME_LENGTH) return []
-      const domains = [...NAME_CHARACTERS].map((character) => domain + character)
-      return reader.answer((sql) =>
-        sql.all(NODES, JSON.stringify(domains)).map((row) => {
-          const outpoint = liveNode(sql, row.domain)
-          return { domain: String(row.domain), ...(outpoint && { outpoint }), children: row.nodes - 1 }
-        }),
-      )
-    },
-    history: (query) => reader.answer((sql) => historyOf(sql, query)),
-    ordinalsWith: (query) => found(reader, query, listedOrdinal),
-    transaction: (query) => reader.answer((sql) => transactionOf(sql, query)),
-    blockTimes: (heights) => blockTimes(reader, heights),
+    outpoint,
+    ...(height !== undefined && { height }),
+    ...(owner !== undefined && { owner }),
+    ...(content && { content }),
+    ...(parent && { parent }),
+    hasMap: mapLength !== undefined,
   }
 }
 
-/** See {@link AttributesReader}. */
-export function attributesIn(reader: Reader): AttributesReader {
-  return { tipsWith: (query) => found(reader, query, currentOf) }
+/** An ordinal where it is now. */
+export interface ListedOrdinal {
+  outpoint: Outpoint
+  /** Absent if the start of its lineage is missing: then neither origin nor content is known. */
+  origin?: Outpoint
+  sequence?: number
+  owner?: string
+  height?: number
+  /** The output with its latest content. */
+  contentOutpoint?: Outpoint
+  content?: ContentSummary
+}
+
+export interface ListedTransaction {
+  txid: string
+  height?: number
+  /** Whether it counts: an inactive one has lost a conflict, and has no outputs here (`docs/conflicts.md`). */
+  isActive: boolean
+  outputs: TransactionOutput[]
+  /** More outputs come after this index. */
+  next?: number
+}
+
+/** An output that a topic holds. */
+export interface TransactionOutput {
+  vout: number
+  /** As `tm_ordinals` holds it. */
+  output?: OutputRecord
+  /** The name that was mined in it. */
+  name?: string
+  /** The domain of the node that it is. */
+  domain?: string
+  /** The txid of what spends it. */
+  spender?: string
+  /** Set if the operator has blocked it: nothing else is shown. */
+  blocked?: true
+}
+
+/**
+ * The lists that people look through: what is newest, what is below a node, the life of an ordinal, ordinals by what they are
+ * found by, and what of a transaction is here. Each call takes a fixed number of indexed reads, whatever the store holds; rows
+ * come with all that a list shows of them.
+ */
+export class Listings {
+  constructor(
+    private readonly reader: Reader,
+    private readonly guard: Guard,
+  ) {}
+
+  counts(): StoreCounts {
+    return this.reader.answer((sql) => ({
+      names: countIn(sql, 'names'),
+      inscriptions: countIn(sql, 'inscriptions'),
+      transactions: countIn(sql, 'transactions') + Number(sql.get(COUNT_PENDING)?.count),
+    }))
+  }
+
+  /**
+   * Genuine names, those mined last first (`recencyOf`).
+   *
+   * @param query.after Continues after this row, wherever it is by now.
+   */
+  newestNames(query: NewestQuery): ListedName[] {
+    return this.newest(query, NEWEST_NAMES, (row) => ({
+      ...{ name: String(row.name), outpoint: outpointOf(row) },
+      ...recencyIn(row),
+    }))
+  }
+
+  /** Inscriptions (`isListed`) in the same order: every output with content, reinscriptions of an ordinal as well. */
+  newestInscriptions(query: NewestQuery): ListedOutput[] {
+    return this.newest(query, NEWEST_OUTPUTS, (row) => ({
+      ...{ outpoint: outpointOf(row), satoshis: Number(row.sats) },
+      content: contentOf(row) as ContentSummary,
+      ...(row.owner !== null && { owner: hexOf(row.owner) }),
+      ...(row.parent !== null && row.pok && { parent: parentIn(row.parent) }),
+      ...recencyIn(row),
+    }))
+  }
+
+  /** The nodes right below a domain, in the order of their characters, 37 at most. */
+  childNodes(domain: string): ListedNode[] {
+    if (domain.length >= MAX_NAME_LENGTH) return []
+    const domains = [...NAME_CHARACTERS].map((character) => domain + character)
+    const nodes = this.reader.answer((sql) =>
+      sql.all(NODES, JSON.stringify(domains)).map((row): ListedNode => {
+        const outpoint = liveNode(sql, row.domain)
+        return { domain: String(row.domain), ...(outpoint && { outpoint }), children: row.nodes - 1 }
+      }),
+    )
+    const { list } = this.guard
+    return this.guard
+      .unblocked(nodes, ({ outpoint }) => (outpoint === undefined ? [] : [outpoint]))
+      .filter(({ domain }) => !list.has('name', domain))
+  }
+
+  /**
+   * Steps of the ordinal in `outpoint`, as `Ordinals.at` counts them. Undefined if its origin is not known. A blocked step still says
+   * where the ordinal went.
+   *
+   * @param query.from The first step to return; by default, the origin or the tip.
+   */
+  history(query: HistoryQuery): OrdinalHistory | undefined {
+    const { guard } = this
+    guard.refuse([query.outpoint])
+    const history = this.reader.answer((sql) => historyOf(sql, query))
+    if (history === undefined || guard.isOpen) return history
+    const blocked = guard.blockedAmong(history.steps.map(({ outpoint }) => outpoint))
+    const steps = history.steps.map((step): HistoryStep => {
+      if (!blocked.has(formatOutpoint(step.outpoint))) return step
+      const { content: _, parent: __, owner: ___, ...bare } = step
+      return { ...bare, hasMap: false, blocked: true }
+    })
+    return { ...history, steps }
+  }
+
+  /**
+   * Where the ordinals with all of these attributes are now, in an order that does not change when they are transferred;
+   * continues after the ordinal that is or was in `after`. At most `limit`.
+   */
+  async tipsWith(query: OrdinalsQuery): Promise<Outpoint[]> {
+    const { reader, guard } = this
+    const outputsOf = (tip: Outpoint): Outpoint[] =>
+      guard.isOpen ? [tip] : reader.answer((sql) => shownAt(sql, tip))
+    return await this.found(query, { show: currentOf, placeOf: (tip) => tip, outputsOf })
+  }
+
+  /** As {@link tipsWith}, with what a list shows of each ordinal. */
+  async ordinalsWith(query: OrdinalsQuery): Promise<ListedOrdinal[]> {
+    return await this.found(query, {
+      show: listedOrdinal,
+      placeOf: ({ outpoint }) => outpoint,
+      outputsOf: ({ outpoint, contentOutpoint }) =>
+        contentOutpoint === undefined ? [outpoint] : [outpoint, contentOutpoint],
+    })
+  }
+
+  /**
+   * What of a transaction the topics hold, by output index. Undefined if this store does not have the transaction.
+   *
+   * @param query.after An output index: continues after that.
+   */
+  transaction(query: TransactionQuery): ListedTransaction | undefined {
+    const { guard } = this
+    const { txid } = query
+    const found = this.reader.answer((sql) => transactionOf(sql, query))
+    if (found === undefined || guard.isOpen) return found
+    const blocked = guard.blockedAmong(found.outputs.map(({ vout }) => ({ txid, vout })))
+    const outputs = found.outputs.map((each): TransactionOutput => {
+      const { vout, spender } = each
+      if (!blocked.has(formatOutpoint({ txid, vout }))) return each
+      return { vout, ...(spender !== undefined && { spender }), blocked: true }
+    })
+    return { ...found, outputs }
+  }
+
+  /**
+   * When blocks were mined, by height: the time in their header, in seconds since 1970. Only of the headers in this store,
+   * which it has if the host keeps its own.
+   */
+  blockTimes(heights: number[]): Map<number, number> {
+    const times = this.reader.all([...new Set(heights)], (sql, height): [number, number][] => {
+      const header = readHeaders(sql, { from: height, count: 1 })
+      return header.length === 0 ? [] : [[height, timeOf(header)]]
+    })
+    return new Map(times)
+  }
+
+  private newest<Listed extends ListPlace>(
+    { after, limit }: NewestQuery,
+    pages: NewestPages,
+    read: (row: Row) => Listed,
+  ): Listed[] {
+    return this.guard.filled<Listed>({
+      limit,
+      outputsOf: ({ outpoint }) => [outpoint],
+      page: (last, size) =>
+        this.reader.answer((sql) => newest(sql, pages, { after: last ?? after, limit: size })).map(read),
+    })
+  }
+
+  private async found<Shown>(
+    { attributes, limit, after }: OrdinalsQuery,
+    how: {
+      /** What to return of an ordinal by its lineage, or by the negative `oid` of an output without number. */
+      show: (sql: Sql, lin: number) => Shown | undefined
+      placeOf: (shown: Shown) => Outpoint
+      outputsOf: (shown: Shown) => Outpoint[]
+    },
+  ): Promise<Shown[]> {
+    const shown: Shown[] = []
+    for (let last = after; ; ) {
+      const page = await found(this.reader, { attributes, limit, after: last }, how.show)
+      shown.push(...this.guard.unblocked(page, how.outputsOf))
+      const end = page.at(-1)
+      if (end === undefined || shown.length >= limit || page.length < limit) return shown.slice(0, limit)
+      last = how.placeOf(end)
+      // However much of the list is blocked.
+      await yieldToEventLoop()
+    }
+  }
 }
 
 const COUNT_PENDING = 'select count(*) as count from log.pending'
 
 function countIn(sql: Sql, name: string): number {
   return Number(sql.get('select value from meta where name = ?', name)?.value ?? 0)
-}
-
-function blockTimes(reader: Reader, heights: number[]): Map<number, number> {
-  const times = reader.all([...new Set(heights)], (sql, height): [number, number][] => {
-    const header = readHeaders(sql, { from: height, count: 1 })
-    return header.length === 0 ? [] : [[height, timeOf(header)]]
-  })
-  return new Map(times)
 }
 
 const NODES = `select domain, count(*) as nodes from node
@@ -147,11 +385,7 @@ function recencyIn({ recency }: Row): { recency: number; height?: number } {
 const HISTORY = `select step, own, ${OUTPUT} from out cross join tx on tx.id = tid
   where lin = ? and step >= ? and step <= ? and out.active = 1 order by step`
 
-/** See `ListingsReader.history`. */
-function historyOf(
-  sql: Sql,
-  { outpoint, order, from, limit }: Parameters<ListingsReader['history']>[0],
-): OrdinalHistory | undefined {
+function historyOf(sql: Sql, { outpoint, order, from, limit }: HistoryQuery): OrdinalHistory | undefined {
   const place = placeOf(sql, outpoint)
   if (place === undefined || place.carrier) return undefined
   const isForward = order === 'oldest'
@@ -216,7 +450,7 @@ const HAS_OTHER = `exists (select 1 from found as other where other.attribute = 
  */
 async function found<Shown>(
   reader: Reader,
-  { attributes, limit, after }: Parameters<AttributesReader['tipsWith']>[0],
+  { attributes, limit, after }: OrdinalsQuery,
   show: (sql: Sql, lin: number) => Shown | undefined,
 ): Promise<Shown[]> {
   const hashes = [...new Set(attributes.map(({ hash }) => hash))]
@@ -277,7 +511,7 @@ function foundPlace(sql: Sql, outpoint: Outpoint): FoundPlace {
   return { okey, vout: outpoint.vout, lin: Number.MAX_SAFE_INTEGER }
 }
 
-/** See `AttributesReader.tipsWith`. */
+/** See {@link Listings.tipsWith}. */
 function currentOf(sql: Sql, lin: number): Outpoint | undefined {
   const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
   return row && outpointOf(row)
@@ -285,7 +519,7 @@ function currentOf(sql: Sql, lin: number): Outpoint | undefined {
 
 const STEP_BY_OID = `select txid, vout, owner, own from out cross join tx on tx.id = tid where oid = ?`
 
-/** See `ListingsReader.ordinalsWith`. */
+/** See {@link Listings.ordinalsWith}. */
 function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
   const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
   if (row === undefined) return undefined
@@ -312,10 +546,9 @@ const OUTPUTS = `select ${OUTPUT} from out cross join tx on tx.id = tid
 const NODES_OF = 'select vout, domain from node where tid = ? and vout > ? and active = 1'
 const NAMES_OF = 'select vout, name from name where tid = ? and vout > ? and active = 1'
 
-/** See `ListingsReader.transaction`. */
 function transactionOf(
   sql: Sql,
-  { txid, after = -1, limit }: Parameters<ListingsReader['transaction']>[0],
+  { txid, after = -1, limit }: TransactionQuery,
 ): ListedTransaction | undefined {
   const status = sql.get(STATUS, blobOf(txid))
   if (status === undefined) {

@@ -1,21 +1,36 @@
 import type { Sql } from '../facts/connection.js'
-import type { MetadataReader } from '../graph/graph-store.js'
 import { decodeMap } from '../graph/map-coder.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { Guard } from './guard.js'
 import { blobOf, type Reader } from './reader.js'
 
 /**
  * MAP of outputs, and merged along ordinals. An output has its own MAP as inscribed, and each of a lineage leads back to the
  * latest MAP at or before it and to the latest snapshot, which has all MAP up to it; those of a blocked output are left out.
  */
-export function metadataIn(reader: Reader): MetadataReader {
-  return {
-    own: (outpoint) => {
-      const row = reader.single((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
-      return row?.map ? mapOf(row.map) : EMPTY_MAP
-    },
-    merged: (outpoint, limit) => reader.answer((sql) => mergedMap(sql, outpoint, limit)),
+export class Metadata {
+  constructor(
+    private readonly reader: Reader,
+    private readonly guard: Guard,
+  ) {}
+
+  /** The MAP of an output alone, as in its script. */
+  own(outpoint: Outpoint): MapState {
+    this.guard.refuse([outpoint])
+    const row = this.reader.single((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
+    return row?.map ? mapOf(row.map) : EMPTY_MAP
+  }
+
+  /**
+   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi,
+   * its own.
+   *
+   * @param limit How many bytes of stored MAP may be read; undefined is returned if it takes more.
+   */
+  merged(outpoint: Outpoint, limit?: number): MapState | undefined {
+    this.guard.refuse([outpoint])
+    return this.reader.answer((sql) => mergedMap(sql, outpoint, limit))
   }
 }
 
@@ -25,7 +40,6 @@ const LATEST = `select sats, origin, lastmap, snap, sha, map ${AT_OUTPOINT}`
 const BEFORE = 'select map, mprev from out where oid = ?'
 const SNAPSHOT = 'select bytes from snap where oid = ?'
 
-/** See `MetadataReader.merged`. */
 function mergedMap(
   sql: Sql,
   { txid, vout }: Outpoint,

@@ -1,44 +1,98 @@
 import type { Sql } from '../facts/connection.js'
-import type { NamesReader, NodeFilter } from '../graph/graph-store.js'
-import type { NodeRecord } from '../graph/records.js'
+import type { NameRecord, NodeRecord } from '../graph/records.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { sharedPrefix } from '../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { type Guard, NAME_AT } from './guard.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
-/** See {@link NamesReader}. */
-export function namesIn(reader: Reader): NamesReader {
-  return {
-    originOf: (name) => reader.single((sql) => originOf(sql, name)),
-    claimed: (names) =>
-      reader.all([...new Set(names)], (sql, name) => {
-        const outpoint = originOf(sql, name)
-        return outpoint === undefined ? [] : [{ outpoint, name }]
-      }),
-    liveNode: (domain, filter) => reader.single((sql) => liveNode(sql, domain, filter)),
-    longestNode: (name, filter) =>
+/** Which mints count for a question about live nodes. */
+export interface NodeFilter {
+  /** Only those that are proven or seen: an unseen one neither makes a node nor spends one. */
+  seen?: boolean
+}
+
+/** Names, and the nodes that they are mined from. A blocked prefix still has its nodes: longer names are not blocked with it. */
+export class Names {
+  constructor(
+    private readonly reader: Reader,
+    private readonly guard: Guard,
+  ) {}
+
+  /** The origin of a claimed name. */
+  originOf(name: string): Outpoint | undefined {
+    const { guard, reader } = this
+    guard.refuseName(name)
+    const origin = reader.single((sql) => originOf(sql, name))
+    if (origin !== undefined) guard.refuse([origin])
+    return origin
+  }
+
+  /** Those of the names that are claimed, in no order. */
+  claimed(names: string[]): NameRecord[] {
+    const found = this.reader.all([...new Set(names)], (sql, name): NameRecord[] => {
+      const outpoint = originOf(sql, name)
+      return outpoint === undefined ? [] : [{ outpoint, name }]
+    })
+    return this.guard.served(found)
+  }
+
+  /** The node of a domain that no admitted mint has spent. */
+  liveNode(domain: string, filter?: NodeFilter): Outpoint | undefined {
+    const { guard, reader } = this
+    guard.refuseName(domain)
+    const node = reader.single((sql) => liveNode(sql, domain, filter))
+    if (node !== undefined) guard.refuse([node])
+    return node
+  }
+
+  /** The live node whose domain is the longest prefix of `name`, including `name` itself. */
+  longestNode(name: string, filter?: NodeFilter): NodeRecord | undefined {
+    const { guard, reader } = this
+    guard.refuseName(name)
+    return guard.passing(
       reader.answer((sql) => (filter?.seen ? longestSeenNode(sql, name) : longestNode(sql, name))),
-    genuineNode: (outpoint) => reader.single((sql) => nodeAt(sql, outpoint)),
-    genuineNodes: (outpoints) =>
-      reader.each(distinct(outpoints), (sql, outpoint) => nodeAt(sql, outpoint) ?? []),
-    genuineOrigins: (outpoints) =>
-      reader.all(distinct(outpoints), (sql, outpoint) => {
-        const row = sql.get(NAME_AT, blobOf(outpoint.txid), outpoint.vout)
-        return row === undefined ? [] : [{ outpoint, name: String(row.name) }]
-      }),
-    byPrefix: ({ prefix, after = '', limit }) => {
-      // All characters of names sort below DEL.
-      const end = `${prefix}\x7f`
-      const rows = reader.single((sql) =>
-        after < prefix ? sql.all(NAMES_FROM, prefix, end, limit) : sql.all(NAMES_AFTER, after, end, limit),
-      )
-      return rows.map((row) => ({ outpoint: outpointOf(row), name: String(row.name) }))
-    },
+    )
+  }
+
+  /** The genuine node in an outpoint, spent or live. */
+  genuineNode(outpoint: Outpoint): NodeRecord | undefined {
+    return this.reader.single((sql) => nodeAt(sql, outpoint))
+  }
+
+  /** Those of the outpoints that are genuine nodes, spent or live, in no order. Yields if they are many. */
+  genuineNodes(outpoints: Outpoint[]): Awaitable<NodeRecord[]> {
+    return this.reader.each(distinct(outpoints), (sql, outpoint) => nodeAt(sql, outpoint) ?? [])
+  }
+
+  /** Those of the outpoints that are origins of genuine names, in no order. */
+  genuineOrigins(outpoints: Outpoint[]): NameRecord[] {
+    const found = this.reader.all(distinct(outpoints), (sql, outpoint): NameRecord[] => {
+      const row = sql.get(NAME_AT, blobOf(outpoint.txid), outpoint.vout)
+      return row === undefined ? [] : [{ outpoint, name: String(row.name) }]
+    })
+    return this.guard.served(found)
+  }
+
+  /** Names that start with `prefix` and come after `after`, in byte order. */
+  byPrefix({ prefix, after, limit }: { prefix: string; after?: string; limit: number }): NameRecord[] {
+    // All characters of names sort below DEL.
+    const end = `${prefix}\x7f`
+    return this.guard.filled<NameRecord>({
+      limit,
+      outputsOf: ({ outpoint }) => [outpoint],
+      page: (last, size) => {
+        const from = last?.name ?? after ?? ''
+        const rows = this.reader.single((sql) =>
+          from < prefix ? sql.all(NAMES_FROM, prefix, end, size) : sql.all(NAMES_AFTER, from, end, size),
+        )
+        return rows.map((row) => ({ outpoint: outpointOf(row), name: String(row.name) }))
+      },
+    })
   }
 }
 
 const ORIGIN_OF = 'select txid, vout from name cross join tx on id = tid where name = ? and name.active = 1'
-const NAME_AT =
-  'select name from tx cross join name on tid = id where txid = ? and vout = ? and name.active = 1'
 const DOMAIN_AT =
   'select domain from tx cross join node on tid = id where txid = ? and vout = ? and node.active = 1'
 const namesWithin = (bounds: string): string =>

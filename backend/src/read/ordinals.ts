@@ -1,24 +1,101 @@
 import type { Row, Sql } from '../facts/connection.js'
-import { ORIGIN, type OrdinalStep, type OrdinalsReader, TIP } from '../graph/graph-store.js'
-import type { ContentSummary, OutputRecord } from '../graph/records.js'
-import { type Awaitable, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { type ContentSummary, ORIGIN, type OrdinalStep, type OutputRecord, TIP } from '../graph/records.js'
+import { type Awaitable, whenReady, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import { type Guard, placesOf } from './guard.js'
 import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
 import { spenderOf } from './transactions.js'
 
-/** See {@link OrdinalsReader}. */
-export function ordinalsIn(reader: Reader): OrdinalsReader {
-  return {
-    output: (outpoint) => reader.single((sql) => admittedOutput(sql, outpoint)),
-    firstContentOutput: (txid) => {
-      const row = reader.single((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
-      return row && outputOf(row)
-    },
-    currentOutput: (outpoint) => currentOutput(reader, outpoint),
-    at: (outpoint, sequence) => reader.answer((sql) => ordinalAt(sql, outpoint, sequence)),
-    lineage: (outpoint) => lineageOf(reader, outpoint),
+/** Outputs of `tm_ordinals`, and the ordinals that move through them. */
+export class Ordinals {
+  constructor(
+    private readonly reader: Reader,
+    private readonly guard: Guard,
+  ) {}
+
+  /** An admitted output. */
+  output(outpoint: Outpoint): OutputRecord | undefined {
+    this.guard.refuse([outpoint])
+    return this.reader.single((sql) => admittedOutput(sql, outpoint))
   }
+
+  /** The first output of a transaction that has content. */
+  firstContentOutput(txid: string): OutputRecord | undefined {
+    const row = this.reader.single((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
+    return this.guard.passing(row && outputOf(row))
+  }
+
+  /**
+   * Where the ordinal in `outpoint` is now; undefined if it was burnt or went where this store does not see. Without numbers, it is
+   * followed from coin to coin, with a yield now and then.
+   */
+  currentOutput(outpoint: Outpoint): Awaitable<Outpoint | undefined> {
+    this.guard.refuse([outpoint])
+    return whenReady(this.follow(outpoint), (tip) => this.passingTip(tip))
+  }
+
+  /** As {@link currentOutput}, of the origin of a name: that always has a number. */
+  currentOfName(origin: Outpoint): Outpoint | undefined {
+    this.guard.refuse([origin])
+    return this.passingTip(this.reader.answer((sql) => followed(sql, origin)).tip)
+  }
+
+  /**
+   * The ordinal in `outpoint` at a step of its life: {@link TIP}, {@link ORIGIN}, or a number of steps from its origin.
+   * Undefined if there is no such step, or if the origin is not known because the lineage has a hole. An output of another
+   * value than 1 satoshi is a chain of one.
+   */
+  at(outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
+    this.guard.refuse([outpoint])
+    return this.guard.passingStep(
+      this.reader.answer((sql) => ordinalAt(sql, outpoint, sequence)),
+      sequence,
+    )
+  }
+
+  /**
+   * The whole life of the ordinal in `outpoint`: each outpoint of its unbroken 1-sat lineage, from the first to the tip, read
+   * a page at a time. Empty if its origin is not known, as for {@link at}. An output of another value than 1 satoshi is a
+   * lineage of one.
+   */
+  *lineage(outpoint: Outpoint): Generator<Outpoint> {
+    const { reader } = this
+    const tip = reader.answer((sql) => ordinalAt(sql, outpoint, TIP))?.output
+    if (tip === undefined) return
+    if (tip.satoshis !== 1) {
+      yield tip.outpoint
+      return
+    }
+    for (let step = 0; ; ) {
+      const page = reader.answer((sql) => {
+        const lin = placeOf(sql, outpoint)?.lin
+        return lin === null || lin === undefined ? [] : sql.all(STEPS_FROM, lin, step, STEPS_A_PAGE)
+      })
+      for (const row of page) {
+        if (row.step < step) continue
+        step = row.step + 1
+        yield outpointOf(row)
+      }
+      if (page.length < STEPS_A_PAGE) return
+    }
+  }
+
+  private follow(outpoint: Outpoint): Awaitable<Outpoint | undefined> {
+    const { tip, isLast } = this.reader.answer((sql) => followed(sql, outpoint))
+    return isLast ? tip : yieldToEventLoop().then(() => this.follow(tip))
+  }
+
+  private passingTip(tip: Outpoint | undefined): Outpoint | undefined {
+    const { guard, reader } = this
+    if (tip !== undefined && !guard.isOpen) guard.refuse(reader.answer((sql) => shownAt(sql, tip)))
+    return tip
+  }
+}
+
+/** An output, and those that its ordinal shows there. */
+export function shownAt(sql: Sql, tip: Outpoint): Outpoint[] {
+  return [tip, ...placesOf(ordinalAt(sql, tip, TIP))]
 }
 
 /** The place of an active output. */
@@ -121,7 +198,7 @@ function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | unde
   return row === undefined || row.carrier ? undefined : outputOf(row)
 }
 
-/** See `OrdinalsReader.at`. */
+/** See {@link Ordinals.at}. */
 export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
   const tip = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
   if (tip?.asked_sats !== 1) {
@@ -174,37 +251,9 @@ function singleStep(output: OutputRecord | undefined, sequence: number): Ordinal
 /** A lineage may have any number of steps: no more than this are read at once. */
 const STEPS_A_PAGE = 1000
 
-/** See `OrdinalsReader.lineage`. */
-function* lineageOf(reader: Reader, outpoint: Outpoint): Generator<Outpoint> {
-  const tip = reader.answer((sql) => ordinalAt(sql, outpoint, TIP))?.output
-  if (tip === undefined) return
-  if (tip.satoshis !== 1) {
-    yield tip.outpoint
-    return
-  }
-  for (let step = 0; ; ) {
-    const page = reader.answer((sql) => {
-      const lin = placeOf(sql, outpoint)?.lin
-      return lin === null || lin === undefined ? [] : sql.all(STEPS_FROM, lin, step, STEPS_A_PAGE)
-    })
-    for (const row of page) {
-      if (row.step < step) continue
-      step = row.step + 1
-      yield outpointOf(row)
-    }
-    if (page.length < STEPS_A_PAGE) return
-  }
-}
-
 /** The output that received the coin of another one, where neither has a number. */
 export const RECEIVER = `select oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout ${AT_STEP}
   where ptid = ? and pvout = ? and lin is null and out.active = 1 order by ${BY_RANK} limit 1`
-
-/** See `OrdinalsReader.currentOutput`. Without numbers, an ordinal is followed from coin to coin. */
-function currentOutput(reader: Reader, outpoint: Outpoint): Awaitable<Outpoint | undefined> {
-  const { tip, isLast } = reader.answer((sql) => followed(sql, outpoint))
-  return isLast ? tip : yieldToEventLoop().then(() => currentOutput(reader, tip))
-}
 
 function followed(
   sql: Sql,

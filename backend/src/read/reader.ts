@@ -1,6 +1,7 @@
 import { type Row, Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import type { Dependency } from '../graph/dependencies.js'
+import { StoreUnavailableError, UnstableReadError } from '../graph/errors.js'
 import { type Awaitable, TimeSlice } from '../graph/yield-to-event-loop.js'
 import { EVERYTHING } from '../index/journal.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -10,22 +11,37 @@ import type { Outpoint } from '../protocol/outpoint.js'
  * them. Statements are synchronous.
  */
 export class Reader {
-  private readonly sql: Sql
-  private readonly log: LocalLog
+  private open: Open | undefined
   private held: Snapshot | undefined
 
   /**
-   * @param files Both must exist.
+   * @param files Both must exist. Without them, all reads throw StoreUnavailableError until it is attached to another one.
    * @param counted How many commits there were, at least of those that were answered; by default, SQLite is asked.
    */
-  constructor(
-    { index, log }: { index: string; log: string },
-    private readonly counted = (): number => this.version,
-  ) {
-    this.sql = new Sql(index)
-    this.sql.run('attach ? as log', log)
-    this.sql.exec('pragma query_only = 1')
-    this.log = new LocalLog(this.sql, 'log')
+  constructor(files?: { index: string; log: string }, counted = (): number => this.version) {
+    if (files === undefined) return
+    const sql = new Sql(files.index)
+    sql.run('attach ? as log', files.log)
+    sql.exec('pragma query_only = 1')
+    this.open = { sql, log: new LocalLog(sql, 'log'), counted }
+  }
+
+  /** Has this one read by the connection of another one; without one, by none. */
+  attach(other: Reader | undefined): void {
+    this.open = other?.open
+  }
+
+  private get sql(): Sql {
+    return this.opened.sql
+  }
+
+  private get opened(): Open {
+    if (this.open === undefined) throw new StoreUnavailableError(new Error('the index is not open'))
+    return this.open
+  }
+
+  private counted(): number {
+    return this.opened.counted()
   }
 
   /**
@@ -35,7 +51,7 @@ export class Reader {
    * @param read Only statements that read, the first of them from the index; nothing may wait in it.
    */
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
-    const { sql, log } = this
+    const { sql, log } = this.opened
     if (this.held !== undefined || sql.inTransaction) return read(sql, log)
     sql.exec('begin')
     try {
@@ -78,6 +94,25 @@ export class Reader {
     if (this.held !== undefined) this.end(this.held)
   }
 
+  /**
+   * A read of several snapshots, done again if a reorganisation came between, so that no answer mixes two states.
+   *
+   * @throws UnstableReadError if reorganisations keep happening.
+   */
+  async acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    for (let tried = 0; tried < TRIES; tried++) {
+      const { reorgs } = this
+      // An error, too, may come from a mix of two states.
+      const [found] = await Promise.allSettled([read()])
+      if (this.reorgs !== reorgs) continue
+      if (found.status === 'rejected') throw found.reason
+      return found.value
+    }
+    throw new UnstableReadError(
+      `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+    )
+  }
+
   /** How many commits whatever is read now is sure to see. */
   get commits(): number {
     return this.held?.commits ?? this.counted()
@@ -107,7 +142,8 @@ export class Reader {
 
   /** As {@link answer}, for a single statement, which is a snapshot by itself. */
   single<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
-    return read(this.sql, this.log)
+    const { sql, log } = this.opened
+    return read(sql, log)
   }
 
   /** Answers a question about each of some items, from one snapshot. */
@@ -146,8 +182,14 @@ export class Reader {
 
   close(): void {
     this.refresh()
-    this.sql.close()
+    this.open?.sql.close()
   }
+}
+
+interface Open {
+  sql: Sql
+  log: LocalLog
+  counted: () => number
 }
 
 /** What several reads see together. */
@@ -158,6 +200,9 @@ export interface Snapshot {
   /** Those that it has ({@link Reader.reorgs}), if it ended before an answer was done. */
   reorgs?: number
 }
+
+/** How often a long answer is read again that reorganisations come between. */
+const TRIES = 20
 
 /** About a millisecond. */
 const PAGE = 200

@@ -1,19 +1,87 @@
 import type { Row, Sql } from '../facts/connection.js'
+import { BlockedError, type BlockedKind } from '../graph/blocklist.js'
 import { UnstableReadError } from '../graph/errors.js'
-import type { StreamChunk, StreamQuery, StreamSummary, StreamsReader } from '../graph/graph-store.js'
-import { summaryOf } from '../graph/stream.js'
+import { TIP } from '../graph/records.js'
+import { type StreamChunk, type StreamQuery, type StreamSummary, summaryOf } from '../graph/stream.js'
 import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { UNTYPED } from '../protocol/media-type.js'
-import type { Outpoint } from '../protocol/outpoint.js'
-import { contentOf, type Place, placeOf, RECEIVER } from './ordinals.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import type { Guard } from './guard.js'
+import { contentOf, ordinalAt, type Place, placeOf, RECEIVER } from './ordinals.js'
 import { outpointOf, type Reader } from './reader.js'
 
-/** See {@link StreamsReader}. */
-export function streamsIn(reader: Reader): StreamsReader {
-  return {
-    summary: (query) => streamSummary(reader, query),
-    chunks: (query, from, count) => streamChunks(reader, query, from, count),
+/** Streams: what an ordinal holds, step after step. */
+export class Streams {
+  /** By what a stream that was checked is blocked, and at which version of the list. */
+  private readonly checked = new WeakMap<StreamSummary, { version: number; kind: BlockedKind | undefined }>()
+
+  constructor(
+    private readonly reader: Reader,
+    private readonly guard: Guard,
+    /** Summaries that were read, by their query. */
+    private readonly summaries: (
+      query: StreamQuery,
+      read: () => Promise<StreamSummary | undefined>,
+    ) => Promise<StreamSummary | undefined>,
+  ) {}
+
+  /**
+   * The stream that starts with an output; undefined if the store does not hold it or it has no content. Anything blocked in a stream
+   * blocks all of it, whatever part is asked for: before its first byte.
+   *
+   * @throws UnstableReadError if reorganisations keep happening.
+   */
+  async summary(query: StreamQuery): Promise<StreamSummary | undefined> {
+    const { guard, reader } = this
+    guard.refuse([query.outpoint])
+    const stream = await this.summaries(query, () =>
+      reader.acrossSnapshots(() => streamSummary(reader, query)),
+    )
+    if (stream === undefined) return undefined
+    if (!guard.isOpen) await this.refuseBlocked(stream, query)
+    const tip = guard.checkTip && reader.answer((sql) => ordinalAt(sql, query.outpoint, TIP))
+    // Half of it would look complete.
+    if (tip?.output.content !== undefined) guard.checkTip?.(tip)
+    return stream
+  }
+
+  /**
+   * Its chunks in order, read a page at a time: the output itself and what its ordinal holds at the next steps, up to one
+   * without content, one of a type that is no chunk's, or one that is missing. An output of another value than 1 satoshi is
+   * a stream of one.
+   *
+   * @param from How many chunks to leave out; the caller knows that they exist.
+   * @param count How many the caller wants, if it knows: then no page has more.
+   */
+  async *chunks(query: StreamQuery, from?: number, count?: number): AsyncGenerator<StreamChunk> {
+    for await (const chunk of streamChunks(this.reader, query, from, count)) {
+      const kind = this.blockedBy(chunk)
+      if (kind !== undefined) throw new BlockedError(kind)
+      yield chunk
+    }
+  }
+
+  private async refuseBlocked(stream: StreamSummary, query: StreamQuery): Promise<void> {
+    const { version } = this.guard.list
+    let seen = this.checked.get(stream)
+    if (seen?.version !== version) {
+      let kind: BlockedKind | undefined
+      for await (const chunk of streamChunks(this.reader, query)) {
+        kind = this.blockedBy(chunk)
+        if (kind !== undefined) break
+      }
+      seen = { version, kind }
+      this.checked.set(stream, seen)
+    }
+    if (seen.kind !== undefined) throw new BlockedError(seen.kind)
+  }
+
+  /** By what a chunk is blocked. Names need no check: the origin of a name starts a lineage, so no later chunk is one. */
+  private blockedBy({ outpoint, sha256 }: StreamChunk): BlockedKind | undefined {
+    const { list } = this.guard
+    if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
+    return list.has('content', sha256) ? 'content' : undefined
   }
 }
 

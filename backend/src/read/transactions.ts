@@ -13,8 +13,8 @@ import { isPurged } from '../facts/registers.js'
 import { BlockedError } from '../graph/blocklist.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
-import { CHUNK_BYTES, type RawTransaction, type TransactionsReader } from '../graph/graph-store.js'
-import type { TransactionRecord } from '../graph/records.js'
+import { CHUNK_BYTES, type TransactionRecord } from '../graph/records.js'
+import type { RawTransaction } from '../graph/stored-transaction.js'
 import { reasonIn as reasonInIndex } from '../index/active.js'
 import { isOnBestChain } from '../index/headers.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -24,25 +24,50 @@ import { blobOf, hexOf, type Reader } from './reader.js'
  * Stored transactions: those of the log, and pending ones. What is in the log a moment before it is in the index is stored
  * already.
  */
-export function transactionsIn(reader: Reader): TransactionsReader {
-  return {
-    get: (txid) => reader.answer((sql, log) => transactionRecord(sql, log, txid)),
-    raw: (txid) => rawTransaction(reader, txid),
-    has: (txid) => reader.answer((sql) => isStored(sql, blobOf(txid))),
-    heightOf: (txid) => {
-      // Of what is in the index, one statement says it.
-      const row = reader.single((sql) => sql.get(HEIGHT, blobOf(txid)))
-      return row === undefined ? reader.answer((sql) => heightOf(sql, txid)) : (row.own ?? undefined)
-    },
-    spenderOf: (outpoint) => reader.single((sql) => spenderOf(sql, outpoint)),
-    reasonAgainst: (txid) => reader.answer((sql) => reasonIn(sql, txid)),
-    tiers: (txids) =>
-      new Map(
-        reader.all([...new Set(txids)], (sql, txid): [string, Tier][] => {
-          const tier = tierIn(sql, txid)
-          return tier === undefined ? [] : [[txid, tier]]
-        }),
-      ),
+export class Transactions {
+  constructor(private readonly reader: Reader) {}
+
+  get(txid: string): TransactionRecord | undefined {
+    return this.reader.answer((sql, log) => transactionRecord(sql, log, txid))
+  }
+
+  raw(txid: string): RawTransaction | undefined {
+    return rawTransaction(this.reader, txid)
+  }
+
+  /** Whether a transaction is stored. Reads none of its bytes. */
+  has(txid: string): boolean {
+    return this.reader.answer((sql) => isStored(sql, blobOf(txid)))
+  }
+
+  /** The height of the block that a transaction is proven to be in; undefined if it is unproven. */
+  heightOf(txid: string): number | undefined {
+    // Of what is in the index, one statement says it.
+    const row = this.reader.single((sql) => sql.get(HEIGHT, blobOf(txid)))
+    return row === undefined ? this.reader.answer((sql) => heightOf(sql, txid)) : (row.own ?? undefined)
+  }
+
+  /** The transaction that spends an outpoint and counts. There is one at most. */
+  spenderOf(outpoint: Outpoint): string | undefined {
+    return this.reader.single((sql) => spenderOf(sql, outpoint))
+  }
+
+  /**
+   * Why a stored transaction does not count; undefined if it counts or is not known. What is pending is not in the index: it is
+   * inactive if it, or one that it is built on, was rejected or spends what an active one spends; or if it lost to another pending
+   * one.
+   */
+  reasonAgainst(txid: string): Reason | undefined {
+    return this.reader.answer((sql) => reasonIn(sql, txid))
+  }
+
+  /** How far these are known to the network, by themselves or by a descendant; of stored ones only. */
+  tiers(txids: string[]): Map<string, Tier> {
+    const found = this.reader.all([...new Set(txids)], (sql, txid): [string, Tier][] => {
+      const tier = tierIn(sql, txid)
+      return tier === undefined ? [] : [[txid, tier]]
+    })
+    return new Map(found)
   }
 }
 
@@ -60,7 +85,7 @@ const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cro
     or not exists (select 1 from node where node.tid = pid and node.vout = spend.vout and node.active = 1))
   limit 1`
 
-/** See `TransactionsReader.spenderOf`. */
+/** See {@link Transactions.spenderOf}. */
 export function spenderOf(sql: Sql, { txid, vout }: Outpoint): string | undefined {
   const row = sql.get(SPENDER, blobOf(txid), vout)
   return row && hexOf(row.txid)
@@ -85,7 +110,7 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
   return tierOf({ mined: pendingHeight(sql, pending), seen: sql.get(SIGHTED, key)?.said === 1 })
 }
 
-/** See `TransactionsReader.get`. What was purged is not here. */
+/** What was purged is not here. */
 function transactionRecord(
   sql: Sql,
   log: LocalLog,
@@ -102,7 +127,6 @@ function transactionRecord(
   throw new DamagedError(txid, 'its hash is another one')
 }
 
-/** See `TransactionsReader.raw`. */
 function rawTransaction(reader: Reader, txid: string): RawTransaction | undefined {
   const key = Buffer.from(txid, 'hex')
   return reader.answer((sql, log) => {
@@ -180,10 +204,6 @@ const PENDING_CONFLICT = `select spender from log.pending_spend
   where txid = ? and vout = ? and waiting = 0 and spender <> ? limit 1`
 const SPENT_BY_PENDING = 'select txid, vout from log.pending_spend where spender = ?'
 
-/**
- * See `TransactionsReader.reasonAgainst`. What is pending is not in the index: it is inactive if it, or one that it is built on,
- * was rejected or spends what an active one spends; or if it lost to another pending one.
- */
 function reasonIn(sql: Sql, txid: string): Reason | undefined {
   const waiting = [txid]
   const visited = new Set(waiting)

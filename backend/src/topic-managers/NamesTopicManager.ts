@@ -1,12 +1,4 @@
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
-import {
-  asksForInputs,
-  hostRules,
-  type IndexReader,
-  ifAvailable,
-  sharedIndex,
-  unlessOtherTree,
-} from '../graph/host-index.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import type {
   AdmittanceContext,
@@ -25,6 +17,14 @@ import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
+import {
+  asksForInputs,
+  hostRules,
+  type IndexReader,
+  ifAvailable,
+  sharedIndex,
+  unlessOtherTree,
+} from '../read/host-index.js'
 import { NAMES_DOCUMENTATION } from './documentation.js'
 
 export interface NamesTopicManagerOptions {

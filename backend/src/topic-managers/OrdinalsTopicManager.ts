@@ -1,13 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
-import {
-  asksForInputs,
-  hostRules,
-  type IndexReader,
-  ifAvailable,
-  sharedIndex,
-  unlessOtherTree,
-} from '../graph/host-index.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import {
   describePolicy,
@@ -34,6 +26,14 @@ import { NOT_STRICT } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
+import {
+  asksForInputs,
+  hostRules,
+  type IndexReader,
+  ifAvailable,
+  sharedIndex,
+  unlessOtherTree,
+} from '../read/host-index.js'
 import { ORDINALS_DOCUMENTATION } from './documentation.js'
 
 export interface OrdinalsTopicManagerOptions {

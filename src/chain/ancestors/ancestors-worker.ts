@@ -7,9 +7,9 @@ import {
   type AncestorQueue,
   WHOLE_TRANSACTION,
 } from '../../../backend/src/graph/ancestor-queue.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { ChainSource } from '../sources/chain-source.js'
 import { FollowError, isOfBranch, isTooLarge, type LastError } from '../sources/errors.js'
 import type { Admission } from './admission.js'
@@ -19,7 +19,7 @@ import { BoundedSource, SharedSource } from './missing-ancestors.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue
-  store: Pick<GraphStore, 'transactions'>
+  store: Pick<FactStore, 'transactions'>
   source: Pick<ChainSource, 'transaction'>
   /** Verifies a BEEF and passes it to the topics. */
   admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>

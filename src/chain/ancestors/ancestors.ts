@@ -1,10 +1,10 @@
 import { parentsOf } from '../../../backend/src/graph/ancestry.js'
-import type { GraphStore, TransactionSource } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
+import { readOutline, type TransactionSource } from '../../../backend/src/graph/stored-transaction.js'
 import { assembleBeef, encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { placement } from '../../../backend/src/protocol/ordinal-flow.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { ChainSource } from '../sources/chain-source.js'
 import { ChainSourceError, FollowError } from '../sources/errors.js'
 
@@ -15,7 +15,7 @@ export interface GatherLimits {
 }
 
 interface GatherOptions {
-  store: Pick<GraphStore, 'transactions'>
+  store: Pick<FactStore, 'transactions'>
   source: Pick<ChainSource, 'transaction'>
   limits: GatherLimits
   /** How many unproven transactions the source may be asked for; by default, any number within the limits. */

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Settings } from '../../../backend/src/graph/host-store.js'
+import type { Settings } from '../../../backend/src/graph/pinned-tree.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { unlessAborted } from '../../client/bounded-fetch.js'

@@ -1,13 +1,14 @@
 import { setTimeout as after } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { Logger } from 'pino'
-import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
+import type { SightingRecord } from '../../../backend/src/graph/conflict-resolution.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { ChainSources } from '../sources/chain-sources.js'
 import { ChainSourceError } from '../sources/errors.js'
 import { Retries } from '../sources/retries.js'
 
 export interface SightingsOptions {
-  store: { transactions: Pick<GraphStore['transactions'], 'tiers'> }
+  store: { transactions: Pick<FactStore['transactions'], 'tiers'> }
   source: Pick<ChainSources, 'sightings' | 'canSight'>
   /** Records what the network said; resolves to whether that changed anything. */
   record(records: SightingRecord[]): Promise<boolean>

@@ -1,13 +1,16 @@
-import { type FrontierCoin, type GraphStore, ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import type { FrontierCoin } from '../../../backend/src/read/frontier.js'
 
 /** Which ordinals are followed: those of names, all that the store holds, or none. The nodes of the tree always are. */
 export type FollowedOrdinals = 'names' | 'all' | 'none'
 
-export type SweptStore = Pick<GraphStore, 'transactions' | 'names' | 'ordinals' | 'admissions' | 'frontier'> &
-  Pick<HostStore, 'settings'>
+export type SweptStore = Pick<
+  FactStore,
+  'transactions' | 'names' | 'ordinals' | 'admissions' | 'frontier' | 'settings'
+>
 
 /** The setting in the store that says where the rotation stopped. */
 const POSITION = 'follow_position'

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import {
   type Block,
   blockText,
   type SpendRecord,
   type TransactionRecord,
 } from '../../../backend/src/graph/records.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import type { LastError } from '../sources/errors.js'
@@ -56,7 +56,7 @@ export class ProofVerifier {
   constructor(
     private readonly options: {
       headers: BlockHeaders | undefined
-      graph: Pick<GraphStore, 'disprove' | 'blocks' | 'transactions'>
+      graph: Pick<FactStore, 'disprove' | 'blocks' | 'transactions'>
       logger: Logger
     },
   ) {}

@@ -2,8 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Block } from '../../../backend/src/graph/records.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { BlockHeaders, ProofVerifier } from './chain-tracker.js'
 
 /** The setting in the store that says up to which tip its proofs were checked; each gateway has its own (`OWN_STATE`). */
@@ -25,7 +25,7 @@ export interface Round {
 export interface ReorgMonitorOptions {
   headers: BlockHeaders
   proofs: ProofVerifier
-  graph: Pick<HostStore, 'blocks' | 'settings'>
+  graph: Pick<FactStore, 'blocks' | 'settings'>
   runLocked: <Result>(write: () => Promise<Result>) => Promise<Result>
   /** How many of the last blocks are checked again. */
   reorgDepth: number

@@ -4,9 +4,9 @@ import {
   dependenciesOfStep,
   dependency,
 } from '../../../backend/src/graph/dependencies.js'
-import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
+import { TIP } from '../../../backend/src/graph/records.js'
 import { unicodeEscaped } from '../../../backend/src/protocol/bytes.js'
 import {
   type ContentReference,
@@ -14,6 +14,7 @@ import {
   type Outpoint,
   type Pointer,
 } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE, stepCache } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 
@@ -24,7 +25,7 @@ export interface ContentOutput extends OutputRecord {
 
 /** The output that a pointer points at, or the first one with content in its transaction; undefined if none has content. */
 export function contentAt(
-  store: GraphReader,
+  store: GraphReads,
   pointer: Exclude<Pointer, { kind: 'sibling' }>,
 ): ContentOutput | undefined {
   const output =
@@ -59,7 +60,7 @@ export interface ContentRoot {
 }
 
 /** @throws AnswerError if the store has no content there, or the ordinal no such step. */
-export function contentRoot(store: GraphReader, reference: ContentReference): ContentRoot {
+export function contentRoot(store: GraphReads, reference: ContentReference): ContentRoot {
   const { pointer, sequence } = reference
   if (sequence === undefined) {
     const output = contentAt(store, pointer)
@@ -102,7 +103,7 @@ const MAX_READ_BYTES = 64 * 1024
 
 /** `X-Map` and `X-Parent` of an output alone. */
 export function outputHeaders(
-  store: GraphReader,
+  store: GraphReads,
   { outpoint, mapLength = 0, parent }: OutputRecord,
   options: MapOptions,
 ): Record<string, string> {

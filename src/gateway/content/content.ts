@@ -1,13 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependenciesOfOutput } from '../../../backend/src/graph/dependencies.js'
-import {
-  type ByteRange,
-  CHUNK_BYTES,
-  type GraphReader,
-  SHORT_BODY,
-} from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
+import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {
@@ -16,6 +11,8 @@ import {
   type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
+import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import {
@@ -43,7 +40,7 @@ import { type ContentRoot, contentRoot, type MapOptions, outputHeaders } from '.
 import { fileFinder } from './directory.js'
 
 export interface ContentOptions {
-  store: GraphReader
+  store: GraphReads
   responses: ResponseCache
   answers: ContentAnswers
   /** The `Content-Security-Policy` of active content. */
@@ -53,7 +50,7 @@ export interface ContentOptions {
 }
 
 export interface AnswersOptions {
-  store: GraphReader
+  store: GraphReads
   /** The content types of directories (`Profile`). */
   directoryContentTypes: string[]
   /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
@@ -193,7 +190,7 @@ export function sendRedirect({
 }
 
 /** The bytes of a short body, and otherwise a function that reads a range of them. */
-function bodyOf(store: GraphReader, { sha256, length }: ContentSummary): StoredResponse['body'] {
+function bodyOf(store: GraphReads, { sha256, length }: ContentSummary): StoredResponse['body'] {
   if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
   const body = store.content.chunk(sha256, 0)
   if (body?.length !== length) throw shortOf({ sha256, length }, body?.length ?? 0)
@@ -201,7 +198,7 @@ function bodyOf(store: GraphReader, { sha256, length }: ContentSummary): StoredR
 }
 
 /** A range of a body: at once if it is in one chunk. */
-function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): ReturnType<RangeReader> {
+function bytesOf({ content }: GraphReads, sha256: string, range: ByteRange): ReturnType<RangeReader> {
   const { from, length } = range
   const position = Math.floor(from / CHUNK_BYTES)
   const start = from - position * CHUNK_BYTES

@@ -1,11 +1,11 @@
 import { Mutex } from 'async-mutex'
 import { LRUCache } from 'lru-cache'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { type Awaitable, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { AnswerError } from '../http/errors.js'
 import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt } from './content-root.js'
@@ -49,7 +49,7 @@ export function fileFinder({
   directoryContentTypes,
   maxDirectoryBytes,
 }: {
-  store: GraphReader
+  store: GraphReads
   directoryContentTypes: string[]
   /** The largest directory that is read into memory. */
   maxDirectoryBytes: number
@@ -87,7 +87,7 @@ class Walk {
 
   constructor(
     private readonly options: {
-      store: GraphReader
+      store: GraphReads
       isDirectory: (output: ContentOutput) => boolean
       readMap: ReadMap
       maxPathBytes: number
@@ -198,7 +198,7 @@ class DirectoryMaps {
   private readonly inProgress = new Map<string, Promise<ReadMapResult>>()
 
   constructor(
-    private readonly store: GraphReader,
+    private readonly store: GraphReads,
     private readonly maxDirectoryBytes: number,
   ) {}
 
@@ -282,7 +282,7 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   }
 }
 
-function completeBody(store: GraphReader, { sha256, length }: ContentSummary): Uint8Array {
+function completeBody(store: GraphReads, { sha256, length }: ContentSummary): Uint8Array {
   const body = joinBytes([...store.content.chunks(sha256)])
   if (body.length !== length) throw shortOf({ sha256, length }, body.length)
   return body

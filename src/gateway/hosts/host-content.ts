@@ -1,6 +1,6 @@
 import type { NextFunction, Request, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
-import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import { TIP } from '../../../backend/src/graph/records.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import {
   type ContentReference,
@@ -8,6 +8,7 @@ import {
   type Outpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import {
   type ContentAnswers,
   ContentRedirect,
@@ -36,7 +37,7 @@ export interface CustomDomains {
 
 export interface HostContentOptions {
   hosts: ContentHosts
-  store: GraphReader
+  store: GraphReads
   responses: ResponseCache
   answers: ContentAnswers
   /** Answers below `/content/`, as on the service's own hosts. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
-import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
+import type { OrdinalStep } from '../../../backend/src/graph/records.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { AnswerError } from './errors.js'
 
 /** `Cache-Control` values (`spec/http.md`). */
@@ -16,7 +17,7 @@ export const CACHE = {
 } as const
 
 /** `Cache-Control` for an ordinal at a counted step: immutable once the step is mined. */
-export function stepCache(store: GraphReader, { output }: OrdinalStep): string {
+export function stepCache(store: GraphReads, { output }: OrdinalStep): string {
   const height = store.transactions.heightOf(output.outpoint.txid)
   return height === undefined ? CACHE.unproven : CACHE.immutable
 }

@@ -1,9 +1,9 @@
 import { Semaphore } from 'async-mutex'
 import type { RequestHandler, Response } from 'express'
-import type { Reading } from '../../../backend/src/graph/answering-service.js'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
+import type { Reading } from '../../../backend/src/read/answering-service.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 
 /** The client has left: there is nothing to answer, and nothing went wrong. */
 export class ReaderLeftError extends Error {
@@ -104,7 +104,7 @@ export function countTransactions(response: Response, transactions: number): voi
 }
 
 /** Waits until the stores of a host of another engine are open; nothing in front of stores that are. */
-export function whenOpened({ opened }: Pick<GraphReader, 'opened'>): RequestHandler[] {
+export function whenOpened({ opened }: Pick<GraphReads, 'opened'>): RequestHandler[] {
   if (opened === undefined) return []
   return [(_request, _response, next) => void opened().then(() => next(), next)]
 }

@@ -1,7 +1,8 @@
 import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
-import { type GraphReader, type OrdinalStep, TIP } from '../../../backend/src/graph/graph-store.js'
+import { type OrdinalStep, TIP } from '../../../backend/src/graph/records.js'
 import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { originPending } from './errors.js'
 
 /** What is known of the transactions that are being fetched to place ordinals. */
@@ -17,7 +18,7 @@ const REACH = { longest: 64 * 1024, chunks: 16 }
 export class PendingOrigins {
   /** @param store With blocked outputs: what is blocked is refused elsewhere. */
   constructor(
-    private readonly store: GraphReader,
+    private readonly store: GraphReads,
     private readonly ancestors: MissingAncestors,
   ) {}
 
@@ -29,38 +30,9 @@ export class PendingOrigins {
     return this.isMoving(store.ordinals.at(outpoint, TIP))
   }
 
-  /**
-   * A store where reading the tip of an ordinal throws while it is unknown where the ordinal went, and so does a stream that
-   * reaches the tip: half of it would look complete.
-   */
-  over(store: GraphReader): GraphReader {
-    const { ordinals, transactions, names, metadata, attributes, content, streams, listings } = store
-    return {
-      ...{ transactions, names, metadata, attributes, content, listings },
-      ...(store.opened && { opened: store.opened }),
-      consistent: (read, cache) => store.consistent(read, cache),
-      cachedAnswer: (key) => store.cachedAnswer(key),
-      streams: {
-        chunks: (...asked) => streams.chunks(...asked),
-        summary: async (query) => {
-          const summary = await streams.summary(query)
-          const tip = summary && this.store.ordinals.at(query.outpoint, TIP)
-          if (tip?.output.content !== undefined && this.isMoving(tip)) throw originPending()
-          return summary
-        },
-      },
-      ordinals: {
-        output: (outpoint) => ordinals.output(outpoint),
-        firstContentOutput: (txid) => ordinals.firstContentOutput(txid),
-        currentOutput: (outpoint) => ordinals.currentOutput(outpoint),
-        lineage: (outpoint) => ordinals.lineage(outpoint),
-        at: (outpoint, sequence) => {
-          const step = ordinals.at(outpoint, sequence)
-          if (sequence === TIP && this.isMoving(step)) throw originPending()
-          return step
-        },
-      },
-    }
+  /** @throws AnswerError for a tip while it is unknown where the ordinal went. */
+  checkTip(tip: OrdinalStep | undefined): void {
+    if (this.isMoving(tip)) throw originPending()
   }
 
   /** Whether a stored transaction that is not placed yet may move an ordinal into an output. */

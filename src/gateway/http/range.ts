@@ -1,6 +1,6 @@
 import type { Request } from 'express'
 import rangeParser from 'range-parser'
-import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
+import type { ByteRange } from '../../../backend/src/read/content.js'
 
 /** One `range-spec` of bytes: an int-range or a suffix-range (RFC 9110 14.1.2). */
 const SPEC = String.raw`(?:\d+-\d*|-\d+)`

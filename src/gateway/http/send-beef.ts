@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
-import type { TransactionsReader } from '../../../backend/src/graph/graph-store.js'
 import {
   type ListedBeef,
   type ListedTransaction,
@@ -10,6 +9,7 @@ import {
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { Transactions } from '../../../backend/src/read/transactions.js'
 import { CACHE, endedByPrecondition, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
 import { setSecurityHeaders } from './security-headers.js'
@@ -25,7 +25,7 @@ export interface BeefAnswer {
 export async function outpointBeefAnswer(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
-  store: TransactionsReader
+  store: Transactions
 }): Promise<BeefAnswer> {
   const body = await outpointBeef(options)
   return { body, tag: await tagOf(body, options.transactions) }
@@ -34,7 +34,7 @@ export async function outpointBeefAnswer(options: {
 /** Prepares the BEEF (BRC-62) of stored transactions, listed parents first. */
 export async function beefAnswer(options: {
   transactions: ListedTransaction[]
-  store: TransactionsReader
+  store: Transactions
 }): Promise<BeefAnswer> {
   const body = await listedBeef(options)
   return { body, tag: await tagOf(body, options.transactions) }

@@ -1,9 +1,10 @@
 import { types } from 'node:util'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
-import type { ByteRange, ConsistentReader } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
+import type { ByteRange } from '../../../backend/src/read/content.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
 import { entityTag } from './caching.js'
 import {
@@ -176,7 +177,7 @@ export class ResponseCache {
   private readonly prefix = `${++gateways}:`
 
   constructor(
-    private readonly store: ConsistentReader,
+    private readonly store: GraphReads,
     private readonly progress: TreeProgress = NOTHING_FOLLOWED,
   ) {}
 

@@ -1,5 +1,8 @@
 import { z } from 'zod'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
+import type { ContentSummary } from '../../../backend/src/graph/records.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type {
   HistoryStep,
   ListedName,
@@ -8,10 +11,7 @@ import type {
   ListedTransaction,
   ListPlace,
   OrdinalHistory,
-} from '../../../backend/src/graph/listings.js'
-import type { ContentSummary } from '../../../backend/src/graph/records.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
-import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+} from '../../../backend/src/read/listings.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
@@ -97,7 +97,7 @@ export const transactionShape = z.strictObject({
 })
 
 export interface ListOptions {
-  store: GraphReader
+  store: GraphReads
   /** The network of owners' addresses. */
   network: Network
   /** How far the host has followed the tree of names. */
@@ -106,7 +106,7 @@ export interface ListOptions {
 
 /** Adds to each record the time of its block, where this host has the header. */
 export async function withTimes<Record extends { height?: number }>(
-  store: GraphReader,
+  store: GraphReads,
   records: Record[],
 ): Promise<(Record & { time?: string })[]> {
   const heights = new Set(records.flatMap(({ height }) => height ?? []))

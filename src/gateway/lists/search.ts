@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
 import {
@@ -9,6 +8,7 @@ import {
   PointerError,
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { address, domain, name, outpoint, txid } from '../http/schemas.js'
 import { requireCaughtUp } from '../http/tree-progress.js'
 import type { ListOptions } from './list-records.js'
@@ -71,7 +71,7 @@ export async function searchFor(
   }
 }
 
-async function outputResult(store: GraphReader, text: string): Promise<SearchResult | undefined> {
+async function outputResult(store: GraphReads, text: string): Promise<SearchResult | undefined> {
   const outpoint = outpointIn(text)
   if (outpoint === undefined) return undefined
   return await unlessBlocked(async () => {
@@ -92,12 +92,12 @@ function outpointIn(text: string): Outpoint | undefined {
   }
 }
 
-async function transactionResult(store: GraphReader, text: string): Promise<SearchResult | undefined> {
+async function transactionResult(store: GraphReads, text: string): Promise<SearchResult | undefined> {
   if (!txid.safeParse(text).success) return undefined
   return (await store.transactions.has(text)) ? { kind: 'transaction', txid: text } : undefined
 }
 
-async function nameResult(store: GraphReader, text: string): Promise<SearchResult | undefined> {
+async function nameResult(store: GraphReads, text: string): Promise<SearchResult | undefined> {
   if (!isName(text)) return undefined
   return await unlessBlocked(async () => {
     const origin = await store.names.originOf(text)

@@ -1,12 +1,12 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
-import type { AnsweringOutput, Reading } from '../../../backend/src/graph/answering-service.js'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
-import type { TransactionsReader } from '../../../backend/src/graph/graph-store.js'
-import { Collection } from '../../../backend/src/graph/provenance.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import type { AnsweringOutput, Reading } from '../../../backend/src/read/answering-service.js'
+import { Collection } from '../../../backend/src/read/provenance.js'
+import type { Transactions } from '../../../backend/src/read/transactions.js'
 import type { AsOf } from '../http/as-of.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { sendChunks } from '../http/send-body.js'
@@ -15,7 +15,7 @@ interface LookupAnswer {
   request: Request
   response: Response
   formula: AnsweringOutput[]
-  graph: TransactionsReader
+  graph: Transactions
   /** The most bytes of BEEF of a page that has several outputs; undefined if all belong in the answer. */
   pageBytes?: number | undefined
   /** Of an answer about names: the block as of which it is, if that is known. */

@@ -1,9 +1,9 @@
 import { type Request, type Response, Router } from 'express'
 import { z } from 'zod'
-import type { AnsweringOutput, AnsweringService } from '../../../backend/src/graph/answering-service.js'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
+import type { AnsweringOutput, AnsweringService } from '../../../backend/src/read/answering-service.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { AnswerError } from '../http/errors.js'
 import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
@@ -36,7 +36,7 @@ export interface LookupRoutesOptions {
   /** By their names. */
   services: Readonly<Record<string, AnsweringService>>
   aliases: Readonly<Record<string, string>>
-  graph: Pick<GraphReader, 'transactions' | 'opened'>
+  graph: Pick<GraphReads, 'transactions' | 'opened'>
   /** The BEEF of a page; a page has at least one output. */
   maxPageBytes: number
   bodies: RequestBodies

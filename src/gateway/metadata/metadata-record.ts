@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/map-merge.js'
-import type { OutputRecord } from '../../../backend/src/graph/records.js'
+import type { OrdinalStep, OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import {
   type ContentReference,
@@ -10,6 +9,7 @@ import {
   type Outpoint,
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
@@ -54,7 +54,7 @@ export const metadataRecordShape = z
 export type MetadataRecord = z.output<typeof metadataRecordShape>
 
 export interface MetadataOptions {
-  store: GraphReader
+  store: GraphReads
   /** The network of owners' addresses. */
   network: Network
   /** The most bytes of MAP that a record shows. */
@@ -63,7 +63,7 @@ export interface MetadataOptions {
 
 /** The output that a reference starts from; undefined if the store has no content in its transaction. */
 export async function outpointOf(
-  store: GraphReader,
+  store: GraphReads,
   { pointer }: ContentReference,
 ): Promise<Outpoint | undefined> {
   return pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
@@ -135,7 +135,7 @@ export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRec
 
 /** Undefined if there is MAP, and none of it is to be shown. */
 async function ownMap(
-  store: GraphReader,
+  store: GraphReads,
   { outpoint, mapLength }: OutputRecord,
   maxMapBytes: number,
 ): Promise<MapState | undefined> {

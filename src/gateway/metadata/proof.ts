@@ -1,11 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
-import type { Reading } from '../../../backend/src/graph/answering-service.js'
-import { BlockedError, type BlocklistReader } from '../../../backend/src/graph/blocklist.js'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { type GraphReader, type PacedStore, TIP } from '../../../backend/src/graph/graph-store.js'
-import { addHop, Collection } from '../../../backend/src/graph/provenance.js'
+import { TIP } from '../../../backend/src/graph/records.js'
 import { readOutline, type TransactionOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
@@ -18,6 +14,10 @@ import {
   type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
+import type { Reading } from '../../../backend/src/read/answering-service.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import type { GraphReads, PacedStore } from '../../../backend/src/read/graph-reads.js'
+import { addHop, Collection } from '../../../backend/src/read/provenance.js'
 import { CACHE, stepCache } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
@@ -34,9 +34,9 @@ import {
 } from '../http/stored-response.js'
 
 export interface ProofOptions {
-  store: GraphReader
+  store: GraphReads
   /** The graph with blocked outputs in it: a blocked ancestor is still evidence of where an output comes from. */
-  evidence: GraphReader & { readonly blocklist: BlocklistReader }
+  evidence: FactStore
   responses: ResponseCache
 }
 
@@ -87,7 +87,7 @@ async function sendLong({
   request: Request
   response: Response
   proof: LongProof
-  evidence: GraphReader
+  evidence: GraphReads
 }): Promise<void> {
   const answer = await longRead(response, async (read) => {
     const collection = new Collection(read.overRole(evidence.transactions))
@@ -116,13 +116,13 @@ function proofFinder({ store, evidence }: ProofOptions) {
       return {
         ...{ dependsOn, weight: 0 },
         cache: proof === undefined ? CACHE.unproven : CACHE.immutable,
-        collect: async (read, collection) => {
-          await refuseBlocked(txid, { evidence, reading: read.over(evidence) })
+        collect: async (_read, collection) => {
+          await evidence.served.guard.refuseTransaction(txid)
           await collection.addAncestry(txid)
           return subject
         },
       }
-    await refuseBlocked(txid, { evidence, reading: evidence })
+    await evidence.served.guard.refuseTransaction(txid)
     const transactions = [{ txid, length, proof }]
     const answer = await outpointBeefAnswer({ subject, transactions, store: evidence.transactions })
     return await storedProof(answer, { subject, dependsOn })
@@ -148,7 +148,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
     const collect: LongProof['collect'] = async (read, collection) => {
       const reading = read.over(evidence)
       for (const txid of new Set([subject.txid, step.content.outpoint.txid]))
-        await refuseBlocked(txid, { evidence, reading })
+        await evidence.served.guard.refuseTransaction(txid)
       const wanted = new Set([asked, subject].map(formatOutpoint))
       let previous: Outpoint | undefined
       for (const hop of evidence.ordinals.lineage(asked)) {
@@ -179,7 +179,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
       cache: outline.proof === undefined ? CACHE.unproven : CACHE.immutable,
       collect: async (read, collection) => {
         const reading = read.over(evidence)
-        await refuseBlocked(txid, { evidence, reading })
+        await evidence.served.guard.refuseTransaction(txid)
         const subject = await movedTo(outpoint, outline, reading)
         const missing = await addHop({ hop: subject, previous: outpoint, collection, store: reading })
         if (missing !== undefined) throw incompleteProof({ txid: missing })
@@ -215,7 +215,7 @@ async function storedProof(
   )
 }
 
-async function outlineOf(txid: string, { transactions }: GraphReader): Promise<TransactionOutline> {
+async function outlineOf(txid: string, { transactions }: GraphReads): Promise<TransactionOutline> {
   const outline = await readOutline(txid, transactions)
   if (outline === undefined) throw incompleteProof({ txid })
   return outline
@@ -225,7 +225,7 @@ async function outlineOf(txid: string, { transactions }: GraphReader): Promise<T
 async function movedTo(
   from: Outpoint,
   { txid, inputs, outputValues }: TransactionOutline,
-  store: PacedStore<Pick<GraphReader, 'transactions'>>,
+  store: PacedStore<Pick<GraphReads, 'transactions'>>,
 ): Promise<Outpoint> {
   const input = inputs.findIndex((each) => isSameOutpoint(each, from))
   const inputValues: (number | undefined)[] = []
@@ -239,34 +239,6 @@ async function movedTo(
     'NOT_FOUND',
     'what spends this output moves the ordinal to no output that is known here',
   )
-}
-
-const OUTPUTS_PER_PAGE = 100
-
-/**
- * The bytes of a transaction contain all of its outputs, so that of one with a blocked output is not sent, unless it is evidence
- * of where another comes from (`docs/blocking.md`).
- *
- * @throws BlockedError
- */
-async function refuseBlocked(
-  txid: string,
-  {
-    evidence,
-    reading,
-  }: { evidence: ProofOptions['evidence']; reading: PacedStore<Pick<GraphReader, 'listings'>> },
-): Promise<void> {
-  const list = evidence.blocklist.list()
-  if (list.isEmpty) return
-  if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
-  const filter = new BlocklistFilter(evidence)
-  let after: number | undefined
-  do {
-    const from = after === undefined ? {} : { after }
-    const page = await reading.listings.transaction({ txid, limit: OUTPUTS_PER_PAGE, ...from })
-    filter.refuse((page?.outputs ?? []).map(({ vout }) => ({ txid, vout })))
-    after = page?.next
-  } while (after !== undefined)
 }
 
 export const PROOF_OPERATIONS: OperationGroup = {

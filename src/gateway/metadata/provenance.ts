@@ -1,8 +1,9 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
-import { provenanceOf } from '../../../backend/src/graph/provenance.js'
+import { TIP } from '../../../backend/src/graph/records.js'
 import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import { provenanceOf } from '../../../backend/src/read/provenance.js'
 import { OriginUnknownError } from '../http/errors.js'
 import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
@@ -11,9 +12,9 @@ import { askedOutpoint } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 
 export interface ProvenanceOptions {
-  store: GraphReader
+  store: GraphReads
   /** The graph with blocked outputs in it: a blocked ancestor is still evidence of where an output comes from. */
-  evidence: GraphReader
+  evidence: GraphReads
 }
 
 /**

@@ -1,6 +1,5 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { versionOfTree } from '../../../backend/src/graph/pinned-tree.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -13,6 +12,7 @@ import {
 } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE } from '../http/caching.js'
 import type { OperationGroup } from '../http/operation.js'
 import { outpoint, text } from '../http/schemas.js'
@@ -71,7 +71,7 @@ export interface DeploymentRoutesOptions {
   advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
   /** What the paths begin with. */
   path: string
-  graph: Pick<GraphReader, 'opened' | 'transactions'>
+  graph: Pick<GraphReads, 'opened' | 'transactions'>
 }
 
 /**

@@ -1,21 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
+import { TIP } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
 import { NAMES_FIELDS } from '../http/tree-progress.js'
 
 export interface NamesOptions {
-  store: GraphReader
+  store: GraphReads
   /** The network of owners' addresses. */
   network: Network
   /** The most bytes of MAP that a record shows. */
@@ -33,7 +34,7 @@ export const TIER_FIELDS = {
 
 export type TierFields = { proven?: false; seen?: boolean }
 
-export function tierFields({ transactions }: Pick<GraphReader, 'transactions'>, txid: string): TierFields {
+export function tierFields({ transactions }: Pick<GraphReads, 'transactions'>, txid: string): TierFields {
   const tier = transactions.tiers([txid]).get(txid)
   return tier === 'proven' ? {} : { proven: false, seen: tier === 'seen' }
 }

@@ -2,15 +2,13 @@ import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { UnstableReadError } from '../../../backend/src/graph/errors.js'
-import {
-  type ByteRange,
-  type GraphReader,
-  ORIGIN,
-  type StreamChunk,
-  type StreamQuery,
-  type StreamSegment,
-  type StreamSummary,
-} from '../../../backend/src/graph/graph-store.js'
+import { ORIGIN } from '../../../backend/src/graph/records.js'
+import type {
+  StreamChunk,
+  StreamQuery,
+  StreamSegment,
+  StreamSummary,
+} from '../../../backend/src/graph/stream.js'
 import { segmentOf } from '../../../backend/src/graph/stream.js'
 import {
   decodedPointer,
@@ -18,6 +16,8 @@ import {
   type Outpoint,
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
+import type { ByteRange } from '../../../backend/src/read/content.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE } from '../http/caching.js'
 import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
@@ -33,7 +33,7 @@ import { refuseServiceWorkers } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, sendChunks, sendHead } from '../http/send-body.js'
 
 export interface StreamRouteOptions {
-  store: GraphReader
+  store: GraphReads
   /** The content types of a stream's further chunks (`Profile`). */
   chunkTypes: string[]
   /** The `Content-Security-Policy` of active content. */
@@ -50,7 +50,7 @@ export function streamRoutes({ prefixes, ...options }: StreamRouteOptions & { pr
 }
 
 /** The origin of the stream's ordinal; undefined if it is blocked, which does not block a stream from a later step. */
-async function originOf(outpoint: Outpoint, store: GraphReader): Promise<Outpoint | undefined> {
+async function originOf(outpoint: Outpoint, store: GraphReads): Promise<Outpoint | undefined> {
   try {
     return (await store.ordinals.at(outpoint, ORIGIN))?.origin
   } catch (error) {
@@ -119,7 +119,7 @@ async function* streamBody({
   stream: { segments },
   range,
 }: {
-  store: GraphReader
+  store: GraphReads
   query: StreamQuery
   stream: StreamSummary
   range: ByteRange
@@ -127,7 +127,7 @@ async function* streamBody({
   const end = range.from + range.length
   const { start: first, skipped, wanted } = overlapOf(segments, range)
   const count = wanted.reduce((sum, segment) => sum + segment.chunks, 0)
-  const chunks = store.streams.chunks(query, skipped, count)[Symbol.asyncIterator]()
+  const chunks = store.streams.chunks(query, skipped, count)
   let start = first
   try {
     for (const segment of wanted)
@@ -142,7 +142,7 @@ async function* streamBody({
         start += chunk.length
       }
   } finally {
-    await chunks.return?.()
+    await chunks.return(undefined)
   }
 }
 

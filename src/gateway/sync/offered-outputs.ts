@@ -1,8 +1,7 @@
-import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { MAX_OFFERED, NAME_OUTPUT, type OfferedOutput } from './sync-messages.js'
 
 /** How many outputs are checked against the blocklist at once. */
@@ -18,16 +17,16 @@ const CHUNK = 500
  */
 export async function offeredOutputs(
   query: { topic: string; since: number; limit?: number | undefined },
-  store: { graph: Pick<GraphStore, 'admissions'>; guard: Pick<BlocklistFilter, 'served'> },
+  graph: Pick<FactStore, 'admissions' | 'served'>,
 ): Promise<OfferedOutput[]> {
   const { topic } = query
   const always = topic === TOPICS.names ? { always: NAME_OUTPUT } : {}
   const limit = Math.min(query.limit ?? MAX_OFFERED, MAX_OFFERED)
   const page: AdmissionRecord[] = []
   for (let { since } = query; page.length < limit; ) {
-    const unspent = store.graph.admissions.unspentOfTopic({ topic, since, limit, ...always })
+    const unspent = graph.admissions.unspentOfTopic({ topic, since, limit, ...always })
     for (let at = 0; at < unspent.length; at += CHUNK) {
-      page.push(...store.guard.served(unspent.slice(at, at + CHUNK)))
+      page.push(...graph.served.guard.served(unspent.slice(at, at + CHUNK)))
       await yieldToEventLoop()
     }
     const last = unspent.at(-1)

@@ -1,5 +1,4 @@
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
 import type { SyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { OUTPUTS_WITH_ORDINALS } from '../../../backend/src/graph/transaction-records.js'
@@ -7,6 +6,7 @@ import { placement } from '../../../backend/src/protocol/ordinal-flow.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase } from '../../../backend/src/protocol/transaction.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { NAME_OUTPUT } from './sync-messages.js'
 
 /** How many inputs are looked at: each is a transaction to read. */
@@ -22,7 +22,7 @@ const NONE: SyncHint = { inputs: [], coins: [] }
  */
 export async function syncHintOf(
   { txid, vout }: Outpoint,
-  graph: Pick<GraphStore, 'transactions' | 'admissions' | 'names'>,
+  graph: Pick<FactStore, 'transactions' | 'admissions' | 'names'>,
 ): Promise<SyncHint> {
   if (!graph.admissions.isApplied(TOPICS.ordinals, txid)) return NONE
   const step = await readOutline(txid, graph.transactions)

@@ -1,11 +1,11 @@
 import { type Response, Router } from 'express'
 import { z } from 'zod'
-import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
+import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import { hexOfSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { AnswerError } from '../http/errors.js'
 import { whenOpened } from '../http/long-read.js'
@@ -24,8 +24,7 @@ const MAX_BODY_BYTES = 4096
 const HEX_CHUNK = 64 * 1024
 
 export interface SyncRoutesOptions {
-  graph: GraphStore
-  guard: BlocklistFilter
+  graph: FactStore
   bodies: RequestBodies
   /** The topic of this host with a name or an alias; undefined if there is none. */
   topicOf: (name: string) => string | undefined
@@ -35,7 +34,7 @@ export interface SyncRoutesOptions {
 
 /** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/sync.md`). */
 export function syncRoutes(options: SyncRoutesOptions): Router {
-  const { graph, guard, bodies, topicOf, progress = NOTHING_FOLLOWED } = options
+  const { graph, bodies, topicOf, progress = NOTHING_FOLLOWED } = options
   const json = bodies.json({ limit: MAX_BODY_BYTES })
   const opened = whenOpened(graph)
   return Router()
@@ -48,7 +47,7 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
       // A peer that follows the tree only here knows no more of it than this host.
       const { asOf, isIncomplete } = progress
       if (topic === TOPICS.names) setNamesHeaders(response, { asOf, isCatchingUp: isIncomplete })
-      response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
+      response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, graph), since })
     })
     .post('/requestForeignGASPNode', ...opened, json, async (request, response) => {
       const { graphID, txid, outputIndex } = validate(
@@ -58,11 +57,11 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
       )
       const outpoint = { txid, vout: outputIndex }
       // Checked before any bytes are read.
-      if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
+      if (!isOfGraph(outpoint, graph) || !isOffered(graphID, graph)) throw notOffered()
       // A spent output is evidence for the outputs after it, blocked or not (`docs/blocking.md`).
-      const isSpent = (await graph.transactions.spenderOf(outpoint)) !== undefined
-      await guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
-      const transaction = await graph.transactions.raw(txid)
+      const isSpent = graph.transactions.spenderOf(outpoint) !== undefined
+      graph.served.guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
+      const transaction = graph.transactions.raw(txid)
       if (transaction === undefined) throw notOffered()
       const hint = hexOfSyncHint(await syncHintOf(outpoint, graph))
       await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex, hint })
@@ -74,14 +73,14 @@ function notOffered(): AnswerError {
 }
 
 /** Whether a topic has admitted an output, and its transaction is active. */
-async function isOffered({ txid, vout }: Outpoint, graph: GraphStore): Promise<boolean> {
-  const admissions = await graph.admissions.of({ txid, vout })
-  return admissions.length > 0 && (await graph.transactions.reasonAgainst(txid)) === undefined
+function isOffered({ txid, vout }: Outpoint, graph: FactStore): boolean {
+  const admissions = graph.admissions.of({ txid, vout })
+  return admissions.length > 0 && graph.transactions.reasonAgainst(txid) === undefined
 }
 
 /** Whether a graph can contain an output: it is offered, or spent by a stored transaction. */
-async function isOfGraph(outpoint: Outpoint, graph: GraphStore): Promise<boolean> {
-  return (await graph.transactions.spenderOf(outpoint)) !== undefined || (await isOffered(outpoint, graph))
+function isOfGraph(outpoint: Outpoint, graph: FactStore): boolean {
+  return graph.transactions.spenderOf(outpoint) !== undefined || isOffered(outpoint, graph)
 }
 
 /** Written in chunks: as hex, a transaction is twice as long. */

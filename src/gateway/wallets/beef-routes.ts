@@ -1,12 +1,10 @@
 import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError, type BlocklistReader } from '../../../backend/src/graph/blocklist.js'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { AdmissionsReader, GraphReader, RawTransaction } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import { Collection } from '../../../backend/src/graph/provenance.js'
-import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
+import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { Collection } from '../../../backend/src/read/provenance.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
@@ -15,12 +13,6 @@ import { validate } from '../http/schemas.js'
 import { setSecurityHeaders } from '../http/security-headers.js'
 import { beefAnswer, sendBeef } from '../http/send-beef.js'
 import { sendChunks } from '../http/send-body.js'
-
-/** What these routes read. */
-export interface WalletGraph extends GraphReader {
-  readonly admissions: AdmissionsReader
-  readonly blocklist: BlocklistReader
-}
 
 const pathParams = z.object({
   txid: z
@@ -36,7 +28,7 @@ const pathParams = z.object({
  * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
  * the ancestors of another it is evidence (`docs/blocking.md`).
  */
-export function beefRoutes({ graph, prefixes }: { graph: WalletGraph; prefixes: string[] }): Router {
+export function beefRoutes({ graph, prefixes }: { graph: FactStore; prefixes: string[] }): Router {
   const routes = Router()
     .get('/:txid', sendWithAncestors(graph))
     .get('/:txid/tx', sendAlone(graph))
@@ -44,7 +36,7 @@ export function beefRoutes({ graph, prefixes }: { graph: WalletGraph; prefixes: 
   return Router().use(prefixes, routes)
 }
 
-function sendWithAncestors(graph: WalletGraph): RequestHandler {
+function sendWithAncestors(graph: FactStore): RequestHandler {
   return async (request, response) => {
     const { txid } = await askedTransaction(request.params, { graph, response })
     const answer = await longRead(response, async (read) => {
@@ -58,7 +50,7 @@ function sendWithAncestors(graph: WalletGraph): RequestHandler {
   }
 }
 
-function sendAlone(graph: WalletGraph): RequestHandler {
+function sendAlone(graph: FactStore): RequestHandler {
   return async (request, response) => {
     const { length, chunks } = await askedTransaction(request.params, { graph, response })
     setSecurityHeaders(response, { active: false })
@@ -73,7 +65,7 @@ function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): Generator<Uint8
   for (const { bytes } of chunks) yield bytes
 }
 
-function sendProof(graph: WalletGraph): RequestHandler {
+function sendProof(graph: FactStore): RequestHandler {
   return async (request, response) => {
     const { proof } = await askedTransaction(request.params, { graph, response })
     if (proof === undefined)
@@ -89,7 +81,7 @@ function sendProof(graph: WalletGraph): RequestHandler {
 }
 
 interface Asked {
-  graph: WalletGraph
+  graph: FactStore
   response: Response
 }
 
@@ -99,8 +91,7 @@ interface Asked {
  * @throws AnswerError if the path has no txid, if no topic holds an output of it, or if it lost;
  * BlockedError if one of its outputs is blocked.
  */
-async function askedTransaction(params: unknown, asked: Asked): Promise<RawTransaction> {
-  const { graph } = asked
+async function askedTransaction(params: unknown, { graph, response }: Asked): Promise<RawTransaction> {
   const { txid: written } = validate(
     pathParams,
     params,
@@ -108,37 +99,16 @@ async function askedTransaction(params: unknown, asked: Asked): Promise<RawTrans
   )
   const txid = written.toLowerCase()
   // What no topic holds is a stranger's to store, and not for this host to publish.
-  const held = await graph.admissions.ofTransaction(txid)
-  const transaction = held.length === 0 ? undefined : await graph.transactions.raw(txid)
-  if (transaction === undefined || (await graph.transactions.reasonAgainst(txid)) !== undefined)
+  const held = graph.admissions.ofTransaction(txid)
+  const transaction = held.length === 0 ? undefined : graph.transactions.raw(txid)
+  if (transaction === undefined || graph.transactions.reasonAgainst(txid) !== undefined)
     throw new AnswerError('NOT_FOUND', 'this host does not have this transaction')
-  await refuseBlocked(txid, { ...asked, held })
+  const { guard } = graph.served
+  // Only of outputs that a topic holds is it known what they contain: a read for each, if any content is blocked.
+  if (guard.list.hasAny('content')) countTransactions(response, held.length)
+  await guard.refuseTransaction(txid)
   return transaction
 }
-
-/** @throws BlockedError if one of the outputs of a transaction is blocked. */
-async function refuseBlocked(
-  txid: string,
-  { graph, response, held }: Asked & { held: AdmissionRecord[] },
-): Promise<void> {
-  const list = graph.blocklist.list()
-  if (list.isEmpty) return
-  if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
-  const filter = new BlocklistFilter(graph)
-  await longRead(response, async (read) => {
-    // Only of outputs that a topic holds is it known what they contain.
-    // A read for each, if any content is blocked.
-    if (list.hasAny('content')) countTransactions(response, held.length)
-    const { refuse } = read.overRole({
-      refuse: (some: AdmissionRecord[]) => filter.refuse(some.map(({ outpoint }) => outpoint)),
-    })
-    for (let at = 0; at < held.length; at += CHECKED_AT_ONCE)
-      await refuse(held.slice(at, at + CHECKED_AT_ONCE))
-  })
-}
-
-/** Of how many outputs it is looked up at once whether they are blocked. */
-const CHECKED_AT_ONCE = 100
 
 export const BEEF_OPERATIONS: OperationGroup = {
   tag: 'transactions',

@@ -1,13 +1,13 @@
 import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
 import { readOutline, storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { readBump } from '../../../backend/src/protocol/merkle-path.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
@@ -17,7 +17,6 @@ import type { RequestBodies } from '../http/request-body.js'
 import { askedOutpoint, blockHeight, count, MAX_ASKED, outpoint, txid, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
 import { notCaughtUp } from '../http/tree-progress.js'
-import type { WalletGraph } from './beef-routes.js'
 
 const flag = z.enum(['true', 'false']).default('false')
 const outputQuery = z.object({
@@ -50,7 +49,7 @@ const spendsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
 const MAX_LIST_BYTES = 256 * 1024
 
 export interface TxoRoutesOptions {
-  graph: WalletGraph
+  graph: FactStore
   prefixes: string[]
   bodies: RequestBodies
   progress: TreeProgress
@@ -74,7 +73,7 @@ export function txoRoutes(options: TxoRoutesOptions): Router {
 
 type Handler = RequestHandler<{ outpoint: string }>
 
-function sendOutput(graph: WalletGraph): Handler {
+function sendOutput(graph: FactStore): Handler {
   return async ({ params, query }, response) => {
     const outpoint = parseOutpoint(params.outpoint)
     const record = await heldOutput(outpoint, { ...askedFields(query), graph })
@@ -122,7 +121,7 @@ function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
 }
 
 /** What topics hold of a transaction; an empty list if that is nothing, or if it lost. */
-function sendOutputsOf(graph: WalletGraph): RequestHandler<{ txid: string }> {
+function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
     const { txid } = validate(
       transactionParams,
@@ -203,7 +202,7 @@ function askedFields(query: unknown): z.output<typeof outputQuery> {
  */
 async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<OutputRecord | undefined> {
   const { graph } = asked
-  await new BlocklistFilter(graph).refuse([outpoint])
+  graph.served.guard.refuse([outpoint])
   return await graph.consistent(async () => {
     const admission = await admissionOf(outpoint, graph)
     return admission && (await recordOf(admission, asked))
@@ -215,8 +214,8 @@ async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<Out
  *
  * @throws BlockedError
  */
-async function spendOfHeld(outpoint: Outpoint, graph: WalletGraph): Promise<string | null | undefined> {
-  await new BlocklistFilter(graph).refuse([outpoint])
+async function spendOfHeld(outpoint: Outpoint, graph: FactStore): Promise<string | null | undefined> {
+  graph.served.guard.refuse([outpoint])
   return await graph.consistent(async () => {
     if ((await admissionOf(outpoint, graph)) === undefined) return undefined
     return (await graph.transactions.spenderOf(outpoint)) ?? null
@@ -227,7 +226,7 @@ function notHeld(): AnswerError {
 }
 
 /** The first admission of an output; undefined if no topic holds it, or its transaction does not count. */
-async function admissionOf(outpoint: Outpoint, graph: WalletGraph): Promise<AdmissionRecord | undefined> {
+async function admissionOf(outpoint: Outpoint, graph: FactStore): Promise<AdmissionRecord | undefined> {
   const [admission, ...others] = await graph.admissions.of(outpoint)
   if (admission === undefined || (await graph.transactions.reasonAgainst(outpoint.txid)) !== undefined)
     return undefined
@@ -237,7 +236,7 @@ async function admissionOf(outpoint: Outpoint, graph: WalletGraph): Promise<Admi
 type OutputRecord = z.output<typeof outputShape>
 
 interface RecordOptions extends z.output<typeof outputQuery> {
-  graph: WalletGraph
+  graph: FactStore
   /** The values of all outputs of the transaction, if the caller has them. */
   values?: readonly number[] | undefined
 }
@@ -267,7 +266,7 @@ const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
 /** The value of an output in satoshis. */
 async function valueIn(
   outpoint: Outpoint,
-  { ordinals, transactions }: WalletGraph,
+  { ordinals, transactions }: FactStore,
 ): Promise<number | undefined> {
   const record = (await ordinals.output(outpoint)) ?? (await storedOutput(outpoint, transactions, NEAR_FRONT))
   return record?.satoshis

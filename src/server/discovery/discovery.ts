@@ -1,17 +1,16 @@
 import type { LookupQuestion } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { z } from 'zod'
-import type { AnsweringOutput } from '../../../backend/src/graph/answering-service.js'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { QueryError } from '../../../backend/src/graph/errors.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { Settings } from '../../../backend/src/graph/host-store.js'
 import type { LookupService, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
+import type { Settings } from '../../../backend/src/graph/pinned-tree.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Config } from '../config/config.js'
 import { advertisedHost } from './advertised-host.js'
 import {
@@ -41,7 +40,7 @@ export interface DiscoveryState {
   otherUrls: string[]
 }
 
-type DiscoveryStore = GraphStore & { readonly settings: Settings }
+type DiscoveryStore = FactStore & { readonly settings: Settings }
 type DiscoveryConfig = Pick<Config, 'serverPrivateKey' | 'hostingUrl' | 'deployment'>
 
 /** Undefined unless both `SERVER_PRIVATE_KEY` and `HOSTING_URL` are set. */
@@ -189,7 +188,7 @@ async function liveTokens(
   for (const txid of await approvedTxids(graph))
     held.push(...(await unspentOf(txid, [ADVERTISEMENTS[protocol].topic], graph)))
   const tokens: (Advertisement & { outpoint: Outpoint })[] = []
-  for (const { outpoint } of await new BlocklistFilter(graph).served(held)) {
+  for (const { outpoint } of graph.served.guard.served(held)) {
     const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
     const token = script && reader.read(script)
     if (token !== undefined) tokens.push({ ...token, outpoint })

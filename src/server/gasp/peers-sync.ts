@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { type IsMine, untilMine } from '../../chain/ancestors/is-mine.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
@@ -76,7 +76,7 @@ export function openPeersSync({
   isMine,
 }: {
   config: Config
-  graph: GraphStore
+  graph: FactStore
   overlay: Pick<Overlay, 'engine' | 'emit'>
   logger: Logger
   onRound: PeersSyncOptions['onRound']

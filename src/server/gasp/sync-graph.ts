@@ -1,5 +1,4 @@
 import { parentsFirst } from '../../../backend/src/graph/ancestry.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
@@ -8,6 +7,7 @@ import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase, outputOf } from '../../../backend/src/protocol/transaction.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { NAME_OUTPUT } from '../../gateway/sync/sync-messages.js'
 import { PeerError, type Sources } from './peer.js'
 
@@ -225,7 +225,7 @@ export class SyncGraph {
 }
 
 /** The part of a store that says whether a transaction is needed again. */
-export type AppliedReader = Pick<GraphStore, 'transactions' | 'admissions'>
+export type AppliedReader = Pick<FactStore, 'transactions' | 'admissions'>
 
 /** Whether a topic has a transaction and it counts: a peer may have the proof of one that has lost a conflict. */
 export function isApplied(store: AppliedReader, { topic, txid }: { topic: string; txid: string }): boolean {

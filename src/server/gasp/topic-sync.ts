@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { Logger } from 'pino'
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
@@ -12,6 +11,7 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
 import { ConflictError, SubmissionError } from '../writer/errors.js'
 import { type OverlayEvent, withOrdinals } from '../writer/overlay.js'
@@ -49,7 +49,7 @@ export interface TopicSyncOptions {
   /** The URL of the peer, by which the progress is stored. */
   url: string
   topic: string
-  graph: GraphStore
+  graph: FactStore
   engine: OverlayEngine
   /** Called with the result of each graph. */
   emit: (event: OverlayEvent) => void

@@ -1,13 +1,14 @@
 import { Router } from 'express'
 import { z } from 'zod'
+import type { SightingRecord } from '../../../backend/src/graph/conflict-resolution.js'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { sightingOfStatus } from '../../chain/sources/arc.js'
 import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import { AnswerError } from '../../gateway/http/errors.js'
@@ -25,7 +26,7 @@ const MAX_PATH_LENGTH = 32_000
 
 export interface ArcIngestOptions {
   engine: Pick<OverlayEngine, 'writes'>
-  graph: Pick<GraphStore, 'transactions' | 'record'>
+  graph: Pick<FactStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
   /** Passes on a verified proof of a transaction that this host does not have: another gateway over the same log may wait for it. */

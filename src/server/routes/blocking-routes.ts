@@ -7,9 +7,9 @@ import {
   type BlockedRecord,
   type BlockedSubject,
 } from '../../../backend/src/graph/blocklist.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
@@ -28,7 +28,7 @@ const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as cons
 >
 
 export interface BlockingOptions {
-  graph: Pick<GraphStore, 'blocklist'>
+  graph: Pick<FactStore, 'blocklist'>
   logger: Logger
   bodies: RequestBodies
 }

@@ -1,11 +1,10 @@
 import type { STEAK } from '@bsv/sdk'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../../gateway/http/as-of.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
@@ -28,7 +27,7 @@ const MAX_OFF_CHAIN_BYTES = 1024 * 1024
 export interface OverlayRoutesOptions extends Pick<Config, 'profile' | 'maxBodyBytes'> {
   engine: OverlayEngine
   discovery?: Discovery | undefined
-  graph: GraphStore
+  graph: FactStore
   bodies: RequestBodies
   submit: Submit
   /** See `GatewayLimits`. */
@@ -105,7 +104,6 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     .use(
       syncRoutes({
         ...{ graph, bodies, progress },
-        guard: new BlocklistFilter(graph),
         topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
       }),
     )

@@ -3,7 +3,6 @@ import type { Logger } from 'pino'
 import { removeDatabase } from '../../../backend/src/facts/folder.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
-import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
@@ -24,7 +23,7 @@ const ENDED = 5
 
 const CURSOR = "select value from meta where name = 'cursor'"
 
-export interface FactStoreOptions {
+export interface OpenFactsOptions {
   onReorg: (transactions: number) => void
   logger: Logger
   /** The compiled `writer-worker`; without it, the writer is in this thread. */
@@ -46,14 +45,14 @@ export interface Jobs {
 /** The store of a node. */
 export interface Stores {
   /** With answers and bodies in memory. */
-  graph: HostStore
+  graph: FactStore
   /** The same as `graph`, past all that is in memory. */
-  store: HostStore
+  store: FactStore
   /** How that memory was used. */
   caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
   /** How much of the log is derived. */
   index: NodeIndex
-  held: HeldSubmissions
+  held: FactStore['held']
   /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
   /** Whether other processes may write to it, too. */
@@ -83,7 +82,7 @@ export interface Stores {
  */
 export async function openFacts(
   { dataDir, knexUrl, mongoUrl, limits }: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl' | 'limits'>,
-  { onReorg, logger, writerThread }: FactStoreOptions,
+  { onReorg, logger, writerThread }: OpenFactsOptions,
 ): Promise<Stores> {
   const shared = (knexUrl ?? mongoUrl) === undefined ? undefined : { knexUrl, mongoUrl }
   const folder = storeFolder({ dataDir, knexUrl, mongoUrl })
@@ -114,9 +113,8 @@ export async function openFacts(
     const store = new FactStore({ reader, writer, onReorg })
     const maxBytes = limits.maxCachedBytes / 2
     const [answers, bodies] = [new Responses(reading, maxBytes), new Bodies(maxBytes)]
-    const contentOf = bodies.of.bind(bodies)
     const onBlocked = (): void => bodies.clear()
-    const graph = new FactStore({ reader: reading, writer, answers, contentOf, onBlocked, onReorg })
+    const graph = new FactStore({ reader: reading, writer, answers, bodies, onBlocked, onReorg })
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
     const opened = new NodeIndex({ writer, facts, logger })

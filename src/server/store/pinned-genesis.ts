@@ -1,8 +1,8 @@
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { codeOfTree, pinnedGenesis, pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
 import { isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/mine-node.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { type Config, ConfigError } from '../config/config.js'
 import { isEmbedded, placeOf } from '../config/place.js'
 
@@ -24,7 +24,7 @@ export type Deploy = (terms: DeploymentTerms) => DeployedTree | Promise<Deployed
  * followed.
  */
 export async function pinGenesis(options: {
-  graph: HostStore
+  graph: FactStore
   config: Config
   deploy?: Deploy
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
@@ -66,7 +66,7 @@ export async function pinGenesis(options: {
 
 /** @throws ConfigError if the store holds another tree. */
 async function requireTree(
-  settings: HostStore['settings'],
+  settings: FactStore['settings'],
   tree: Parameters<typeof treeDifference>[1],
 ): Promise<void> {
   const difference = await treeDifference(settings, tree)
@@ -89,7 +89,7 @@ export function trackerOf({
  * @throws ConfigError if it keeps something else.
  */
 export async function pinTracker(
-  settings: HostStore['settings'],
+  settings: FactStore['settings'],
   config: Pick<Config, 'chainTracker' | 'dataDir' | 'knexUrl' | 'mongoUrl'>,
 ): Promise<void> {
   const tracker = trackerOf(config)
@@ -99,7 +99,7 @@ export async function pinTracker(
 
 /** @throws ConfigError if proofs of a log count by something else. */
 export async function requireTracker(
-  settings: Pick<HostStore['settings'], 'get'>,
+  settings: Pick<FactStore['settings'], 'get'>,
   { tracker, place }: { tracker: string; place: string },
 ): Promise<void> {
   const pinned = await settings.get(TRACKER)
@@ -111,7 +111,7 @@ export async function requireTracker(
 
 const DEPLOYED_HERE = 'deployed-here'
 
-export async function isDeployedHere(graph: Pick<HostStore, 'settings'>): Promise<boolean> {
+export async function isDeployedHere(graph: Pick<FactStore, 'settings'>): Promise<boolean> {
   return (await graph.settings.get(DEPLOYED_HERE)) !== undefined
 }
 

@@ -1,15 +1,15 @@
 import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Admission } from '../../chain/ancestors/admission.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { admittedCount, type Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'
 
 interface AdmittingNode {
-  graph: Pick<GraphStore, 'admissions' | 'transactions'>
+  graph: Pick<FactStore, 'admissions' | 'transactions'>
   overlay: Pick<Overlay, 'engine' | 'onEvent'>
 }
 

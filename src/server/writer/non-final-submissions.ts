@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { knownTransactions, lockOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import type { Writes } from '../store/index-status.js'
 import { SubmissionError } from './errors.js'
@@ -24,8 +23,8 @@ export class NonFinalSubmissions {
   constructor(
     private readonly options: {
       /** Where they are held; without it, they are refused. */
-      store: HeldSubmissions | undefined
-      graph: Pick<GraphStore, 'transactions' | 'blocks'>
+      store: FactStore['held'] | undefined
+      graph: Pick<FactStore, 'transactions' | 'blocks'>
       headers: Pick<BlockHeaders, 'currentHeight'> | undefined
       writes: Writes
     },

@@ -1,8 +1,6 @@
 import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { ChainTrackerError, LostConflictError } from '../../../backend/src/graph/errors.js'
-import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
-import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import type {
   AdmittanceInstructions,
@@ -22,6 +20,7 @@ import {
   readTransaction,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
+import type { FactStore, RecordOptions } from '../../../backend/src/read/fact-store.js'
 import { submissionPlace } from '../../../backend/src/writer/queue.js'
 import { WriterBusyError } from '../../../backend/src/writer/writer.js'
 import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
@@ -43,14 +42,14 @@ import { SharedTracker, SubmissionTracker, verifySubmission } from './verify-sub
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
-  graph: GraphStore
+  graph: FactStore
   proofs: ProofVerifier
   limits: Limits
   deployment?: Deployment | undefined
   /** How many outputs of a transaction claim to advertise this host, if it can be found by them. */
   claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
-  held?: HeldSubmissions | undefined
+  held?: FactStore['held'] | undefined
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (steak: STEAK) => void
   /** Called for each topic that admits nothing of a submission, or not one of its outputs. */

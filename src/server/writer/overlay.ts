@@ -1,12 +1,10 @@
 import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { AdmissionOptions, TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import { answeringServices } from '../../../backend/src/lookup-services/answering-services.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { type BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-tracker.js'
@@ -49,9 +47,9 @@ export interface Overlay {
 /** Puts the topic managers, the lookup services and the engine together over one store. */
 export function createOverlay(options: {
   config: Config
-  graph: GraphStore & Pick<HostStore, 'settings' | 'headers'>
+  graph: FactStore
   /** Where submissions wait that are not final. */
-  held?: HeldSubmissions
+  held?: FactStore['held']
   /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
@@ -60,7 +58,7 @@ export function createOverlay(options: {
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, limits } = config
   const proofs = new ProofVerifier({ headers, graph, logger })
-  const reader = new BlocklistFilter(graph)
+  const reader = graph.served
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}
   const emit = (event: OverlayEvent): void => {

@@ -1,5 +1,6 @@
+import type { SightingRecord } from '../../../backend/src/graph/conflict-resolution.js'
 import type { Reason } from '../../../backend/src/graph/errors.js'
-import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Sightings } from '../../chain/follow/sightings.js'
 import { ConflictError } from './errors.js'
 import { LARGE } from './large-submissions.js'
@@ -12,7 +13,7 @@ import { contentsOf, type Submit } from './submission-queue.js'
  * @returns Whether that was news.
  */
 export async function recordSightings(
-  { graph, overlay }: { graph: Pick<GraphStore, 'sightings'>; overlay: Pick<Overlay, 'engine' | 'emit'> },
+  { graph, overlay }: { graph: Pick<FactStore, 'sightings'>; overlay: Pick<Overlay, 'engine' | 'emit'> },
   records: readonly SightingRecord[],
 ): Promise<boolean> {
   if (records.length === 0) return false

@@ -1,9 +1,9 @@
-import { ORIGIN } from '../../../backend/src/graph/graph-store.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
+import { ORIGIN } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import {
   FakeChain,
   type FakeTransaction,
@@ -29,7 +29,7 @@ function derivesIn(store: DerivingStore['store'], chain: FakeChain, maxTransacti
 }
 
 async function record(
-  store: HostStore,
+  store: FactStore,
   { txid, raw }: FakeTransaction,
   { proven = false } = {},
 ): Promise<string[]> {

@@ -5,12 +5,12 @@ import {
   type BlockedRecord,
   type BlockedSubject,
 } from '../../../backend/src/graph/blocklist.js'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import { ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { ownerOf } from '../../support/graph/owner-of.js'
 import {
   FakeChain,
@@ -85,9 +85,9 @@ describe('a store of facts', () => {
   async function openWorld() {
     const opened = await openDeriving()
     await recordAll(opened, WORLD)
-    return { ...opened, served: new BlocklistFilter(opened.store) }
+    return { ...opened, served: opened.store.served }
   }
-  type World = DerivingStore & { served: BlocklistFilter }
+  type World = DerivingStore & { served: GraphReads }
 
   async function lastOf<Item>(items: Iterable<Item> | AsyncIterable<Item>): Promise<Item | undefined> {
     let last: Item | undefined
@@ -96,7 +96,7 @@ describe('a store of facts', () => {
   }
 
   /** Reads of one thing, by what they ask. */
-  const READS: Record<string, (served: BlocklistFilter) => unknown> = {
+  const READS: Record<string, (served: GraphReads) => unknown> = {
     'output 1': (served) => served.ordinals.output(outpointOf(A, 2)),
     'output 5': (served) => served.ordinals.output(outpointOf(SHOWN)),
     'content of 1': (served) => served.ordinals.firstContentOutput(A.txid),
@@ -139,7 +139,7 @@ describe('a store of facts', () => {
         .map(({ name }) => name)
         .sort()
         .join(''),
-      tips: (await served.attributes.tipsWith({ attributes: [attribute.owner(OWNER)], limit: 10 }))
+      tips: (await served.listings.tipsWith({ attributes: [attribute.owner(OWNER)], limit: 10 }))
         .map(formatOutpoint)
         .sort(),
     }
@@ -213,7 +213,7 @@ describe('a store of facts', () => {
       const kinds = Object.fromEntries(reads.map((read) => [read, subject.kind]))
       // One that never was opened reads what is blocked when it is first asked.
       for (const again of [store, opened.another()]) {
-        const world = { ...opened, store: again, served: new BlocklistFilter(again) }
+        const world = { ...opened, store: again, served: again.served }
         expect([await refused(world), await listed(world)]).toEqual([kinds, { ...all, ...left }])
       }
     })
@@ -251,7 +251,7 @@ describe('a store of facts', () => {
         const kinds = [subjectOf.name(name), subjectOf.outpoint(outpointOf(mint, 2)), subjectOf.content(name)]
         if (!isLeft) await store.blocklist.add(because(kinds[index % 3] as BlockedSubject))
       }
-      return new BlocklistFilter(store)
+      return store.served
     }
 
     const LIMITS = [1, 2, 3, 5]
@@ -274,10 +274,10 @@ describe('a store of facts', () => {
       for (const limit of LIMITS) {
         const query = { attributes: [attribute.owner(OWNER)], limit }
         const found: Outpoint[] = []
-        for (let page = await served.attributes.tipsWith(query); page.length > 0; ) {
+        for (let page = await served.listings.tipsWith(query); page.length > 0; ) {
           found.push(...page)
           const after = found.at(-1)
-          page = await served.attributes.tipsWith({ ...query, ...(after && { after }) })
+          page = await served.listings.tipsWith({ ...query, ...(after && { after }) })
         }
         const left = [A, B, C, ...MANY.flatMap(({ mint, isLeft }) => (isLeft ? [mint] : []))]
         expect(found.map(({ txid }) => txid).sort()).toEqual(left.map(({ txid }) => txid).sort())
@@ -360,7 +360,7 @@ describe('a store of facts', () => {
     const { store } = opened
     const body = 'x'.repeat(600_000)
     await recordAll(opened, [chain.inscribe({ contentType: 'text/plain', body: utf8(body) })])
-    const chunks = new BlocklistFilter(store).content.chunks(hashOf(body))
+    const chunks = store.served.content.chunks(hashOf(body))
     expect(chunks.next().done).toBe(false)
     await store.blocklist.add(because(subjectOf.content(body)))
     expect(() => chunks.next()).toThrow(BlockedError)

@@ -1,7 +1,7 @@
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import {
   FakeChain,
   type FakeTransaction,
@@ -22,7 +22,7 @@ function derivesIn(store: DerivingStore['store'], chain: FakeChain): void {
 }
 
 async function record(
-  store: HostStore,
+  store: FactStore,
   { txid, raw }: FakeTransaction,
   { proven = true } = {},
 ): Promise<void> {
@@ -39,7 +39,7 @@ function inscribed(chain: FakeChain, count: number): FakeTransaction {
   return chain.spend({ inputs: [], outputs: [...outputs, { satoshis: 5, lockingScript: p2pkh(2) }] })
 }
 
-async function allTips(store: HostStore, limit: number): Promise<{ tips: string[]; pages: number }> {
+async function allTips(store: FactStore, limit: number): Promise<{ tips: string[]; pages: number }> {
   const tips: string[] = []
   let after: Outpoint | undefined
   for (let pages = 1; ; pages++) {
@@ -50,7 +50,7 @@ async function allTips(store: HostStore, limit: number): Promise<{ tips: string[
   }
 }
 
-async function allUnproven(store: HostStore, limit: number): Promise<string[]> {
+async function allUnproven(store: FactStore, limit: number): Promise<string[]> {
   const txids: string[] = []
   let after: string | undefined
   for (;;) {

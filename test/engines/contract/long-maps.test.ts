@@ -91,7 +91,7 @@ async function merged({ store }: DerivingStore, outpoint: Outpoint): Promise<obj
 
 /** How many ordinals have a text under a key where they are now. */
 async function found({ store }: DerivingStore, key: string, text: string): Promise<number> {
-  return (await store.attributes.tipsWith({ attributes: [attribute.map(key, text)], limit: 10 })).length
+  return (await store.listings.tipsWith({ attributes: [attribute.map(key, text)], limit: 10 })).length
 }
 
 describe('a store of facts', () => {

@@ -1,10 +1,9 @@
 import { jest } from '@jest/globals'
 import fc from 'fast-check'
-import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { offeredOutputs } from '../../../src/gateway/sync/offered-outputs.js'
 import {
   FakeChain,
@@ -29,13 +28,13 @@ beforeEach(() => {
 })
 afterEach(() => jest.restoreAllMocks())
 
-function derivesIn(store: DerivingStore['store'], chain: FakeChain): HostStore {
+function derivesIn(store: DerivingStore['store'], chain: FakeChain): FactStore {
   const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
   store.deriveBy({ rules, pending: { maxTransactions: 1000, maxBytes: 1024 * 1024 } })
   return store
 }
 
-async function record(store: HostStore, { txid, raw }: FakeTransaction, height?: number): Promise<void> {
+async function record(store: FactStore, { txid, raw }: FakeTransaction, height?: number): Promise<void> {
   const transactions = [{ txid, raw, ...(height !== undefined && { proof: proofAt(height) }) }]
   await store.record(transactions)
 }
@@ -52,15 +51,14 @@ class Pager {
   since = 0
 
   constructor(
-    private readonly store: HostStore,
+    private readonly store: FactStore,
     private readonly limit: number,
   ) {}
 
   /** Returns whether there may be more. */
   async page(): Promise<boolean> {
     const { store, limit, since } = this
-    const guard = new BlocklistFilter(store)
-    const page = await offeredOutputs({ topic: TOPIC, since, limit }, { graph: store, guard })
+    const page = await offeredOutputs({ topic: TOPIC, since, limit }, store)
     expect(page.length).toBeLessThanOrEqual(limit)
     const outpoints = page.map(({ txid, outputIndex: vout }) => formatOutpoint({ txid, vout }))
     expect(new Set(outpoints).size).toBe(page.length)
@@ -75,9 +73,9 @@ class Pager {
   }
 }
 
-async function offered(store: HostStore): Promise<string[]> {
-  const all = await store.admissions.unspentOfTopic({ topic: TOPIC, since: 0 })
-  return (await new BlocklistFilter(store).served(all)).map(({ outpoint }) => formatOutpoint(outpoint))
+async function offered(store: FactStore): Promise<string[]> {
+  const all = store.admissions.unspentOfTopic({ topic: TOPIC, since: 0 })
+  return store.served.guard.served(all).map(({ outpoint }) => formatOutpoint(outpoint))
 }
 
 describe('a store of facts', () => {

@@ -1,7 +1,7 @@
 import { LostConflictError, type Reason } from '../../../backend/src/graph/errors.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { rowsOf } from '../../support/storage/arrival.js'
@@ -12,13 +12,13 @@ import { closeStores, openStore } from '../../support/storage/stores.js'
 const PENDING = { maxTransactions: 100, maxBytes: 1024 * 1024 }
 
 /** Records a transaction as one that nobody submitted, so that it is stored though it loses. */
-async function know(store: HostStore, transaction: FakeTransaction, height?: number): Promise<void> {
+async function know(store: FactStore, transaction: FakeTransaction, height?: number): Promise<void> {
   await store.record([recordOf(transaction, height)])
 }
 
 /** Records a transaction as one that was submitted, with those that came along. Returns why it is refused. */
 async function submitted(
-  store: HostStore,
+  store: FactStore,
   [subject, ...along]: FakeTransaction[],
   keepLost?: { client: string },
 ): Promise<Reason | undefined> {
@@ -53,7 +53,7 @@ describe('a store of facts', () => {
     return { opened, store, chain, squat, honest, further, root }
   }
 
-  async function claimed(store: HostStore): Promise<string[]> {
+  async function claimed(store: FactStore): Promise<string[]> {
     return (await store.names.claimed(['s', 'h', 'ho'])).map(({ name }) => name).sort()
   }
 
@@ -184,7 +184,7 @@ describe('a store of facts', () => {
 
   describe('a submission that loses', () => {
     /** Submits a transaction with those that it is built on, as a client. Returns why it is refused. */
-    async function wait(store: HostStore, transaction: FakeTransaction, ...along: FakeTransaction[]) {
+    async function wait(store: FactStore, transaction: FakeTransaction, ...along: FakeTransaction[]) {
       return await submitted(store, [transaction, ...along], { client: 'aa' })
     }
 

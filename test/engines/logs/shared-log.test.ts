@@ -9,7 +9,7 @@ import {
   type SharedLog,
   START,
 } from '../../../backend/src/facts/shared-log.js'
-import { CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
+import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { onEachSharedLog } from '../../support/facts/shared-logs.js'
 

@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino'
-import type { Paced } from '../../../backend/src/graph/graph-store.js'
+import type { Paced } from '../../../backend/src/read/graph-reads.js'
 
 /** A logger, and what was logged, a record a line; except progress, which only slow machines log. */
 export function keptLog(): { logger: Logger; records: Record<string, unknown>[] } {
@@ -9,6 +9,11 @@ export function keptLog(): { logger: Logger; records: Record<string, unknown>[] 
     if (!('done' in record)) records.push(record)
   }
   return { logger: pino({}, { write }), records }
+}
+
+/** An object with some other methods. */
+export function overridden<Subject extends object>(subject: Subject, methods: Partial<Subject>): Subject {
+  return Object.assign(Object.create(subject) as Subject, methods)
 }
 
 /** Does something while a method of an object does something else. */

@@ -1,11 +1,11 @@
-import type { HostHooks } from '../../../backend/src/graph/host-index.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { recordBeef, recordEviction } from '../../../backend/src/host/record.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import type { HostHooks } from '../../../backend/src/read/host-index.js'
 
 /** Hooks that write at once, and throw what goes wrong. */
-export function directHooks(store: HostStore, deployment?: Deployment): HostHooks {
+export function directHooks(store: FactStore, deployment?: Deployment): HostHooks {
   return {
     async opened() {},
     needsTransactions: true,

@@ -1,9 +1,9 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 
 /** An open store that derives admissions, and what tests do behind its back. */
 export interface DerivingStore {
-  store: HostStore & {
+  store: FactStore & {
     /** From now on its index is derived by these rules. */
     deriveBy(admission: AdmissionOptions): void
   }

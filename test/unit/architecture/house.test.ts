@@ -64,11 +64,10 @@ const ARROWS: Record<string, string[]> = {
   read: ['protocol', 'graph', 'facts', 'index', 'writer'],
   // A host's database and its engine, around what our own server has around a folder.
   host: ['protocol', 'graph', 'facts', 'index', 'read', 'writer'],
-  'topic-managers': ['protocol', 'graph'],
-  'lookup-services': ['protocol', 'graph'],
-  // Pages are rendered from the store.
-  explorer: ['protocol', 'graph'],
-  gateway: ['protocol', 'graph', 'explorer'],
+  'topic-managers': ['protocol', 'graph', 'read'],
+  'lookup-services': ['protocol', 'graph', 'read'],
+  explorer: ['protocol', 'graph', 'read'],
+  gateway: ['protocol', 'graph', 'read', 'explorer'],
   // Of the client, how a stranger's answer is read within bounds: a headers service is one to both.
   server: [
     'protocol',
@@ -87,7 +86,17 @@ const ARROWS: Record<string, string[]> = {
   ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
   // Its follower is that of our server.
-  plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services', 'gateway', 'server', 'chain'],
+  plugin: [
+    'protocol',
+    'graph',
+    'read',
+    'host',
+    'topic-managers',
+    'lookup-services',
+    'gateway',
+    'server',
+    'chain',
+  ],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
   // Its journal is a file of SQLite, as the facts are.
@@ -100,8 +109,19 @@ const ARROWS: Record<string, string[]> = {
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining', 'payments'],
   islands: ['protocol', 'mining', 'payments', 'client', 'mine-page'],
-  chain: ['protocol', 'graph', 'client', 'headers'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'payments', 'publish', 'identity', 'client', 'chain'],
+  chain: ['protocol', 'graph', 'read', 'client', 'headers'],
+  cli: [
+    'protocol',
+    'graph',
+    'read',
+    'server',
+    'mining',
+    'payments',
+    'publish',
+    'identity',
+    'client',
+    'chain',
+  ],
 }
 
 /** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */
@@ -230,7 +250,9 @@ describe('the import arrows', () => {
     const wrong = imports
       .filter(isRelative)
       .filter(({ file }) => file.endsWith('Factory.ts'))
-      .filter((each) => !['protocol', 'graph', 'host', 'lookup-services'].includes(roomOf(target(each))))
+      .filter(
+        (each) => !['protocol', 'graph', 'read', 'host', 'lookup-services'].includes(roomOf(target(each))),
+      )
     expect(wrong).toEqual([])
   })
 

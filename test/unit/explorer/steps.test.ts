@@ -1,5 +1,5 @@
-import type { HistoryStep } from '../../../backend/src/graph/listings.js'
 import { EMPTY_MAP } from '../../../backend/src/graph/map-merge.js'
+import type { HistoryStep } from '../../../backend/src/read/listings.js'
 import { stepViews } from '../../../src/explorer/ordinal-parts.js'
 
 test('while the MAP of many steps is read for a page, others have their turns', async () => {

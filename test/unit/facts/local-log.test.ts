@@ -6,7 +6,7 @@ import { LocalLog } from '../../../backend/src/facts/local-log.js'
 import { bodyFact, FACT, type NewFact } from '../../../backend/src/facts/log.js'
 import { makeLog } from '../../../backend/src/facts/log-file.js'
 import { latestOf, nextOf, register } from '../../../backend/src/facts/registers.js'
-import { CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
+import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 
 const folders: string[] = []
 const opened: Sql[] = []

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { nameProof } from '../../../backend/src/read/provenance.js'
+import { overridden } from '../../support/gateway/faults.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -35,7 +35,7 @@ async function storeOf(
 }
 
 /** An empty one. */
-async function storeFor({ chain: { deployment } }: MineTree): Promise<HostStore> {
+async function storeFor({ chain: { deployment } }: MineTree): Promise<FactStore> {
   const { store } = await openStore()
   const rules: AdmissionOptions['rules'] = (onRefusal) => admissionRules({ deployment, onRefusal })
   store.deriveBy({ rules, pending: { maxTransactions: 1000, maxBytes: 10_000_000 } })
@@ -125,20 +125,18 @@ test('the store is asked in step with the spends, and raw transactions are not k
     const store = await storeOf(tree)
     let asked = 0
     const counting = {
-      names: {
-        ...store.names,
+      names: overridden(store.names, {
         genuineNodes: (outpoints: Outpoint[]) => {
           asked++
           return store.names.genuineNodes(outpoints)
         },
-      },
-      transactions: {
-        ...store.transactions,
+      }),
+      transactions: overridden(store.transactions, {
         raw: (txid: string) => {
           asked++
           return store.transactions.raw(txid)
         },
-      },
+      }),
     }
     const proof = await proofIn(tree, counting, name)
     if (proof.kind !== 'complete') throw new Error(`the proof is ${proof.kind}`)
@@ -241,7 +239,7 @@ describe('there is no whole one', () => {
     FakeTransaction,
     FakeTransaction,
   ]
-  const ending = async (store: GraphStore) => await proofIn(tree, store, 'abc')
+  const ending = async (store: FactStore) => await proofIn(tree, store, 'abc')
 
   test('of what is not claimed', async () => {
     expect(await proofIn(tree, await storeOf(tree), 'abcd')).toEqual({ kind: 'unclaimed' })
@@ -253,9 +251,9 @@ describe('there is no whole one', () => {
     ['the mint itself', abc],
   ])('where the store lacks %s, whose node it knows', async (_, missing) => {
     const store = await storeOf(tree)
-    const { raw } = store.transactions
+    const raw = store.transactions.raw.bind(store.transactions)
     Object.assign(store.transactions, {
-      raw: async (txid: string) => (txid === missing.txid ? undefined : await raw(txid)),
+      raw: (txid: string) => (txid === missing.txid ? undefined : raw(txid)),
     })
     expect(await ending(store)).toEqual({ kind: 'incomplete', txid: missing.txid })
   })
@@ -268,7 +266,7 @@ describe('there is no whole one', () => {
   test('where a node on the way is not known', async () => {
     const store = await storeOf(tree)
     const lost = formatOutpoint(at(a, 1))
-    const { genuineNodes } = store.names
+    const genuineNodes = store.names.genuineNodes.bind(store.names)
     Object.assign(store.names, {
       genuineNodes: async (outpoints: Outpoint[]) =>
         (await genuineNodes(outpoints)).filter(({ outpoint }) => formatOutpoint(outpoint) !== lost),

@@ -1,9 +1,9 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { provenanceOf } from '../../../backend/src/graph/provenance.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { provenanceOf } from '../../../backend/src/read/provenance.js'
 import { recordOf } from '../../support/protocol/block.js'
 import {
   FakeChain,
@@ -35,7 +35,7 @@ function life(steps: number) {
 }
 
 /** A store of these transactions; without a height, they are not mined. */
-async function storeOf(...transactions: [FakeTransaction, height?: number][]): Promise<HostStore> {
+async function storeOf(...transactions: [FakeTransaction, height?: number][]): Promise<FactStore> {
   const { store } = await openStore()
   const records = transactions.map(([each, height]) => recordOf(each, height))
   await store.record(records)
@@ -116,9 +116,9 @@ test.each([
   const absent = lacking === 'large' ? large : lineage[lacking]
   const store = await storeOf(...[large, ...lineage].map((each): [FakeTransaction, number] => [each, 1]))
   expect(await store.ordinals.at(at(lineage[0]), 3)).toBeDefined()
-  const { raw } = store.transactions
+  const raw = store.transactions.raw.bind(store.transactions)
   Object.assign(store.transactions, {
-    raw: async (txid: string) => (txid === absent?.txid ? undefined : await raw(txid)),
+    raw: (txid: string) => (txid === absent?.txid ? undefined : raw(txid)),
   })
   expect(await provenanceOf(at(lineage[3]), store)).toEqual({ kind: 'incomplete', txid: absent?.txid })
 })

@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { Spool } from '../../../backend/src/host/spool.js'
@@ -512,4 +514,16 @@ test('asking whether a job is its own opens an index again that has ended, and u
   } finally {
     await index.close()
   }
+})
+
+test('what is read at once throws until the index is open, which what is written first opens', async () => {
+  const index = hostedIndex((await openDatabase()).connection())
+  const { store } = index
+  expect(() => store.served.names.originOf('a')).toThrow(StoreUnavailableError)
+  expect(() => store.blocklist.list()).toThrow(StoreUnavailableError)
+  await store.blocklist.add({ kind: 'name', value: 'a', reason: 'a test', since: 1 })
+  expect(() => store.served.names.originOf('a')).toThrow(BlockedError)
+  expect(store.names.originOf('a')).toBeUndefined()
+  index.users++
+  await index.close()
 })

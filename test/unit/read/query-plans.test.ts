@@ -5,8 +5,8 @@ import { jest } from '@jest/globals'
 import { Sql, type SqlValue } from '../../../backend/src/facts/connection.js'
 import { makeLog } from '../../../backend/src/facts/log-file.js'
 import { attribute } from '../../../backend/src/graph/attributes.js'
-import { ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../backend/src/graph/map-coder.js'
+import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { SCHEMA } from '../../../backend/src/index/schema.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
@@ -172,8 +172,8 @@ test.each<[string, () => unknown]>([
   ['ordinals.lineage', () => all(store.ordinals.lineage(outpoint))],
   ['metadata.own', () => store.metadata.own(outpoint)],
   ['metadata.merged', () => store.metadata.merged(outpoint)],
-  ['attributes.tipsWith', () => store.attributes.tipsWith({ attributes, limit: 3 })],
-  ['attributes.tipsWith after', () => store.attributes.tipsWith({ attributes, limit: 3, after: outpoint })],
+  ['listings.tipsWith', () => store.listings.tipsWith({ attributes, limit: 3 })],
+  ['listings.tipsWith after', () => store.listings.tipsWith({ attributes, limit: 3, after: outpoint })],
   ['content.chunk', () => store.content.chunk('07'.repeat(32), 0)],
   ['streams.summary', () => store.streams.summary(stream)],
   ['streams.chunks without number', () => all(store.streams.chunks({ ...stream, outpoint: unnumbered }))],

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { attribute } from '../../../backend/src/graph/attributes.js'
-import { ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import type { ListPlace, NewestQuery } from '../../../backend/src/graph/listings.js'
+import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
+import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import {
@@ -105,7 +104,7 @@ function world(): void {
 
 let files: FactFiles
 let reader: Reader
-let store: HostStore
+let store: FactStore
 
 beforeAll(async () => {
   world()
@@ -150,7 +149,7 @@ let questions = 0
 /** Compares the answer to a question about each of these with the recorded one. */
 async function compare<Subject>(
   subjects: Subject[],
-  ask: (store: HostStore, subject: Subject) => unknown,
+  ask: (store: FactStore, subject: Subject) => unknown,
 ): Promise<void> {
   const name = `${expect.getState().currentTestName} ${++questions}`
   const expected = recorded[name]?.split(' ') ?? []
@@ -280,8 +279,8 @@ test('lists', async () => {
         if (page.length < limit) return rows
       }
     }
-    const names = await pages(listings.newestNames)
-    const inscriptions = await pages(listings.newestInscriptions)
+    const names = await pages((query) => listings.newestNames(query))
+    const inscriptions = await pages((query) => listings.newestInscriptions(query))
     return { names, inscriptions }
   })
   await compare([''], async ({ listings }) => {
@@ -315,10 +314,10 @@ test('ordinals by what they are found by', async () => {
     [attribute.map('app', 'other')],
   ]
   for (const limit of [2, 100])
-    await compare(lists, async ({ attributes, listings }, list) => {
+    await compare(lists, async ({ listings }, list) => {
       const [tips, ordinals] = [[] as Outpoint[], [] as unknown[]]
       for (let after: Outpoint | undefined; ; ) {
-        const page = await attributes.tipsWith({ attributes: list, limit, ...(after && { after }) })
+        const page = await listings.tipsWith({ attributes: list, limit, ...(after && { after }) })
         const shown = await listings.ordinalsWith({ attributes: list, limit, ...(after && { after }) })
         expect(shown.map(({ outpoint }) => outpoint)).toEqual(page)
         tips.push(...page)

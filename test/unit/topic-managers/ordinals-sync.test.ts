@@ -1,7 +1,7 @@
-import type { IndexReader } from '../../../backend/src/graph/host-index.js'
 import { SeenBeefs, syncedBeefs } from '../../../backend/src/graph/read-beef.js'
 import { decodeSyncHint, encodeSyncHint, hexOfSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import type { IndexReader } from '../../../backend/src/read/host-index.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import {
   beefOf,

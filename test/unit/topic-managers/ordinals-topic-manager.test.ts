@@ -3,6 +3,7 @@ import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js
 import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import { overridden } from '../../support/gateway/faults.js'
 import {
   beefOf,
   bitcomTail,
@@ -191,13 +192,12 @@ test('a store that failed once is asked again', async () => {
     store: {
       names: store.names,
       ordinals: store.ordinals,
-      transactions: {
-        ...store.transactions,
+      transactions: overridden(store.transactions, {
         get: (txid) => {
           if (failing) throw new Error('the disk is away')
           return store.transactions.get(txid)
         },
-      },
+      }),
     },
   })
   const beef = beefOf(subject)

@@ -1,6 +1,6 @@
-import type { GraphStore } from '../../../../backend/src/graph/graph-store.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../../backend/src/graph/records.js'
+import type { FactStore } from '../../../../backend/src/read/fact-store.js'
 import { gather } from '../../../../src/chain/ancestors/ancestors.js'
 import { proven } from '../../../support/follow/ancestors-world.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
@@ -29,7 +29,7 @@ async function gathered(
   const transactions = {
     get: (txid: string) => found(txid),
     has: (txid: string) => found(txid) !== undefined,
-  } as Partial<GraphStore['transactions']> as GraphStore['transactions']
+  } as Partial<FactStore['transactions']> as FactStore['transactions']
   const { beef, ...counts } = await gather(subject, {
     store: { transactions },
     source: {

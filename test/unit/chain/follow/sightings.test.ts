@@ -1,5 +1,4 @@
-import type { Sighting, Tier } from '../../../../backend/src/graph/conflict-resolution.js'
-import type { SightingRecord } from '../../../../backend/src/graph/graph-store.js'
+import type { Sighting, SightingRecord, Tier } from '../../../../backend/src/graph/conflict-resolution.js'
 import { Sightings } from '../../../../src/chain/follow/sightings.js'
 import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
 import { until } from '../../../support/server/waiting.js'

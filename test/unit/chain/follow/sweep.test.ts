@@ -1,5 +1,5 @@
-import type { FrontierCoin } from '../../../../backend/src/graph/graph-store.js'
 import { formatOutpoint, type Outpoint } from '../../../../backend/src/protocol/outpoint.js'
+import type { FrontierCoin } from '../../../../backend/src/read/frontier.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from '../../../../src/chain/follow/sweep.js'
 
 // What is asked about, in which order, and how much of the store is in memory for that. Over a store that notes its reads.

@@ -422,14 +422,14 @@ test('a map is read once, whatever is asked for in it and however wrong it is', 
   )
   const { graph } = server.node
   const read: string[] = []
-  const contentChunks = graph.content.chunks.bind(graph)
-  graph.content.chunks = (sha256) => {
+  const contentChunks = graph.served.content.chunks.bind(graph.served.content)
+  graph.served.content.chunks = (sha256) => {
     read.push(sha256)
     return contentChunks(sha256)
   }
   const paths = ['/sub/none', '/sub/b/x', '/none', '/sub/b/y', '/sub/none']
   for (const path of paths)
     expectError(await server.ask(`/content/${site.outpoint(0)}${path}`), 404, 'NOT_FOUND')
-  graph.content.chunks = contentChunks
+  graph.served.content.chunks = contentChunks
   expect({ bodies: new Set(read).size, reads: read.length }).toEqual({ bodies: 3, reads: 3 })
 })

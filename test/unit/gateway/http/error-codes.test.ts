@@ -92,7 +92,7 @@ async function answerTo({ path, question, broken, engineCode }: Row): Promise<An
   if (broken === undefined) return await server.ask(path, question)
   const [role, method] = broken
   const { graph } = server.node
-  const subject = (role === 'store' ? graph : graph[role]) as unknown as Record<string, () => never>
+  const subject = (role === 'store' ? graph : graph.served[role]) as unknown as Record<string, () => never>
   return await whileReplaced(subject, method, {
     by: failingWith(engineCode),
     during: () => server.ask(path, question),
@@ -145,7 +145,7 @@ describe('what went wrong inside', () => {
 
   test('before the first byte of a body is an answer, not a broken connection', async () => {
     records.length = 0
-    const answer = await whileReplaced(server.node.graph.content, 'chunk', {
+    const answer = await whileReplaced(server.node.graph.served.content, 'chunk', {
       by: failing,
       // Without the query, or with one that changes nothing, it is in memory.
       during: () => server.ask(`${content(file.outpoint(0))}?map=true`),

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type ClientRequest, request } from 'node:http'
-import type { ContentReader, TransactionSource } from '../../../../backend/src/graph/graph-store.js'
+import type { TransactionSource } from '../../../../backend/src/graph/stored-transaction.js'
+import type { Content } from '../../../../backend/src/read/content.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { publisher, text } from '../../../support/gateway/site.js'
 import { lastOf, streamPath, streamsOn } from '../../../support/gateway/streams.js'
@@ -23,9 +24,9 @@ const steps = await streamsOn(server, chain).streamOf(Array.from({ length: 15 },
 
 /** Reads on as the store does, once it may, and counts what is read. */
 function watchedReads() {
-  const contentChunks = graph.content.chunks.bind(graph)
+  const contentChunks = graph.served.content.chunks.bind(graph.served.content)
   const counts = { begun: 0, ended: 0, bytes: 0 }
-  const by: ContentReader['chunks'] = function* (sha256, range) {
+  const by: Content['chunks'] = function* (sha256, range) {
     counts.begun++
     try {
       for (const chunk of contentChunks(sha256, range)) {
@@ -36,7 +37,7 @@ function watchedReads() {
       counts.ended++
     }
   }
-  return { counts, by: by as typeof graph.content.chunks }
+  return { counts, by: by as typeof graph.served.content.chunks }
 }
 
 function asked(path: string): ClientRequest {
@@ -68,7 +69,7 @@ describe('readers that leave', () => {
       await Promise.all(Array.from({ length: READERS }, leave))
       await until(() => counts.ended === READERS)
     }
-    await whileReplaced(graph.content, 'chunks', { by, during })
+    await whileReplaced(graph.served.content, 'chunks', { by, during })
     expect(counts.bytes).toBeLessThan(READERS * LENGTH)
     await expectAnswers()
   })
@@ -88,7 +89,7 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     const counts = { begun: 0, ended: 0 }
-    const transaction = graph.transactions.raw.bind(graph)
+    const transaction = graph.transactions.raw.bind(graph.transactions)
     let isHeld = true
     const by: TransactionSource['raw'] = (txid) => {
       counts.begun++
@@ -113,7 +114,7 @@ describe('readers that leave', () => {
   })
 
   test('before the first byte of a stream stop the summing up of its chunks', async () => {
-    const stream = graph.streams.summary.bind(graph)
+    const stream = graph.served.streams.summary.bind(graph.served.streams)
     const counts = { begun: 0, ended: 0 }
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
@@ -130,7 +131,7 @@ describe('readers that leave', () => {
         counts.ended++
       }
     }
-    await whileReplaced(graph.streams, 'summary', {
+    await whileReplaced(graph.served.streams, 'summary', {
       by,
       during: () => left(streamPath(steps[0]), counts, () => read()),
     })

@@ -138,7 +138,7 @@ describe('an ordinal with MAP at four steps', () => {
 
   test('breaks the connection if a listed transaction is gone, and never looks complete', async () => {
     const { graph } = server.node
-    const read = graph.transactions.raw.bind(graph)
+    const read = graph.transactions.raw.bind(graph.transactions)
     let listed = 0
     graph.transactions.raw = (txid) => {
       if (txid === tip.txid) listed++

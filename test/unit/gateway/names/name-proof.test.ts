@@ -133,7 +133,7 @@ describe('a tree of names', () => {
 
   test('breaks the connection if a listed transaction is gone, and never looks complete', async () => {
     const { graph } = server.node
-    const held = graph.transactions.raw.bind(graph)
+    const held = graph.transactions.raw.bind(graph.transactions)
     const { txid: last } = tree.mintOf('abc')
     let asked = 0
     await whileReplaced(graph.transactions, 'raw', {

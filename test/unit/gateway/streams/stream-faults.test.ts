@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import type { ContentReader, StreamChunk, StreamsReader } from '../../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
+import type { StreamChunk } from '../../../../backend/src/graph/stream.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import type { Content } from '../../../../backend/src/read/content.js'
+import type { Streams } from '../../../../backend/src/read/streams.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
@@ -28,8 +30,11 @@ const [large] = await streamOf(Array.from({ length: CHUNKS }, () => new Uint8Arr
 /** Counts what is read of chunks and of their bodies while something is done. */
 async function watched(during: (counts: Counts) => Promise<void>): Promise<Counts> {
   const counts: Counts = { chunks: 0, walks: 0, bodies: 0, bytes: 0 }
-  const read = { bodyChunks: graph.content.chunks.bind(graph), chunks: graph.streams.chunks.bind(graph) }
-  const bodyChunks: ContentReader['chunks'] = function* (hash, range) {
+  const read = {
+    bodyChunks: graph.served.content.chunks.bind(graph.served.content),
+    chunks: graph.served.streams.chunks.bind(graph.served.streams),
+  }
+  const bodyChunks: Content['chunks'] = function* (hash, range) {
     counts.bodies++
     try {
       for (const chunk of read.bodyChunks(hash, range)) {
@@ -40,7 +45,7 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
       counts.bodies--
     }
   }
-  const chunks: StreamsReader['chunks'] = async function* (query, from) {
+  const chunks: Streams['chunks'] = async function* (query, from) {
     counts.walks++
     try {
       for await (const chunk of read.chunks(query, from)) {
@@ -51,11 +56,11 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
       counts.walks--
     }
   }
-  await whileReplaced(graph.content, 'chunks', {
-    by: bodyChunks as typeof graph.content.chunks,
+  await whileReplaced(graph.served.content, 'chunks', {
+    by: bodyChunks as typeof graph.served.content.chunks,
     during: () =>
-      whileReplaced(graph.streams, 'chunks', {
-        by: chunks as typeof graph.streams.chunks,
+      whileReplaced(graph.served.streams, 'chunks', {
+        by: chunks as typeof graph.served.streams.chunks,
         during: () => during(counts),
       }),
   })
@@ -176,14 +181,14 @@ describe('a stream that changes between its head and its body', () => {
   ) {
     const [origin] = await streamOf(['first', 'third'])
     await streamOf(['other'])
-    const streamChunks = graph.streams.chunks.bind(graph)
+    const streamChunks = graph.served.streams.chunks.bind(graph.served.streams)
     let read = 0
-    const by: StreamsReader['chunks'] = async function* (query, from) {
+    const by: Streams['chunks'] = async function* (query, from) {
       if (read++ < times) yield* chunks.filter((chunk) => chunk !== undefined)
       else yield* streamChunks(query, from)
     }
-    return await whileReplaced(graph.streams, 'chunks', {
-      by: by as typeof graph.streams.chunks,
+    return await whileReplaced(graph.served.streams, 'chunks', {
+      by: by as typeof graph.served.streams.chunks,
       during: () => server.ask(streamPath(origin), { headers: { Range: range } }),
     })
   }
@@ -204,11 +209,11 @@ describe('a stream that changes between its head and its body', () => {
 
   test('in a later run of chunks breaks the connection, once the head is out', async () => {
     const [origin] = await streamOf(Array.from({ length: 66 }, () => 'first'))
-    const by: StreamsReader['chunks'] = async function* () {
+    const by: Streams['chunks'] = async function* () {
       yield* [...Array.from({ length: 65 }, () => first), other].filter((each) => each !== undefined)
     }
-    const asked = whileReplaced(graph.streams, 'chunks', {
-      by: by as typeof graph.streams.chunks,
+    const asked = whileReplaced(graph.served.streams, 'chunks', {
+      by: by as typeof graph.served.streams.chunks,
       during: () => server.ask(streamPath(origin)),
     })
     await expect(asked).rejects.toThrow(BROKEN)

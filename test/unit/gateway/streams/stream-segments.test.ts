@@ -41,16 +41,16 @@ test('every range of a few bytes is the same as of the plain text', async () => 
 
 test('a range at the end reads the chunks of the last segment alone', async () => {
   await server.ask(streamPath(origin))
-  const read = graph.streams.chunks.bind(graph)
+  const read = graph.served.streams.chunks.bind(graph.served.streams)
   let chunks = 0
-  const by: typeof graph.streams.chunks = async function* (query, from) {
+  const by: typeof graph.served.streams.chunks = async function* (query, from) {
     for await (const chunk of read(query, from)) {
       chunks++
       yield chunk
     }
   }
   const during = () => server.ask(streamPath(origin), { headers: { Range: 'bytes=-4' } })
-  const { body } = await whileReplaced(graph.streams, 'chunks', { by, during })
+  const { body } = await whileReplaced(graph.served.streams, 'chunks', { by, during })
   expect(body.toString('utf8')).toBe(full.slice(-4))
   expect(chunks).toBe(CHUNKS - 128)
 })

@@ -1,5 +1,4 @@
 import { BlockedError } from '../../../../backend/src/graph/blocklist.js'
-import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
 import { type Dependency, dependency } from '../../../../backend/src/graph/dependencies.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
@@ -76,7 +75,7 @@ test('what is pending is something, too, and what is refused or stored already c
 test('a reorganisation and the blocklist leave nothing, and blocked content is refused at once', async () => {
   const one = inscribed('one')
   await store.record([recordOf(one)])
-  const served = new BlocklistFilter(store)
+  const served = store.served
   const outpoint = { txid: one.txid, vout: 0 }
   await ask('nothing', [])
   await files.writer.change('block', { kind: 'outpoint', value: `${one.txid}_0`, reason: 'a test', since: 1 })

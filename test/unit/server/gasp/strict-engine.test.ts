@@ -1,4 +1,4 @@
-import type { IndexReader } from '../../../../backend/src/graph/host-index.js'
+import type { IndexReader } from '../../../../backend/src/read/host-index.js'
 import NamesTopicManager from '../../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { asEngine, useFronts } from '../../../support/server/peer-front.js'

@@ -26,7 +26,7 @@ const withId = (id: string, more: Question = {}): Question => ({ ...more, header
 
 /** Breaks the store for one request. */
 async function failing(server: TestServer, question: Question = {}) {
-  return await whileReplaced(server.node.graph.ordinals, 'output', {
+  return await whileReplaced(server.node.graph.served.ordinals, 'output', {
     by: () => {
       throw new Error('the disk is gone')
     },
@@ -138,7 +138,7 @@ describe('requests', () => {
       gone = () => resolve(undefined)
     })
     let isAsked = false
-    await whileReplaced(server.node.graph.streams, 'summary', {
+    await whileReplaced(server.node.graph.served.streams, 'summary', {
       by: () => {
         isAsked = true
         return left

@@ -1,5 +1,5 @@
 import { type ClientRequest, request } from 'node:http'
-import type { TransactionSource } from '../../../../backend/src/graph/graph-store.js'
+import type { TransactionSource } from '../../../../backend/src/graph/stored-transaction.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
@@ -51,7 +51,7 @@ describe.each(QUESTIONS)('%s', (_, question) => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     let begun = 0
-    const transaction = graph.transactions.raw.bind(graph)
+    const transaction = graph.transactions.raw.bind(graph.transactions)
     let isHeld = true
     const by: TransactionSource['raw'] = (txid) => {
       begun++

@@ -127,7 +127,7 @@ test.each(LONG_ANSWERS)(
   'while nobody reads %s, the next request of the connection is not begun',
   async (_, sent) => {
     const asked = new Set<string>()
-    const { ordinals } = server.node.graph
+    const { ordinals } = server.node.graph.served
     const output = ordinals.output.bind(ordinals)
     await whileReplaced(ordinals, 'output', {
       by: (outpoint) => {
@@ -154,7 +154,7 @@ test('of what is asked for at once and not read, one answer is in memory, and th
   const ranges = Array.from({ length: 63 }, (_, at) =>
     written({ path: `/content/${film.outpoint(0)}`, headers: `Range: bytes=${at}-\r\n` }, `range-${at}`),
   )
-  const { content } = server.node.graph
+  const { content } = server.node.graph.served
   const chunks = content.chunks.bind(content)
   let begun = 0
   await whileReplaced(content, 'chunks', {

@@ -114,8 +114,8 @@ test('a client that reads slowly gets all of it', async () => {
 })
 
 test('nobody is let go while an answer is worked on, however long that takes', async () => {
-  const { streams } = server.node.graph
-  const { summary } = streams
+  const { streams } = server.node.graph.served
+  const summary = streams.summary.bind(streams)
   const other = chain.inscribe({ contentType: 'text/plain', body: utf8('another') })
   await admit(other)
   let asked = 0
@@ -155,7 +155,7 @@ test('a server that stops waits for requests in flight, and not for connections 
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let isAsked = false
-  await whileReplaced(stopping.node.graph.streams, 'summary', {
+  await whileReplaced(stopping.node.graph.served.streams, 'summary', {
     by: async () => {
       isAsked = true
       await mayAnswer
@@ -184,7 +184,7 @@ test('when a server stops, the answer that is due says that it is the last, and 
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let asked = 0
-  await whileReplaced(stopping.node.graph.streams, 'summary', {
+  await whileReplaced(stopping.node.graph.served.streams, 'summary', {
     by: async () => {
       asked++
       await mayAnswer

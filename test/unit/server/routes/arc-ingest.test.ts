@@ -75,7 +75,7 @@ test('of a transaction the bytes are read when all else holds, and not before', 
   world.headers.mine([mint])
   const { graph } = world.server.node
   const read: string[] = []
-  const transaction = graph.transactions.get.bind(graph)
+  const transaction = graph.transactions.get.bind(graph.transactions)
   graph.transactions.get = (txid) => {
     read.push(txid)
     return transaction(txid)

@@ -172,7 +172,7 @@ describe('where not all is held', () => {
   /** Asks while the store does not hold a transaction. */
   const without = async (missing: FakeTransaction, query: object) => {
     const { graph } = server.node
-    const held = graph.transactions.raw.bind(graph)
+    const held = graph.transactions.raw.bind(graph.transactions)
     return await whileReplaced(graph.transactions, 'raw', {
       by: (txid) => (txid === missing.txid ? undefined : held(txid)),
       during: () => answered({ ...query, history: true }),
@@ -195,7 +195,7 @@ describe('where not all is held', () => {
 
   test('of the output itself, nothing is given', async () => {
     const { graph } = server.node
-    const held = graph.transactions.raw.bind(graph)
+    const held = graph.transactions.raw.bind(graph.transactions)
     const answer = await whileReplaced(graph.transactions, 'raw', {
       by: (txid) => (txid === abc.txid ? undefined : held(txid)),
       during: () => asking({ origin: 'abc', history: true }),

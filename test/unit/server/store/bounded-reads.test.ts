@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { jest } from '@jest/globals'
-import type { RawTransaction } from '../../../../backend/src/graph/graph-store.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
+import type { RawTransaction } from '../../../../backend/src/graph/stored-transaction.js'
 import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
@@ -154,7 +154,7 @@ describe('a long life', () => {
   test('is shown while others have their turns, and no more than two are put together at once', async () => {
     const tip = await lifeOf(server, 1500)
     const { graph } = server.node
-    const held = graph.transactions.raw.bind(graph)
+    const held = graph.transactions.raw.bind(graph.transactions)
     const ASKING = 6
     let begun = 0
     let reading = 0
@@ -282,7 +282,7 @@ describe('long directories', () => {
 
   test('are read in slices, once for many that ask at the same time, and never by one JSON.parse', async () => {
     const site = await published(directory({ ...MAP, a: '_1' }), directory({ 'x.txt': '_0' }))
-    const contentChunks = jest.spyOn(server.node.graph.content, 'chunks')
+    const contentChunks = jest.spyOn(server.node.graph.served.content, 'chunks')
     const parse = jest.spyOn(JSON, 'parse')
     const path = `/content/${site.outpoint(0)}/a/none`
     const { result, turns } = await turnsDuring(
@@ -307,7 +307,7 @@ describe('long directories', () => {
     const below = async (path: string) => await host.ask(`/content/${site.outpoint(0)}${path}`)
     expect((await below('/a')).status).toBe(200)
     expect((await below('/a/a')).status).toBe(200)
-    const contentChunks = jest.spyOn(host.node.graph.content, 'chunks')
+    const contentChunks = jest.spyOn(host.node.graph.served.content, 'chunks')
     const { status, json } = await below('/a/a/a')
     expect({ status, json }).toMatchObject({ status: 404, json: { error: expect.stringContaining('4000') } })
     expect(contentChunks).not.toHaveBeenCalled()

@@ -1,7 +1,7 @@
 import { Sql, type SqlValue } from '../../../../../backend/src/facts/connection.js'
 import { FACT } from '../../../../../backend/src/facts/log.js'
-import { CHUNK_BYTES } from '../../../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../../../backend/src/graph/native-hash.js'
+import { CHUNK_BYTES } from '../../../../../backend/src/graph/records.js'
 import { utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { expectError } from '../../../../support/gateway/expect-error.js'

@@ -1,12 +1,13 @@
+import { inParentsFirst, parentsOf, type Visit, walkAncestry } from '../graph/ancestry.js'
+import type { NodeRecord } from '../graph/records.js'
+import { readOutline, type TransactionOutline, type TransactionSource } from '../graph/stored-transaction.js'
+import type { ListedTransaction } from '../graph/write-beef.js'
+import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import { inParentsFirst, parentsOf, type Visit, walkAncestry } from './ancestry.js'
-import type { GraphReader, NamesReader, PacedStore, TransactionSource } from './graph-store.js'
-import type { NodeRecord } from './records.js'
-import { readOutline, type TransactionOutline } from './stored-transaction.js'
-import type { ListedTransaction } from './write-beef.js'
-import { yieldToEventLoop } from './yield-to-event-loop.js'
+import type { GraphReads, Paced, PacedStore } from './graph-reads.js'
+import type { Names } from './names.js'
 
 interface Collected {
   listed: ListedTransaction
@@ -124,7 +125,7 @@ function firstPart(
   return { end, transactions }
 }
 
-export type ProvenanceStore = PacedStore<Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>>
+export type ProvenanceStore = PacedStore<Pick<GraphReads, 'transactions' | 'names' | 'ordinals'>>
 
 /** Everything needed to check where an ordinal comes from, or why it is not available. */
 export type Provenance =
@@ -304,7 +305,7 @@ function spentValues(
   }
 }
 
-type NodesStore = { transactions: TransactionSource; names: Pick<NamesReader, 'genuineNodes'> }
+type NodesStore = { transactions: TransactionSource; names: Pick<Paced<Names>, 'genuineNodes'> }
 
 /** Everything needed to check that a name is genuine, or why it is not available. */
 export type NameProof =
@@ -333,7 +334,7 @@ export type NameProof =
 export async function nameProof(
   name: string,
   options: {
-    store: PacedStore<Pick<GraphReader, 'transactions' | 'names'>>
+    store: PacedStore<Pick<GraphReads, 'transactions' | 'names'>>
     genesis: Outpoint
   } & PartOptions,
 ): Promise<NameProof> {

@@ -1,5 +1,5 @@
-import type { Paced, PacedStore } from './graph-store.js'
-import type { LookupFormula, LookupQuestion } from './overlay-interfaces.js'
+import type { LookupFormula, LookupQuestion } from '../graph/overlay-interfaces.js'
+import type { Paced, PacedStore } from './graph-reads.js'
 import type { Part } from './provenance.js'
 
 /** The reads for one answer: the host may yield between them, and aborts them when the client has left. */

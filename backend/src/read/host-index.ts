@@ -1,15 +1,14 @@
+import type { OnRefusal } from '../graph/admission-rules.js'
+import { memoizeByObject } from '../graph/memoize-by-object.js'
+import type { OrdinalsPolicy } from '../graph/ordinals-policy.js'
+import type { OutputAdmittedByTopic, SubmitMode } from '../graph/overlay-interfaces.js'
+import { pinnedGenesis, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
+import type { BeefContents, ReadBeef } from '../graph/read-beef.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { CodedError } from '../protocol/coded-error.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { OnRefusal } from './admission-rules.js'
-import type { GraphReader } from './graph-store.js'
-import type { Settings } from './host-store.js'
-import { memoizeByObject } from './memoize-by-object.js'
-import type { OrdinalsPolicy } from './ordinals-policy.js'
-import type { OutputAdmittedByTopic, SubmitMode } from './overlay-interfaces.js'
-import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
-import type { BeefContents, ReadBeef } from './read-beef.js'
-import type { Awaitable } from './yield-to-event-loop.js'
+import type { GraphReads } from './graph-reads.js'
 
 /**
  * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
@@ -17,7 +16,7 @@ import type { Awaitable } from './yield-to-event-loop.js'
  */
 
 /** What topic managers look up of the index. */
-export type IndexReader = Pick<GraphReader, 'opened' | 'transactions' | 'names' | 'ordinals'> & {
+export type IndexReader = Pick<GraphReads, 'opened' | 'transactions' | 'names' | 'ordinals'> & {
   /** In the host of another engine: what topic managers see, before anybody has verified it. */
   submissions?: SeenSubmissions
 }

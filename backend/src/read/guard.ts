@@ -1,0 +1,192 @@
+import type { Sql } from '../facts/connection.js'
+import { BlockedError, type BlockedKind, type BlockedSubject, Blocklist } from '../graph/blocklist.js'
+import { type OrdinalStep, TIP } from '../graph/records.js'
+import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { blobOf, hexOf, type Reader } from './reader.js'
+
+export interface GuardOptions {
+  /** What is blocked now; by default, nothing. */
+  blocklist?: () => Blocklist
+  /** Called with each tip that is read; throws if it is not known to be the last one. */
+  checkTip?: ((tip: OrdinalStep | undefined) => void) | undefined
+}
+
+/**
+ * What reads leave out or refuse, as it is blocked (`docs/blocking.md`). A read of a single thing that leads to something blocked
+ * throws BlockedError; a read of many leaves it out and still returns as many as requested.
+ *
+ * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or by its
+ * origin; an ordinal at a step by its output there, and by the output with its content.
+ *
+ * The graph itself is not filtered: transactions, spends, nodes and lineages prove where other things come from.
+ */
+export class Guard {
+  constructor(
+    private readonly reader: Reader,
+    private readonly options: GuardOptions = {},
+  ) {}
+
+  /** What is blocked for these reads. */
+  get list(): Blocklist {
+    return this.options.blocklist?.() ?? NOTHING
+  }
+
+  /** Whether nothing is blocked. */
+  get isOpen(): boolean {
+    return this.list.isEmpty
+  }
+
+  /** @throws BlockedError if one of the outputs is blocked. */
+  refuse(outpoints: Outpoint[]): void {
+    if (this.isOpen) return
+    for (const kind of this.blockedAmong(outpoints).values()) throw new BlockedError(kind)
+  }
+
+  /** @throws BlockedError if the name itself is blocked. */
+  refuseName(name: string): void {
+    if (this.list.has('name', name)) throw new BlockedError('name')
+  }
+
+  /** @throws BlockedError if a body is blocked. */
+  refuseContent(sha256: string): void {
+    if (this.list.has('content', sha256)) throw new BlockedError('content')
+  }
+
+  /**
+   * The bytes of a transaction contain all of its outputs, of which it may have any number.
+   *
+   * @throws BlockedError if one of them is blocked.
+   */
+  async refuseTransaction(txid: string): Promise<void> {
+    const { list, reader } = this
+    if (list.isEmpty) return
+    if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
+    for (const { name } of reader.single((sql) => sql.all(NAMES_OF, blobOf(txid))))
+      if (list.has('name', String(name))) throw new BlockedError('name')
+    for (let after = -1; list.hasAny('content'); await yieldToEventLoop()) {
+      const rows = reader.single((sql) => sql.all(CONTENTS_OF, blobOf(txid), after, OUTPUTS_A_PAGE))
+      for (const { sha } of rows) this.refuseContent(hexOf(sha))
+      if (rows.length < OUTPUTS_A_PAGE) return
+      after = rows.at(-1)?.vout
+    }
+  }
+
+  /** What was found at an outpoint. @throws BlockedError if it is blocked. */
+  passing<Found extends { outpoint: Outpoint }>(found: Found | undefined): Found | undefined {
+    if (found !== undefined) this.refuse([found.outpoint])
+    return found
+  }
+
+  /** A step of an ordinal. @throws BlockedError if it stands in a blocked output or shows one. */
+  passingStep(step: OrdinalStep | undefined, sequence: number): OrdinalStep | undefined {
+    this.refuse(placesOf(step))
+    if (sequence === TIP) this.options.checkTip?.(step)
+    return step
+  }
+
+  /** See {@link GuardOptions}. */
+  get checkTip(): GuardOptions['checkTip'] {
+    return this.options.checkTip
+  }
+
+  /** The blocked ones among the outputs, as text, and by what they are blocked. */
+  blockedAmong(outpoints: Outpoint[]): Map<string, BlockedKind> {
+    const { list } = this
+    const blocked = new Map<string, BlockedKind>()
+    if (list.isEmpty) return blocked
+    const [hasContent, hasNames] = [list.hasAny('content'), list.hasAny('name')]
+    const kindOf = (sql: Sql, outpoint: Outpoint): BlockedKind | undefined => {
+      if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
+      const place = [blobOf(outpoint.txid), outpoint.vout] as const
+      const name = hasNames ? sql.get(NAME_AT, ...place)?.name : undefined
+      if (name !== undefined && list.has('name', String(name))) return 'name'
+      const sha = hasContent ? sql.get(CONTENT_AT, ...place)?.sha : undefined
+      return sha && list.has('content', hexOf(sha)) ? 'content' : undefined
+    }
+    this.reader.all(outpoints, (sql, outpoint) => {
+      const kind = kindOf(sql, outpoint)
+      if (kind !== undefined) blocked.set(formatOutpoint(outpoint), kind)
+      return []
+    })
+    return blocked
+  }
+
+  /** The records whose outputs are not blocked. */
+  served<Record extends { outpoint: Outpoint }>(records: Record[]): Record[] {
+    return this.unblocked(records, ({ outpoint }) => [outpoint])
+  }
+
+  /** The items of which no output is blocked. */
+  unblocked<Item>(items: Item[], outputsOf: (item: Item) => Outpoint[]): Item[] {
+    const blocked = this.blockedAmong(items.flatMap(outputsOf))
+    if (blocked.size === 0) return items
+    return items.filter((item) => !outputsOf(item).some((each) => blocked.has(formatOutpoint(each))))
+  }
+
+  /**
+   * The first items of a list of which no output is blocked: as many as requested, while there are any.
+   *
+   * @param query.page The next items after one, at most so many; fewer at the end.
+   */
+  filled<Item>(query: {
+    limit: number
+    page: (last: Item | undefined, limit: number) => Item[]
+    outputsOf: (item: Item) => Outpoint[]
+  }): Item[] {
+    const { limit, page, outputsOf } = query
+    const found: Item[] = []
+    let last: Item | undefined
+    for (let size = limit; ; size = Math.max(limit, BLOCKED_A_PAGE)) {
+      const items = page(last, size)
+      found.push(...this.unblocked(items, outputsOf))
+      last = items.at(-1)
+      if (found.length >= limit || items.length < size) return found.slice(0, limit)
+    }
+  }
+}
+
+/** The name of which an output is the origin. */
+export const NAME_AT =
+  'select name from tx cross join name on tid = id where txid = ? and vout = ? and name.active = 1'
+const CONTENT_AT = `select sha from tx cross join out on tid = tx.id
+  where txid = ? and vout = ? and out.active = 1 and carrier = 0`
+
+const NAMES_OF = 'select name from tx cross join name on tid = id where txid = ? and name.active = 1'
+const CONTENTS_OF = `select vout, sha from tx cross join out on tid = tx.id
+  where txid = ? and vout > ? and sha is not null and out.active = 1 and carrier = 0 order by vout limit ?`
+const OUTPUTS_A_PAGE = 1000
+
+const BLOCKED = 'select kind, value from blocked where blocked = 1'
+
+/**
+ * What is blocked, which is read again once a commit has changed it.
+ *
+ * @param onChange Called when it has changed.
+ */
+export function listBlocked(reader: Reader, onChange: (() => void) | undefined): () => Blocklist {
+  let known: { list: Blocklist; commits: number } | undefined
+  return () => {
+    const { commits } = reader
+    if (known?.commits === commits) return known.list
+    const version = reader.count('blocks')
+    let list = known?.list
+    if (list?.version !== version) {
+      if (list !== undefined) onChange?.()
+      list = new Blocklist(reader.single((sql) => sql.all(BLOCKED)) as unknown as BlockedSubject[])
+      list.version = version
+    }
+    known = { list, commits }
+    return list
+  }
+}
+
+const NOTHING = new Blocklist()
+
+/** How many items are read at once where some of a list were blocked: there may be a row of them. */
+const BLOCKED_A_PAGE = 500
+
+/** The outputs that an ordinal is in and shows at a step. */
+export function placesOf(step: OrdinalStep | undefined): Outpoint[] {
+  return step === undefined ? [] : [step.output.outpoint, step.content.outpoint]
+}
