@@ -4,14 +4,21 @@ import { readConfig } from '../server/config/config.js'
 import type { AdvertiseOptions } from './advertise.js'
 import {
   type CommandContext,
+  CommandError,
   DEFAULT_URL,
   MAX_TRANSACTION_BYTES,
   untilSignal,
   wholeNumber,
 } from './command.js'
 import type { MineOptions } from './mine.js'
+import type { PublishOnNameOptions } from './publish-on-name.js'
 
-interface PublishArguments {
+type PublishArguments = Pick<
+  PublishOnNameOptions,
+  'genesis' | 'wallet' | 'keyFile' | 'feeRate' | 'maxFee' | 'arc' | 'yes'
+> & {
+  name?: string
+  coins?: string[]
   stream: boolean
   chunkSize?: number
   maxTransactions: number
@@ -52,7 +59,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
   program
     .command('publish')
     .description(
-      'publish to a local network, which accepts transactions with fake funding: see docs/publish.md',
+      'publish on a name, or to a local network, which accepts transactions with fake funding: see docs/publish.md',
     )
     .argument('<path>', 'a file, or a folder to publish as a directory')
     .option('--stream', 'split a file into chunks of 1 MiB, each in its own transaction', false)
@@ -69,9 +76,38 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     )
     .option('--owner <address>', 'the owner; by default, nobody can spend it')
     .option('--url <url>', 'where the server listens', DEFAULT_URL)
+    .option('--name <name>', 'a name that you hold, which shows it from then on; also on the live network')
+    .option('--genesis <outpoint>', 'the tree of the name; overrides GENESIS')
+    .option('--wallet <url>', 'a wallet (BRC-100) that holds the name and pays')
+    .option('--key-file <file>', 'a file with the key that holds the name and pays, as WIF')
+    .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
+    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
+    .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS))
+    .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
+    .option('--yes', 'pay without being asked', false)
     .action(async (path: string, options: PublishArguments) => {
       const interruption = untilSignal()
       const { output } = context
+      const { name } = options
+      if (name !== undefined) {
+        if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
+          throw new CommandError('--name goes with no stream and no --owner', { exit: 'usage' })
+        const { signal } = interruption
+        const [{ runPublishOnName }, { terminalAsk }] = await Promise.all([
+          import('./publish-on-name.js'),
+          import('./payment.js'),
+        ])
+        const arcApiKey = process.env.ARC_API_KEY
+        await interruption.during(() =>
+          runPublishOnName({
+            ...options,
+            ...{ name, path, output, signal, env: process.env, coins: options.coins ?? [] },
+            ask: terminalAsk(signal),
+            ...(arcApiKey !== undefined && { arcApiKey }),
+          }),
+        )
+        return
+      }
       const { runPublish } = await import('./publish.js')
       await interruption.during(() => runPublish({ ...options, path, output, signal: interruption.signal }))
     })

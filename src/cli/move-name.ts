@@ -177,14 +177,19 @@ function nameDestination(server: OverlayServer, chainTracker: Destination['chain
     chainTracker,
     beefOf: (txid) => server.beefOf(txid),
     spendersOf: (outpoints) => server.spendersOf(outpoints),
-    async submit({ beef, subject }) {
+    async submit({ transaction, beef, subject }) {
       const called = `to move ${subject}`
       const said = await server.submit({ beef, topics: [TOPICS.ordinals], called })
       if (said.kind === 'conflict') return said
-      if (said.admitted[TOPICS.ordinals]?.includes(0)) return { kind: 'admitted' }
-      throw new CommandError(`${server.url} did not admit what moves ${subject}: its log says why`, {
-        exit: 'refused',
-      })
+      const admitted = new Set(said.admitted[TOPICS.ordinals])
+      // Change is never 1 satoshi.
+      const ordinals = [...transaction.outputs.entries()].filter(([, { satoshis }]) => satoshis === 1)
+      const left = ordinals.filter(([vout]) => !admitted.has(vout)).length
+      if (left === 0) return { kind: 'admitted' }
+      throw new CommandError(
+        `${server.url} did not admit ${left} of ${ordinals.length} outputs of what moves ${subject}: its log says why`,
+        { exit: 'refused' },
+      )
     },
   }
 }

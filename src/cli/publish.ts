@@ -91,7 +91,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   if (note !== undefined) output.note(note)
 }
 
-function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
+export function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
   for (const { path, reason } of leftOut.slice(0, MAX_LEFT_OUT_LINES))
     output.note(`leaving out ${path}: ${reason}`)
   const more = leftOut.length - MAX_LEFT_OUT_LINES
@@ -106,7 +106,8 @@ interface LaidOut {
   note?: string
 }
 
-async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Promise<LaidOut> {
+/** A file, or a folder as a directory with its files, as outputs from output 0 on. */
+export async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Promise<LaidOut> {
   const entry = await readEntries(found)
   if (!('entries' in entry)) return { outputs: [layOutFile({ ...entry, lock })], root: 0, suffix: '' }
   const { outputs, root, hasIndex } = layOutFolder({ entries: entry.entries, lock, profile })

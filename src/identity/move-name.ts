@@ -28,7 +28,7 @@ export interface NameMove {
   /** The lock of the output that gets the name: of {@link bindingLock}, or P2PKH, which leaves it unbound. */
   lock: Uint8Array
   /** What follows the lock: an inscription. */
-  behind?: Uint8Array
+  behind?: Uint8Array | undefined
   holder: Holder
   /** In satoshis. */
   maxFee?: number
