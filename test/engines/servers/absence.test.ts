@@ -1,13 +1,13 @@
 import { useFollowWorlds } from '../../support/follow/follow-world.js'
 import type { TestServer } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onMariadb } from '../../support/storage/databases.js'
 
 // Several servers on one database, one of which follows the tree: the others know what is absent when that one does.
 
 const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
 
-onEachSharedEngine('servers on one', (databases) => {
+onMariadb('servers on one', (databases) => {
   const { world, servers } = useFollowWorlds()
   const statusOf = async (server: TestServer, path: string): Promise<number> =>
     (await server.ask(path)).status

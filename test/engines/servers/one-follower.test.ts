@@ -1,7 +1,7 @@
 import { useFollowWorlds } from '../../support/follow/follow-world.js'
 import type { TestServer } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onMariadb } from '../../support/storage/databases.js'
 
 // Gateways with the same settings over one log: one of them follows the chain, and another one when that one is gone.
 
@@ -11,7 +11,7 @@ const FOLLOWS = {
   HEADERS_POLL_MS: '20',
 }
 
-onEachSharedEngine('gateways over a log in', (databases) => {
+onMariadb('gateways over a log in', (databases) => {
   const { world, servers } = useFollowWorlds()
   const follows = async (server: TestServer): Promise<boolean> =>
     ((await server.ask('/health')).json as { follow?: unknown }).follow !== undefined

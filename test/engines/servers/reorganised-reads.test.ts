@@ -13,7 +13,7 @@ import {
   useServers,
 } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onMariadb } from '../../support/storage/databases.js'
 
 /** Starts a server that is read from, and one that is written to: the same, or another on the same database. */
 type StartPair = (env: Environment) => Promise<{ server: TestServer; writer: TestServer }>
@@ -80,7 +80,7 @@ describe('on the one server that there is', () => {
   readersOf(one)
 })
 
-onEachSharedEngine('on another server of the same', (databases) => {
+onMariadb('on another server of the same', (databases) => {
   const { start } = useServers()
   const two: StartPair = async (env) => {
     const shared = { ...env, ...(await databases.settings()) }

@@ -104,15 +104,7 @@ export interface SharedDatabases {
 
 /** Runs tests on each engine that several processes may have; on those that this machine has no server for, they are skipped. */
 export function onEachSharedEngine(what: string, tests: (databases: SharedDatabases) => void): void {
-  describeWithMariadb(`${what} MariaDB`, (mariadb) => {
-    tests({
-      isSql: true,
-      settings: async () => ({ KNEX_URL: await mariadb.database() }),
-      port: () => mariadb.port(),
-      through: (env, port) => atPort(env, 'KNEX_URL', port),
-      lasting: 20,
-    })
-  })
+  onMariadb(what, tests)
   describeWithMongo(`${what} MongoDB`, (mongo) => {
     tests({
       isSql: false,
@@ -121,6 +113,19 @@ export function onEachSharedEngine(what: string, tests: (databases: SharedDataba
       through: (env, port) => atPort(env, 'MONGO_URL', port),
       // A write is some ten calls, one after another.
       lasting: 150,
+    })
+  })
+}
+
+/** The same on one of them: for what a log does not decide, as all have one contract (`test/engines/logs`). */
+export function onMariadb(what: string, tests: (databases: SharedDatabases) => void): void {
+  describeWithMariadb(`${what} MariaDB`, (mariadb) => {
+    tests({
+      isSql: true,
+      settings: async () => ({ KNEX_URL: await mariadb.database() }),
+      port: () => mariadb.port(),
+      through: (env, port) => atPort(env, 'KNEX_URL', port),
+      lasting: 20,
     })
   })
 }
