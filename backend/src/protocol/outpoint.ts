@@ -31,7 +31,9 @@ export class PointerError extends MultiCodeError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'
 /** A little more than an outpoint with a sequence, so that near misses are shown in full. */
 const SHOWN_LENGTH = 100
 
-const VOUT = '0|[1-9][0-9]{0,9}'
+/** Up to 2^32 - 1. */
+const VOUT =
+  '0|[1-9][0-9]{0,8}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}|4294[0-8][0-9]{5}|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5]'
 const STEP = '-[12]|0|[1-9][0-9]{0,15}'
 const OUTPOINT = new RegExp(`^([0-9a-fA-F]{64})[_.](${VOUT})$`)
 const TXID = /^[0-9a-fA-F]{64}$/
@@ -48,7 +50,7 @@ export function decodedPointer(escaped: string): string {
   return text
 }
 
-/** The patterns behind the parsers, for schemas. Only the parsers know how large the numbers may be. */
+/** The patterns behind the parsers, for schemas. Only the parser knows how large a sequence may be. */
 export const OUTPOINT_PATTERNS = {
   /** As {@link parseOutpoint} reads it. */
   asked: OUTPOINT,
@@ -58,7 +60,6 @@ export const OUTPOINT_PATTERNS = {
   reference: new RegExp(`^[0-9a-fA-F]{64}(?:[_.](?:${VOUT}))?(?::(?:${STEP}))?$`),
 }
 
-const MAX_VOUT = 0xffffffff
 const ORD_SCHEME = 'ord://'
 
 /** Bytes of an outpoint as transactions and covenants carry it: 32 of txid, 4 of vout. */
@@ -104,8 +105,8 @@ export function decodeOutpoint(bytes: Uint8Array): Outpoint {
 export function parsePointer(text: string): Pointer {
   const trimmed = text.trim()
   const bare = trimmed.startsWith(ORD_SCHEME) ? trimmed.slice(ORD_SCHEME.length) : trimmed
-  const vout = readVout(SIBLING.exec(bare)?.[1])
-  if (vout !== undefined) return { kind: 'sibling', vout }
+  const [, vout] = SIBLING.exec(bare) ?? []
+  if (vout !== undefined) return { kind: 'sibling', vout: Number(vout) }
   const pointer = matchAbsolute(bare)
   if (pointer === undefined) throw new PointerError('BAD_OUTPOINT', text)
   return pointer
@@ -156,12 +157,6 @@ export function checkedOutpoint(value: unknown): Outpoint {
 
 /** As {@link parseOutpoint}; undefined where that throws. */
 export function readOutpoint(text: string): Outpoint | undefined {
-  const [, txid, digits] = OUTPOINT.exec(text) ?? []
-  const vout = readVout(digits)
-  return txid === undefined || vout === undefined ? undefined : { txid: txid.toLowerCase(), vout }
-}
-
-function readVout(digits: string | undefined): number | undefined {
-  const vout = Number(digits)
-  return vout <= MAX_VOUT ? vout : undefined
+  const [, txid, vout] = OUTPOINT.exec(text) ?? []
+  return txid === undefined ? undefined : { txid: txid.toLowerCase(), vout: Number(vout) }
 }

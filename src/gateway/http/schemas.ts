@@ -106,21 +106,22 @@ export const errorBodies = {
 
 /** A whole number of a query string: digits, from 1 to `most`. */
 export function wholeNumber({ most, usual }: { most: number; usual: number }) {
-  return z
-    .string()
-    .regex(/^[1-9]\d{0,15}$/)
-    .transform(Number)
-    .pipe(z.int().min(1).max(most))
-    .default(usual)
+  return number({ least: 1, most }).default(usual)
 }
 
 /** A place to go on from, of a query string: digits, from 0. */
-export const position = z
-  .string()
-  .regex(/^\d{1,15}$/)
-  .transform(Number)
-  .pipe(count)
-  .optional()
+export function position({ most = Number.MAX_SAFE_INTEGER }: { most?: number } = {}) {
+  return number({ least: 0, most }).optional()
+}
+
+/** A number of a query string, as JSON would write it. */
+function number({ least, most }: { least: number; most: number }) {
+  return z
+    .string()
+    .regex(/^(?:0|[1-9]\d{0,15})$/)
+    .transform(Number)
+    .pipe(z.int().min(least).max(most))
+}
 
 /**
  * Reads a value of a request. A list that is too long is `TOO_LARGE`, whatever else is wrong.
@@ -146,4 +147,18 @@ function listsTooLong(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssueTooB
     if (issue.code === 'invalid_union') return issue.errors.flatMap(listsTooLong)
     return issue.code === 'too_big' && issue.origin === 'array' ? [issue] : []
   })
+}
+
+/** The parameters of a path with a txid. */
+export const txidParams = z.object({
+  txid: z
+    .string()
+    .regex(/^[0-9a-fA-F]{64}$/)
+    .describe('A txid, hex in either case.'),
+})
+
+/** The txid of a path, in lower case. @throws AnswerError `BAD_OUTPOINT` */
+export function readTxid(params: unknown): string {
+  const message = 'the path must have a txid, 64 characters of hex'
+  return validate(txidParams, params, () => new AnswerError('BAD_OUTPOINT', message)).txid.toLowerCase()
 }

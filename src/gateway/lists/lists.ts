@@ -56,12 +56,16 @@ const newestQuery = z.object({
 
 const historyQuery = z.object({
   order: z.enum(['oldest', 'newest']).default('oldest').describe('Which steps come first.'),
-  from: position.describe('The sequence of the first step to return: the `next` of the page before.'),
+  from: position().describe('The sequence of the first step to return: the `next` of the page before.'),
   limit,
 })
 
 const ordinalsQuery = z.object({
-  owner: text.optional().describe('A P2PKH address: unspent ordinals that it owns.'),
+  owner: z
+    .string()
+    .regex(/^[1mn][1-9A-HJ-NP-Za-km-z]{25,34}$/)
+    .optional()
+    .describe('A P2PKH address of main or test: unspent ordinals that it owns.'),
   contentType: z.string().max(255).optional().describe('The type of their content, without parameters.'),
   parent: askedOutpoint.optional().describe('The parent that they name.'),
   key: text.optional().describe('A key of their merged MAP. Goes with `value`.'),
@@ -71,7 +75,7 @@ const ordinalsQuery = z.object({
 })
 
 const transactionQuery = z.object({
-  after: position.describe('An output index: the `next` of the page before.'),
+  after: position({ most: 0xffffffff }).describe('An output index: the `next` of the page before.'),
   limit,
 })
 

@@ -67,19 +67,17 @@ function sendPreview(
   response.end(body)
 }
 
-/** Either alphabet of RFC 4648 (4 and 5), not both at once; padding may be left out. */
-const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
+/** Either alphabet of RFC 4648 (4 and 5), not both at once, at least a byte; padding may be left out. */
+const BASE64 = new RegExp(
+  `^(?:${['[A-Za-z0-9+/]', '[A-Za-z0-9_-]'].map((letter) => `(?:${letter}{4})*(?:${letter}{4}|${letter}{2}(?:==)?|${letter}{3}=?)`).join('|')})$`,
+)
 
 /** Decodes the end of a path as base64, after its percent-escapes. */
 function decodeBase64(escaped: string): Uint8Array {
   const text = percentDecoded(escaped)
   if (text === undefined)
     throw new AnswerError('BAD_BODY', 'the path after /preview/ has an invalid percent-escape')
-  const padding = BASE64.exec(text)?.[1]
-  const left = (text.length - (padding?.length ?? 0)) % 4
-  // One letter is six bits, not a byte; and padding, if there is any, completes the last four.
-  const complete = left !== 1 && (padding === '' || text.length % 4 === 0)
-  if (padding === undefined || !complete)
+  if (text !== '' && !BASE64.test(text))
     throw new AnswerError('BAD_BODY', 'the path after /preview/ must be base64 or base64url')
   return Buffer.from(text, 'base64')
 }
@@ -97,7 +95,6 @@ export const PREVIEW_OPERATIONS: OperationGroup = {
       params: z.object({
         html: z
           .string()
-          .min(2)
           .regex(BASE64)
           .describe('The HTML as base64 or base64url, padded or not. Slashes of base64 need no escape.'),
       }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { OUTPOINT_PATTERNS, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { txid } from '../http/schemas.js'
 
 /** The messages between peers (GASP, as in `@bsv/gasp`), validated where they arrive. */
@@ -13,16 +13,16 @@ export const MAX_OFFERED = 10_000
 
 /** A place in the order of a host: higher for what it offered later. Engines take the time in milliseconds for it. */
 const score = z.int().nonnegative()
+
 export const outputIndex = z.int().min(0).max(0xffffffff)
 
 /** An outpoint as GASP writes it: with a dot. */
-const GASP_OUTPOINT = /^[0-9a-f]{64}\.(?:0|[1-9][0-9]{0,9})$/
+const GASP_OUTPOINT = new RegExp(OUTPOINT_PATTERNS.written.source.replace('_', '\\.'))
 const gaspOutpoint = z
   .string()
   .regex(GASP_OUTPOINT)
   .describe('`<txid>.<vout>`')
   .transform((text): Outpoint => ({ txid: text.slice(0, 64), vout: Number(text.slice(65)) }))
-  .refine((outpoint) => outpoint.vout <= 0xffffffff)
 
 export const syncRequest = z.object({
   version: z.literal(GASP_VERSION),

@@ -1,5 +1,4 @@
 import { type RequestHandler, type Response, Router } from 'express'
-import { z } from 'zod'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
@@ -9,17 +8,10 @@ import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { BYTES_HEADERS, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
-import { validate } from '../http/schemas.js'
+import { readTxid, txidParams } from '../http/schemas.js'
 import { setSecurityHeaders } from '../http/security-headers.js'
 import { beefAnswer, sendBeef } from '../http/send-beef.js'
 import { sendChunks } from '../http/send-body.js'
-
-const pathParams = z.object({
-  txid: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/i)
-    .describe('A txid, hex in either case.'),
-})
 
 /**
  * Transactions with an admitted output by txid, as `BeefClient` of `@1sat/client` asks for them, below each of the prefixes: with its
@@ -92,12 +84,7 @@ interface Asked {
  * BlockedError if one of its outputs is blocked.
  */
 async function askedTransaction(params: unknown, { graph, response }: Asked): Promise<RawTransaction> {
-  const { txid: written } = validate(
-    pathParams,
-    params,
-    () => new AnswerError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
-  )
-  const txid = written.toLowerCase()
+  const txid = readTxid(params)
   // What no topic holds is a stranger's to store, and not for this host to publish.
   const held = graph.admissions.ofTransaction(txid)
   const transaction = held.length === 0 ? undefined : graph.transactions.raw(txid)
@@ -122,7 +109,7 @@ export const BEEF_OPERATIONS: OperationGroup = {
     transactionBeef: {
       route: 'GET /{txid}',
       summary: 'A transaction with its ancestors down to mined ones',
-      params: pathParams,
+      params: txidParams,
       answer: {
         description: 'A BEEF (BRC-62) that ends with the transaction, as far as this host has its ancestors.',
         headers: [...BYTES_HEADERS, 'ETag'],
@@ -132,13 +119,13 @@ export const BEEF_OPERATIONS: OperationGroup = {
     transactionBytes: {
       route: 'GET /{txid}/tx',
       summary: 'The bytes of a transaction',
-      params: pathParams,
+      params: txidParams,
       answer: { description: 'The transaction.', headers: BYTES_HEADERS, types: [UNTYPED] },
     },
     transactionProof: {
       route: 'GET /{txid}/proof',
       summary: 'The merkle path of a mined transaction',
-      params: pathParams,
+      params: txidParams,
       answer: {
         description:
           'A merkle path (BUMP, BRC-74), checked against block headers if the host has a source of them.',

@@ -14,7 +14,17 @@ import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
 import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { askedOutpoint, blockHeight, count, MAX_ASKED, outpoint, txid, validate } from '../http/schemas.js'
+import {
+  askedOutpoint,
+  blockHeight,
+  count,
+  MAX_ASKED,
+  outpoint,
+  readTxid,
+  txid,
+  txidParams,
+  validate,
+} from '../http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
 import { notCaughtUp } from '../http/tree-progress.js'
 
@@ -38,7 +48,6 @@ const outputShape = z.strictObject({
   blockIdx: count.optional().describe('The place in the block; the coinbase is 0.'),
   spend: txid.optional().describe('The transaction that spends it; absent if this host knows none.'),
 })
-const transactionParams = z.object({ txid })
 const spendShape = z.strictObject({
   spendTxid: txid.nullable().describe('The transaction that spends it; null if this host knows none.'),
 })
@@ -123,11 +132,7 @@ function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
 /** What topics hold of a transaction; an empty list if that is nothing, or if it lost. */
 function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
-    const { txid } = validate(
-      transactionParams,
-      { txid: params.txid.toLowerCase() },
-      () => new AnswerError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
-    )
+    const txid = readTxid(params)
     const asked = askedFields(query)
     const held = await graph.admissions.ofTransaction(txid)
     const outpoints = new Map(held.map(({ outpoint }) => [outpoint.vout, outpoint]))
@@ -310,7 +315,7 @@ export const TXO_OPERATIONS: OperationGroup = {
     outputsOfTransaction: {
       route: 'GET /tx/{txid}',
       summary: 'The outputs of a transaction that topics hold',
-      params: transactionParams,
+      params: txidParams,
       query: outputQuery,
       answer: {
         description: 'Those that are not blocked; none if the transaction lost to a conflicting one.',

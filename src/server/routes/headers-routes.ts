@@ -29,7 +29,7 @@ export function headersRoutes(
   { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseNonFinal'>; bodies: RequestBodies },
 ): Router {
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
-    const body: unknown = request.body ?? {}
+    const { body = {} } = request
     const { height } = validate(headersBody, body, 'the body must be {"height": <number>} or empty')
     if (watch === undefined)
       throw new AnswerError('NOT_FOUND', 'this host does not check proofs: CHAIN_TRACKER is scripts-only')

@@ -1,0 +1,281 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { OpenapiDocument, OperationObject } from '../../../../src/gateway/openapi/document.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
+
+// What the document says a client may send is what the server takes: for every parameter and every body in JSON, with values
+// that are right, nearly right and wrong.
+
+const ADMIN_TOKEN = 'the-token-of-the-operator'
+const chain = new FakeChain()
+const server = await useServers().start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+const mint = chain.mint('a')
+const note = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array([0x61]) })
+for (const each of [chain.genesis, mint, note]) await server.submit(beefOf(each), ['tm_names', 'tm_ordinals'])
+const held = note.outpoint(0)
+const document = (await server.ask('/openapi.json')).json as OpenapiDocument
+
+const ajv = new Ajv2020()
+ajv.addVocabulary(Object.keys(document))
+ajv.addSchema(document, 'openapi')
+
+/** Whether the document takes a value, at a place in it. */
+function takes(pointer: string[], value: unknown): boolean {
+  const written = pointer.map((token) =>
+    encodeURIComponent(token.replaceAll('~', '~0').replaceAll('/', '~1')),
+  )
+  const check = ajv.getSchema(`openapi#/${written.join('/')}`)
+  if (check === undefined) throw new Error(`there is no schema at ${written.join('/')}`)
+  return check(value) as boolean
+}
+
+/** The value of a text in a URL: a number only as JSON writes it. */
+function readText(text: string, { type }: { type?: unknown }): unknown {
+  return type === 'integer' && /^-?(?:0|[1-9]\d*)$/.test(text) ? Number(text) : text
+}
+
+const { txid } = note
+const OUTPOINTS = [held, `${txid}.0`, `${txid.toUpperCase()}_0`, `${txid}_4294967295`, `${txid}_4294967296`]
+/** An address of the main network, and one of the test network. */
+const ADDRESSES = ['1BoatSLRHtKNngkdXEeobR76b53LETtpyT', 'mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r']
+const TEXTS = [
+  ...[
+    '0',
+    '1',
+    '-1',
+    '01',
+    '+1',
+    '1.5',
+    '1e2',
+    ' 1',
+    '99',
+    '100',
+    '101',
+    '1000',
+    '1001',
+    '4294967295',
+    '4294967296',
+  ],
+  ...['999999999999999', '9007199254740991', '9007199254740992', '9999999999', '10000000000'],
+  ...[
+    'true',
+    'false',
+    'TRUE',
+    'oldest',
+    'newest',
+    'name',
+    'content',
+    'outpoint',
+    'name:a',
+    'name:',
+    'content:x',
+    'x:y',
+  ],
+  ...[
+    'a',
+    'A',
+    'ab',
+    'a-b',
+    'a b',
+    'ä',
+    'a'.repeat(100),
+    'a'.repeat(101),
+    'a'.repeat(255),
+    'a'.repeat(256),
+    'a'.repeat(301),
+  ],
+  ...[txid, txid.toUpperCase(), txid.slice(1), ...OUTPOINTS, `${txid}_01`, `${txid}_-1`, `${txid}_`],
+  ...[
+    `${held}:0`,
+    `${held}:-1`,
+    `${held}:-2`,
+    `${held}:-3`,
+    `${held}:01`,
+    `${held}:x`,
+    `${held}:`,
+    `${txid}:1`,
+  ],
+  ...[
+    `${held},${held}`,
+    new Array(16).fill(held).join(','),
+    new Array(17).fill(held).join(','),
+    `${held},`,
+    ',',
+  ],
+  ...[...ADDRESSES, '3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy'],
+  ...[
+    'text/plain',
+    'text/plain; charset=utf-8',
+    'PHA+',
+    'PHA-',
+    'PHA_',
+    'PHA=',
+    'PHA',
+    'PA==',
+    'P',
+    '====',
+    '*',
+  ],
+  ...[
+    '["tm_names"]',
+    '[]',
+    'tm_names',
+    'ls_names',
+    '1-1',
+    '1-0',
+    '800000-5',
+    'x'.repeat(1000),
+    '_',
+    '.',
+    '%',
+  ],
+]
+const VALUES = [
+  ...TEXTS,
+  '',
+  0,
+  1,
+  -1,
+  1.5,
+  0xffffffff,
+  0x100000000,
+  2 ** 53,
+  true,
+  null,
+  [],
+  {},
+  [held],
+  ['x'],
+]
+
+/** Parameters with which an operation answers, so that another is judged alone. */
+const PATH: Record<string, string> = {
+  reference: held,
+  outpoint: held,
+  txid,
+  domain: 'a',
+  html: 'PHA',
+  filepath: 'x',
+}
+const GIVEN: Record<string, Record<string, string>> = {
+  ordinals: { contentType: 'text/plain', key: 'k', value: 'v' },
+  search: { text: 'a' },
+  topicDocumentation: { manager: 'tm_names' },
+  lookupDocumentation: { lookupService: 'ls_names' },
+}
+/** Bodies with which they do: each of their values is replaced by others. */
+const BODIES: Record<string, unknown[]> = {
+  nameOrigins: [[held]],
+  metadataOfMany: [[held], { outpoints: [held] }],
+  outputs: [[held]],
+  spends: [[held]],
+  offeredOutputs: [{ version: 1, since: 0, limit: 5 }],
+  syncNode: [{ graphID: `${txid}.0`, txid, outputIndex: 0 }],
+  lookup: [{ service: 'ls_names', query: { name: 'a' } }],
+  ingestProof: [{ txid, blockHeight: 1 }, [{ txid }], { callbacks: [{ txid }] }],
+  block: [
+    { outpoint: held, reason: 'x' },
+    { sha256: txid, reason: 'x' },
+    { name: 'b', reason: 'x' },
+  ],
+  unblock: [{ outpoint: held }, { sha256: txid }, { name: 'b' }],
+  headersChanged: [{ height: 1 }],
+}
+/** What the schema leaves to the services: which there are, and what each answers. */
+const BEYOND = /^lookup (?:service|query)/
+
+interface Described {
+  id: string
+  template: string
+  method: 'get' | 'post'
+  operation: OperationObject
+}
+
+/** Those of the first prefix: the others are the same. */
+const operations = Object.entries(document.paths).flatMap(([template, item]) =>
+  (['get', 'post'] as const).flatMap((method): Described[] => {
+    const operation = item[method]
+    return operation === undefined || /\d$/.test(operation.operationId)
+      ? []
+      : [{ id: operation.operationId, template, method, operation }]
+  }),
+)
+
+const parameters = operations.flatMap(({ operation, ...described }) =>
+  operation.parameters.map((parameter, at) => ({ ...described, ...parameter, at })),
+)
+
+function pathOf(id: string, template: string, given: Record<string, string>): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const usual = name === 'name' ? (id === 'mineName' ? 'ab' : 'a') : (PATH[name] ?? 'x')
+    return encodeURIComponent(given[name] ?? usual)
+  })
+}
+
+test.each(parameters.filter((each) => each.in !== 'header'))(
+  '$id takes the $name that the document describes, and no other',
+  async ({ id, template, method, name, at, ...parameter }) => {
+    const differing: unknown[] = []
+    const isPath = parameter.in === 'path'
+    // A path that is none of a few is not there.
+    const refused = isPath && 'enum' in (parameter.schema ?? {}) ? 404 : 400
+    for (const text of TEXTS) {
+      const query = { ...GIVEN[id], ...(!isPath && { [name]: text }) }
+      const path = `${pathOf(id, template, isPath ? { [name]: text } : {})}?${new URLSearchParams(query)}`
+      const value = readText(text, parameter.schema ?? {})
+      const described = takes(['paths', template, method, 'parameters', String(at), 'schema'], value)
+      const body = BODIES[id]?.[0]
+      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` }
+      const question = body === undefined ? { headers } : { ...posted(body), headers }
+      const { status } = await server.ask(path, question)
+      const taken = status !== refused && status !== 414
+      if (taken !== described) differing.push({ text, status, described })
+    }
+    expect(differing).toEqual([])
+  },
+)
+
+/** A body with each of its values replaced by each of others, or left out. */
+function variants(body: unknown, place: string[] = []): [place: string, body: unknown][] {
+  const others = VALUES.map((value): [string, unknown] => [place.join('.'), value])
+  if (typeof body !== 'object' || body === null) return others
+  const list = Array.isArray(body)
+  const inner = Object.entries(body).flatMap(([key, value]) =>
+    variants(value, [...place, list ? '' : key]).map(([at, other]): [string, unknown] => [
+      at,
+      list ? Object.assign([...body], { [key]: other }) : { ...body, [key]: other },
+    ]),
+  )
+  const without = Object.keys(body).map((key): [string, unknown] => [
+    place.join('.'),
+    list ? [] : Object.fromEntries(Object.entries(body).filter(([each]) => each !== key)),
+  ])
+  const longer = list
+    ? [1, 16, 100, 101, 500, 501, 1000, 1001].map((count): [string, unknown] => [
+        place.join('.'),
+        new Array(count).fill(body[0]),
+      ])
+    : [[place.join('.'), { ...body, more: 1 }] as [string, unknown]]
+  return [...others, ...inner, ...without, ...longer]
+}
+
+const bodied = operations.filter(({ operation }) => operation.requestBody?.content['application/json'])
+
+test.each(bodied)('$id takes the body that the document describes, and no other', async (asked) => {
+  const { id, template, method } = asked
+  const pointer = ['paths', template, method, 'requestBody', 'content', 'application/json', 'schema']
+  const differing: unknown[] = []
+  for (const [place, body] of (BODIES[id] ?? []).flatMap((each) => variants(each))) {
+    if (BEYOND.test(`${id} ${place}`)) continue
+    const described = takes(pointer, body)
+    const headers = { 'x-bsv-topic': 'tm_names', Authorization: `Bearer ${ADMIN_TOKEN}` }
+    const { status, json } = await server.ask(template, { ...posted(body), headers })
+    const taken = status !== 400 && status !== 413
+    if (taken !== described) differing.push({ place, body, status, json, described })
+  }
+  expect(differing).toEqual([])
+})
+
+test('the bodies of all operations are tried', () => {
+  expect(bodied.map(({ id }) => id).sort()).toEqual(Object.keys(BODIES).sort())
+})
