@@ -4,6 +4,7 @@ import { CONTENT_PATH } from './content/content.js'
 import { type Gateway, openGateway } from './gateway.js'
 import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
 import { toOriginForm } from './hosts/host-content.js'
+import { allowedMethods, refusingOthers } from './http/allowed-methods.js'
 import type { RouteGroup } from './http/route-group.js'
 import { crossOrigin } from './http/security-headers.js'
 import { aboutRoutes } from './openapi/about-routes.js'
@@ -54,13 +55,19 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
     }),
   ]
   const below = path === '' ? app : Router()
-  mountGateway(below, { gateway, groups: all, cors })
+  mountGateway(below, { gateway, groups: all, cors, refuse: refusingMethods(all) })
   if (below !== app) app.use(Router().use(path, below as Router))
   // On the app itself: they lead to paths of the host.
   const passed = prefixes.map((prefix) => [path + prefix, path] as const)
   if (path !== '') passed.push([path, ''])
   if (overlay) app.use(overlayPaths(passed, app as unknown as RequestHandler))
 }
+
+/** Content, as a path of `use` is written: all of the path. */
+const CONTENT = /^\/content\/.+/
+/** The methods of content, and those that some route has. */
+const READING = new Set(['GET', 'HEAD'])
+const ROUTED = new Set(['GET', 'HEAD', 'POST'])
 
 /** Without `/.` and `/..`, which clients resolve. */
 const PATH = /^(?:\/(?!\.\.?(?:\/|$))[\w.~-]+)*$/
@@ -74,21 +81,43 @@ export function mountGateway(
     gateway: { groups: reading, content, opened, errors },
     groups,
     cors,
-  }: { gateway: Gateway; groups: readonly RouteGroup[]; cors?: RequestHandler | undefined },
+    refuse,
+  }: {
+    gateway: Gateway
+    groups: readonly RouteGroup[]
+    cors?: RequestHandler | undefined
+    /** Refuses methods that the paths have not, if nothing behind these routes does. */
+    refuse?: RequestHandler
+  },
 ): void {
   const origins = cors === undefined ? [] : [cors]
   for (const handler of origins) app.options(CONTENT_PATH, handler)
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
   app.get(CONTENT_PATH, ...origins, ...opened, content, errors)
   const routes = Router()
-  for (const handler of origins) routes.use(groups.flatMap(pathsOf), handler)
+  for (const handler of origins) routes.use([CONTENT, ...groups.flatMap(pathsOf)], handler)
   // What a host's engine may answer itself does not wait.
   const below = reading
     .filter(({ capability }) => capability !== 'overlay')
     .flatMap(({ prefixes }) => prefixes.filter((prefix) => prefix !== ''))
   for (const handler of opened) routes.use(below, handler)
+  if (refuse !== undefined)
+    // Before them: Express answers OPTIONS by itself.
+    routes.use((request, response, next) => {
+      if (ROUTED.has(request.method)) next()
+      else refuse(request, response, next)
+    })
   for (const { handler } of groups) if (handler !== undefined) routes.use(handler)
+  if (refuse !== undefined) routes.use(refuse)
   app.use(routes.use(errors))
+}
+
+/** A page of the explorer, or a path of the engine, may have other methods in the host. */
+function refusingMethods(groups: readonly RouteGroup[]): RequestHandler {
+  const routers = groups
+    .filter(({ operations, capability }) => operations.length > 0 && capability !== 'overlay')
+    .flatMap(({ handler }) => (handler === undefined ? [] : [handler as never]))
+  return refusingOthers(({ path }) => (CONTENT_PATH.test(path) ? READING : allowedMethods(routers, path)))
 }
 
 /** The paths of a group whose answers pages of other origins may read; those at the root are without parameters. */

@@ -13,8 +13,10 @@ import type { ReorgMonitor } from '../chain/tracker/reorg-monitor.js'
 import { mountGateway } from '../gateway/attach-gateway.js'
 import { CONTENT_PATH } from '../gateway/content/content.js'
 import { openGateway } from '../gateway/gateway.js'
+import { allowedMethods, refusingOthers } from '../gateway/http/allowed-methods.js'
 import type { TreeProgress } from '../gateway/http/as-of.js'
 import { errorResponse } from '../gateway/http/error-response.js'
+import { AnswerError } from '../gateway/http/errors.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { RouteGroup } from '../gateway/http/route-group.js'
@@ -27,7 +29,6 @@ import type { Config } from './config/config.js'
 import { advertisedHost } from './discovery/advertised-host.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { requireAdmin } from './http/admin-guard.js'
-import { refusalOf } from './http/allowed-methods.js'
 import { clientKey, createGates, isAdmin, isOverlayPath } from './http/gates.js'
 import { type App, aheadOfRoutes } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
@@ -165,7 +166,15 @@ export function createApp(options: AppOptions): App {
   const overlayErrors = errorResponse({ logger, overlay: true, page })
   const errors: ErrorRequestHandler = (error, request, response, next) =>
     (isOverlayPath(request.path) ? overlayErrors : gateway.errors)(error, request, response, next)
-  const refuse: RequestHandler = (request, _response, next) => next(refusalOf(app, request))
+  const refuseMethod = refusingOthers(({ baseUrl, path }) =>
+    allowedMethods([app.router as never], baseUrl + path),
+  )
+  const refuse: RequestHandler = (request, response, next) =>
+    refuseMethod(
+      request,
+      response,
+      (error = new AnswerError('NOT_FOUND', 'there is no route for this path')) => next(error),
+    )
   /** No route has other methods, and Express would answer OPTIONS. */
   const refuseOther: RequestHandler = (request, response, next) => {
     if (METHODS.has(request.method)) next()

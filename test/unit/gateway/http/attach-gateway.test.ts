@@ -139,11 +139,38 @@ test('what the host has itself is left to it', async () => {
     const unknown = { status: 404, json: { description: 'Route not found.' } }
     for (const path of ['/', '/content', '/content/', GATEWAY, `${GATEWAY}/nothing`, '/contents/a'])
       expect(await asked(path)).toMatchObject(unknown)
-    expect(await asked(PAGE, { method: 'POST' })).toMatchObject(unknown)
     expect(await asked('/fails')).toMatchObject({ status: 418, json: { description: 'the host’s own' } })
     expect((await asked('/fails')).headers['access-control-allow-origin']).toBeUndefined()
   })
 })
+
+test.each(['', '/below'])(
+  'a path that is not the host’s refuses methods that it does not have, below %p',
+  async (path) => {
+    const names = `${path}${NAMES}`
+    const known: [path: string, allow: string][] = [
+      [path + PAGE, 'GET, HEAD'],
+      [`${names}/a`, 'GET, HEAD'],
+      [`${names}/origins`, 'GET, HEAD, POST'],
+      [`${path}${GATEWAY}/preview`, 'GET, HEAD, POST'],
+      [`${path}/deployment.json`, 'GET, HEAD'],
+      [`${path}/openapi.json`, 'GET, HEAD'],
+    ]
+    await hosted({ options: { ...LOCAL, path } }, async (asked) => {
+      for (const [each, allow] of known)
+        for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND'].filter(
+          (one) => !allow.includes(one),
+        )) {
+          const answer = await asked(each, { method })
+          expect([each, method, answer.headers.allow]).toEqual([each, method, allow])
+          expectError(answer, { status: 405, code: 'METHOD_NOT_ALLOWED' })
+        }
+      // The host's engine and pages may have them.
+      for (const each of [`${path}/lookup`, path === '' ? '/' : path, `${path}/nothing`])
+        expect((await asked(each, { method: 'PUT' })).status).toBe(404)
+    })
+  },
+)
 
 test('an error before it is the host’s, too', async () => {
   const { status } = await hosted({ before: [failing] }, (asked) => asked(PAGE))
