@@ -1,19 +1,14 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { Semaphore } from 'async-mutex'
 import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
 import onHeaders from 'on-headers'
-import { AnswerError } from '../../gateway/http/errors.js'
-import { countTransactionsWith } from '../../gateway/http/long-read.js'
 import { whileReceiving } from '../../gateway/http/request-body.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
 import { type IndexStatus, incompleteError } from '../store/index-status.js'
 import { logPosition } from './log-position.js'
-import { setRateHeaders } from './rate-headers.js'
-import { RequestCounts } from './request-counts.js'
+import { rateLimit } from './rate-limit.js'
 
-const MINUTE = 60_000
 /** An answer with a BEEF counts as one more read for each so many transactions in it. */
 const TRANSACTIONS_PER_READ = 100
 
@@ -72,14 +67,17 @@ export interface Gates {
  */
 export function createGates({ limits, index, position }: GatesOptions): Gates {
   const { readRate, submissionRate, maxClientReads } = limits
-  const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead: TRANSACTIONS_PER_READ })
+  const rate = rateLimit({
+    ...{ identifier: 'reads', rate: readRate, clientOf: clientKey },
+    transactionsPerRequest: TRANSACTIONS_PER_READ,
+  })
   const concurrency = clientConcurrency(maxClientReads, clientKey)
   const reads: RequestHandler = (request, response, next) =>
     rate(request, response, (refusal?: unknown) => {
       if (refusal === undefined) concurrency(request, response, next)
       else next(refusal)
     })
-  const submissions = limiter({ identifier: 'submissions', rate: submissionRate })
+  const submissions = rateLimit({ identifier: 'submissions', rate: submissionRate, clientOf: clientKey })
   const cors = crossOrigin()
   const wait = position && logPosition(position)
   const unlessRebuilding: RequestHandler = (request, response, next) => {
@@ -133,51 +131,6 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
 }
 
 /**
- * @param options.rate Requests a minute; 0 is no limit.
- * @param options.transactionsPerRead An answer counts as one more request for each so many transactions in it.
- */
-function limiter({
-  identifier,
-  rate,
-  transactionsPerRead = Number.POSITIVE_INFINITY,
-}: {
-  identifier: string
-  rate: number
-  transactionsPerRead?: number
-}): RequestHandler {
-  if (rate === 0) return (_request, _response, next) => next()
-  const store = new RequestCounts()
-  const limit = rateLimit({
-    store,
-    windowMs: MINUTE,
-    limit: rate,
-    identifier,
-    // Set below: the library hashes the client's key for each request.
-    standardHeaders: false,
-    legacyHeaders: false,
-    keyGenerator: clientKey,
-    handler: (request, response, next) => {
-      response.setHeader('Retry-After', setRateHeaders(request, response, identifier))
-      const message = `more than ${rate} ${identifier} a minute; Retry-After says when to try again`
-      // The next request on the connection would cost as much.
-      next(new AnswerError('RATE_LIMITED', message, { headers: { Connection: 'close' } }))
-    },
-    // It warns of a header that any stranger can send.
-    validate: { xForwardedForHeader: false, forwardedHeader: false },
-  })
-  return (request, response, next) => {
-    countTransactionsWith(response, (transactions) => {
-      const more = Math.min(Math.floor(transactions / transactionsPerRead), rate)
-      for (let counted = 0; counted < more; counted++) store.increment(clientKey(request))
-    })
-    return limit(request, response, (error?: unknown) => {
-      if (error === undefined) setRateHeaders(request, response, identifier)
-      next(error)
-    })
-  }
-}
-
-/**
  * Limits how many requests of one client are worked on at a time; its others wait, first come first served. A client that
  * sends many requests on many connections waits for itself: others queue behind so many of its requests, not behind all.
  *
@@ -208,9 +161,6 @@ export function clientConcurrency(most: number, clientOf: (request: Request) => 
   }
 }
 
-/** The prefix length of one IPv6 network (RFC 4291 2.5.1): a single host may use every address in it. */
-const IPV6_PREFIX = 64
-
 /** All clients whose address cannot be parsed: an invalid address must not make anyone a client of their own. */
 const UNREADABLE = 'unreadable'
 
@@ -228,7 +178,24 @@ export function addressKey(written: string): string {
   const address = plainAddress(written.trim())
   // Asked first: the pattern for IPv6 takes Node 14 ms to compile, which the first request would wait for.
   if (isIPv4(address)) return address
-  return isIPv6(address) ? ipKeyGenerator(address, IPV6_PREFIX) : UNREADABLE
+  return isIPv6(address) ? networkOf(address) : UNREADABLE
+}
+
+/** The /64 of an IPv6 address (RFC 4291 2.5.1), of which one host may use every address, or the IPv4 address that it stands for. */
+function networkOf(address: string): string {
+  // The URL writes all forms of an address alike.
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
+  const [left, right] = [head, tail ?? ''].map((part) => part.split(':').filter((group) => group !== ''))
+  const groups = [...(left ?? []), ...(right ?? [])]
+  groups.splice(left?.length ?? 0, 0, ...new Array(8 - groups.length).fill('0'))
+  const mapped = /^(?:0:){5}ffff:(\w+):(\w+)$/.exec(groups.join(':'))
+  if (mapped === null)
+    return `${new URL(`http://[${groups.slice(0, 4).join(':')}::]`).hostname.slice(1, -1)}/64`
+  const bytes = mapped.slice(1).flatMap((group) => {
+    const value = Number.parseInt(group, 16)
+    return [value >> 8, value & 255]
+  })
+  return bytes.join('.')
 }
 
 /** The address in `a.b.c.d:port`, `[v6]`, `[v6]:port` or `v6%zone`. */

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto'
+import type { Request, RequestHandler } from 'express'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
+import { AnswerError } from '../../gateway/http/errors.js'
+import { countTransactionsWith } from '../../gateway/http/long-read.js'
+
+/** Over how long requests are counted, in milliseconds. */
+const WINDOW = 60_000
+
+/** A client in its current window. */
+interface Client {
+  requests: number
+  /** When the window ends, on the monotonic clock: when the time of day is set back, no window lasts longer. */
+  until: number
+  /** The `pk` of `RateLimit-Policy`: a hash, as a header must not say who they are. */
+  partition: string
+}
+
+/**
+ * Limits how many requests a minute a client may send. Over the limit, the answer is 429 `RATE_LIMITED` with `Retry-After`, and
+ * the connection ends, as the next request on it would cost as much. Every counted answer has `RateLimit` and
+ * `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers, 8).
+ *
+ * @param options.rate Requests a minute; 0 is no limit.
+ * @param options.transactionsPerRequest An answer counts as one more request for each so many transactions in it.
+ */
+export function rateLimit({
+  identifier,
+  rate,
+  clientOf,
+  transactionsPerRequest = Number.POSITIVE_INFINITY,
+}: {
+  identifier: string
+  rate: number
+  clientOf: (request: Request) => string
+  transactionsPerRequest?: number
+}): RequestHandler {
+  if (rate === 0) return (_request, _response, next) => next()
+  const clients = new Clients()
+  return (request, response, next) => {
+    const key = clientOf(request)
+    const client = clients.get(key)
+    client.requests++
+    countTransactionsWith(response, (transactions) => {
+      clients.get(key).requests += Math.min(Math.floor(transactions / transactionsPerRequest), rate)
+    })
+    const left = Math.max(0, rate - client.requests)
+    const seconds = Math.max(0, Math.ceil((client.until - monotonic()) / 1000))
+    response.setHeader('RateLimit', `"${identifier}"; r=${left}; t=${seconds}`)
+    const policy = `q=${rate}; w=${WINDOW / 1000}; pk=:${client.partition}:`
+    response.setHeader('RateLimit-Policy', `"${identifier}"; ${policy}`)
+    if (client.requests <= rate) {
+      next()
+      return
+    }
+    const message = `more than ${rate} ${identifier} a minute; Retry-After says when to try again`
+    next(
+      new AnswerError('RATE_LIMITED', message, {
+        headers: { Connection: 'close', 'Retry-After': String(seconds) },
+      }),
+    )
+  }
+}
+
+/** Clients by their keys. One moves to `current` with its first request in a window, so that the others are forgotten at once. */
+class Clients {
+  private current = new Map<string, Client>()
+  private previous = new Map<string, Client>()
+  private rotated = monotonic()
+
+  get(key: string): Client {
+    const now = monotonic()
+    if (now - this.rotated > WINDOW) {
+      this.previous = now - this.rotated > 2 * WINDOW ? new Map() : this.current
+      this.current = new Map()
+      this.rotated = now
+    }
+    const known = this.current.get(key) ?? this.previous.get(key)
+    const client = known !== undefined && known.until > now ? known : newClient(key, now)
+    if (client !== this.current.get(key)) this.current.set(key, client)
+    return client
+  }
+}
+
+function newClient(key: string, now: number): Client {
+  const hash = createHash('sha256').update(key).digest('hex').slice(0, 12)
+  return { requests: 0, until: now + WINDOW, partition: Buffer.from(hash).toString('base64') }
+}
