@@ -64,7 +64,7 @@ type Coding = keyof typeof INFLATERS
  * - A compressed body is refused with 415 before any byte of it is read. If a setting allows it, it is first received
  *   completely, so that an unfinished one holds only its own bytes and no decompressor. Then it is inflated, few at a time,
  *   and the inflated bytes count towards the same limits.
- * - Bytes are collected in pages: a body that arrives a byte at a time takes no more memory than one that arrives at once.
+ * - Bytes are copied into one buffer: a body that arrives a byte at a time takes no more memory than one that arrives at once.
  */
 export class RequestBodies {
   private readonly inflating = pLimit(MAX_INFLATING)
@@ -206,18 +206,18 @@ interface Bounds {
  * @throws AnswerError if there are more than the limit, or the stream ends early; the reason of the
  * upload's signal; errors of the stream.
  */
-function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise<Buffer> {
+function gather(stream: Readable, { limit, upload, announced = 0 }: Bounds): Promise<Buffer> {
   const { signal } = upload
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     if (stream.destroyed) throw endedEarly()
-    const pages = new Pages((bytes) => upload.hold(bytes), announced)
+    const received = new Received({ limit, announced, onRoom: (bytes) => upload.hold(bytes) })
     const finish = (error?: unknown): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
       // An abandoned stream may still fail, and nothing else listens for its errors.
       stream.on('error', () => {})
       signal.removeEventListener('abort', onAbort)
-      if (error === undefined) resolve(pages.join())
+      if (error === undefined) resolve(received.all())
       else reject(error)
     }
     let tiny = 0
@@ -232,8 +232,8 @@ function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise
         stream.destroy()
         return
       }
-      if (pages.length + chunk.length > limit) finish(overLimit(limit))
-      else pages.add(chunk)
+      if (received.length + chunk.length > limit) finish(overLimit(limit))
+      else received.add(chunk)
     }
     const onEnd = (): void => finish()
     // A request only fails with its connection.
@@ -254,78 +254,44 @@ function endedEarly(): AnswerError {
   return new AnswerError('BAD_BODY', 'the connection closed before the body was complete')
 }
 
-const FIRST_PAGE = 4 * 1024
-const LARGEST_PAGE = 1024 * 1024
-/** The share of an announced body that has to arrive before memory is allocated for all of it. */
+/** Room for the first bytes of a body. */
+const LEAST_ROOM = 4 * 1024
+/** The share of an announced body that has to arrive before there is room for all of it. */
 const TRUSTED_SHARE = 1 / 16
 
-let hasJoined = false
-
-/** Whether memory may be allocated for a complete body: one per event loop iteration, as hundreds may be due at once. */
-function mayJoin(): boolean {
-  if (hasJoined) return false
-  hasJoined = true
-  setImmediate(() => {
-    hasJoined = false
-  })
-  return true
-}
-
-/**
- * Bytes that arrive in chunks of any size, copied into growing pages. The last page of an announced body has room for all of
- * it, so that nothing is copied in the end.
- */
-class Pages {
+/** Bytes that arrive in chunks of any size, copied into room that doubles as they come. */
+class Received {
   length = 0
-  private readonly full: Buffer[] = []
-  private page = Buffer.alloc(0)
-  private used = 0
+  private room = Buffer.alloc(0)
 
   /**
-   * @param onPage Called with the size of each page, in bytes, before it is allocated.
-   * @param announced The announced length in bytes; undefined if there is none.
+   * @param options.onRoom Called with the bytes of further room before it is allocated, and of room that is free, negative.
+   * @param options.announced The announced length in bytes; 0 if there is none.
    */
   constructor(
-    private readonly onPage: (bytes: number) => void,
-    private readonly announced?: number,
+    private readonly options: { limit: number; announced: number; onRoom: (bytes: number) => void },
   ) {}
 
+  /** Adds bytes that are within the limit. */
   add(chunk: Buffer): void {
-    let at = 0
-    while (at < chunk.length) {
-      if (this.used === this.page.length) this.nextPage()
-      const copied = chunk.copy(this.page, this.used, at)
-      this.used += copied
-      this.length += copied
-      at += copied
-    }
+    const needed = this.length + chunk.length
+    if (needed > this.room.length) this.grow(needed)
+    this.length += chunk.copy(this.room, this.length)
   }
 
-  join(): Buffer {
-    if (this.full.length > 0) this.joinInto(this.length)
-    return this.page.subarray(0, this.used)
+  all(): Buffer {
+    return this.room.subarray(0, this.length)
   }
 
-  private nextPage(): void {
-    const { announced = 0, length } = this
-    if (length < announced && length >= announced * TRUSTED_SHARE && mayJoin()) this.joinInto(announced)
-    else {
-      if (length > 0) this.full.push(this.page)
-      this.page = this.allocate(Math.min(Math.max(FIRST_PAGE, length), LARGEST_PAGE))
-      this.used = 0
-    }
-  }
-
-  /** Moves all bytes into one page with room for `bytes`. */
-  private joinInto(bytes: number): void {
-    const pages = [...this.full.splice(0), this.page.subarray(0, this.used)]
-    this.page = this.allocate(bytes)
-    this.used = 0
-    for (const page of pages) this.used += page.copy(this.page, this.used)
-  }
-
-  private allocate(bytes: number): Buffer<ArrayBuffer> {
-    this.onPage(bytes)
-    return Buffer.allocUnsafeSlow(bytes)
+  private grow(needed: number): void {
+    const { limit, announced, onRoom } = this.options
+    const isTrusted = needed <= announced && needed >= announced * TRUSTED_SHARE
+    const doubled = Math.max(LEAST_ROOM, 2 ** Math.ceil(Math.log2(needed)))
+    const bytes = isTrusted ? announced : Math.min(doubled, limit)
+    onRoom(bytes)
+    const { room } = this
+    this.room = Buffer.allocUnsafeSlow(bytes)
+    room.copy(this.room, 0, 0, this.length)
+    onRoom(-room.length)
   }
 }

@@ -124,7 +124,7 @@ function number({ least, most }: { least: number; most: number }) {
 }
 
 /**
- * Reads a value of a request. A list that is too long is `TOO_LARGE`, whatever else is wrong.
+ * Reads a value of a request.
  *
  * @param refusal The message of the error, or what makes the error of what is wrong.
  * @throws AnswerError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
@@ -136,9 +136,21 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  for (const list of listsTooLong(result.error.issues))
-    throw new AnswerError('TOO_LARGE', `a list may have at most ${list.maximum} entries`)
   throw typeof refusal === 'string' ? new AnswerError('BAD_BODY', refusal) : refusal(result.error.issues)
+}
+
+/** As {@link validate}, for a body that is a list: one that is too long is `TOO_LARGE`, whatever else is wrong. */
+export function validateList<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  refusal: string,
+): z.output<Schema> {
+  return validate(schema, value, (issues) => {
+    const [list] = listsTooLong(issues)
+    return list === undefined
+      ? new AnswerError('BAD_BODY', refusal)
+      : new AnswerError('TOO_LARGE', `a list may have at most ${list.maximum} entries`)
+  })
 }
 
 /** Lists with too many entries, also where all forms of a value were tried. */

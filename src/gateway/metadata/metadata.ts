@@ -13,7 +13,7 @@ import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { askedReference, MAX_ASKED, validate } from '../http/schemas.js'
+import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
 import { jsonResponse, type ResponseCache, type StoredResponse } from '../http/stored-response.js'
 import {
@@ -69,7 +69,7 @@ const pointers = z.union([references, z.object({ outpoints: references })])
 
 function bulk(options: ListOptions): RequestHandler {
   return async (request, response) => {
-    const asked = validate(
+    const asked = validateList(
       pointers,
       request.body,
       'the body must be a JSON array of outpoints or {"outpoints": […]}; each outpoint may end in :seq',

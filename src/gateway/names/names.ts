@@ -18,6 +18,7 @@ import {
   name as nameSchema,
   outpoint,
   validate,
+  validateList,
   wholeNumber,
 } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
@@ -214,7 +215,7 @@ const originsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
 
 function origins({ store, progress }: NamesRoutesOptions): RequestHandler {
   return async ({ body }, response) => {
-    const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
+    const asked = validateList(originsBody, body, 'the body must be a JSON array of outpoints')
     const outpoints = asked.map(parseOutpoint)
     // A long list takes several reads: a reorganisation between them must not make two conflicting names genuine.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))

@@ -24,6 +24,7 @@ import {
   txid,
   txidParams,
   validate,
+  validateList,
 } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
 import { notCaughtUp } from '../http/tree-progress.js'
@@ -149,7 +150,7 @@ function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
 
 /** @throws AnswerError, PointerError */
 function listed(body: unknown, list: typeof outputsBody): Outpoint[] {
-  return validate(list, body, 'the body must be a JSON array of outpoints').map(parseOutpoint)
+  return validateList(list, body, 'the body must be a JSON array of outpoints').map(parseOutpoint)
 }
 
 /** A list of so many is sent with its length. */

@@ -14,7 +14,7 @@ import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { count, validate } from '../../gateway/http/schemas.js'
+import { count, validateList } from '../../gateway/http/schemas.js'
 import { requireBearer } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
 
@@ -91,7 +91,7 @@ function sightingIn(notice: Notice): SightingRecord[] {
 
 /** @throws AnswerError */
 function noticesIn(body: unknown): Notice[] {
-  const read = validate(
+  const read = validateList(
     noticesBody,
     body,
     'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}, or a list of those',
