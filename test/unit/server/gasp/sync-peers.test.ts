@@ -268,6 +268,30 @@ test('a list without end of what is not there has the peer left for this time', 
   expect(await nameCount(full)).toBe(2)
 })
 
+test('invalid graphs among valid ones do not have the peer left', async () => {
+  const { world, full, front } = await peer(2)
+  await submitAll(full, world.inscribe(2), ORDINALS)
+  const madeUp = (score: number) =>
+    Array.from({ length: 60 }, (_, at) => ({
+      txid: (score + at).toString(16).padStart(64, 'd'),
+      outputIndex: 0,
+      score: score + at,
+    }))
+  front.fault = ({ path, topic, answer, asked }) => {
+    if (path === NODES || topic !== 'tm_ordinals' || asked.since !== 0) return undefined
+    const real = answer.UTXOList as { score: number }[]
+    const last = Math.max(...real.map(({ score }) => score))
+    return { ...answer, UTXOList: [...madeUp(1), ...real, ...madeUp(last + 1)] }
+  }
+  const { logger, records } = keptLog()
+  const late = await host(world, { SYNC_PEERS: front.url, SYNC_INTERVAL_MS: '0' }, { logger })
+  const ended = ({ msg, topic }: Record<string, unknown>) => msg === 'synced' && topic === 'tm_ordinals'
+  await until(() => records.some(ended), 'the round is over')
+  expect(records.find(ended)).toMatchObject({ taken: 2, open: 120 })
+  expect(records.some(({ msg }) => String(msg).startsWith('a sync was interrupted'))).toBe(false)
+  expect(await admittedOn(late)).toBe(await admittedOn(full))
+})
+
 test('what is blocked here is not brought back, and what it leads to is', async () => {
   const world = new SyncedWorld()
   const full = await host(world)
