@@ -1,4 +1,4 @@
-import type { Admission } from '../chain/ancestors/admission.js'
+import type { Admission } from '../chain/ancestors/ancestors.js'
 import type { Node } from '../server/node.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef, admitTrusted } from '../server/writer/admit.js'

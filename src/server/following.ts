@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
-import type { Admission } from '../chain/ancestors/admission.js'
+import type { Admission } from '../chain/ancestors/ancestors.js'
 import { AncestorsWorker } from '../chain/ancestors/ancestors-worker.js'
 import type { IsMine } from '../chain/ancestors/is-mine.js'
 import { Feed } from '../chain/follow/feed.js'

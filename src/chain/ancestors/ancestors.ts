@@ -8,6 +8,16 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { ChainSource } from '../sources/chain-source.js'
 import { ChainSourceError, FollowError } from '../sources/errors.js'
 
+/** The result of submitting a transaction to a node. */
+export type Admission =
+  | { kind: 'admitted'; outputs: number }
+  /** Every topic that admits it has it already. */
+  | { kind: 'known' }
+  /** It is valid, but no topic admits any of it, for the reasons in `codes`. */
+  | { kind: 'passed over'; why: string; codes: string[] }
+  /** It is invalid or conflicted. */
+  | { kind: 'refused'; why: string }
+
 /** The limits of a submission. */
 export interface GatherLimits {
   maxTransactions: number

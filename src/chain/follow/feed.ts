@@ -45,12 +45,11 @@ export interface FeedStatus {
 
 /** How many of the last blocks are read again after a new one: they may have changed, or were not indexed yet. */
 const DEPTH = 6
-/** How often a transaction is tried that cannot be stored, or that no source knows. */
-const TRIES = 3
-/** After how many transactions that no source knows the feed is left alone until the next reading: each takes requests. */
-const MAX_UNKNOWN = 100
-/** After how many transactions that it named at the same height before the feed is left alone, too: it may go on for ever. */
-const MAX_REPEATED = 100
+/**
+ * After how many transactions that no source knows, or that it named at the same height before, the feed is left alone until the
+ * next reading: each takes requests, and there may be no end of them.
+ */
+const MAX_USELESS = 100
 /** How many transactions are remembered so as not to pass them on again. */
 const MAX_REMEMBERED = 10_000
 /** After how many blocks the cursor is stored at the latest. */
@@ -70,16 +69,13 @@ export class Feed {
   private tip = 0
   /** Whether its pages go on to later blocks. */
   private spansBlocks = false
-  /** How often each was tried; those that were passed on count as tried enough. */
-  private readonly tried = new LRUCache<string, number>({ max: MAX_REMEMBERED })
+  /** What was passed on, with its block: the last blocks are read again. */
+  private readonly passed = new LRUCache<string, true>({ max: MAX_REMEMBERED })
   private readonly done = { transactions: 0, failures: 0 }
   private lastError: FeedStatus['lastError']
-  /** Transactions of this reading that no source knows. */
-  private unknown = 0
-  /** What it named in this reading, with the height, and how often it repeated that. */
+  /** What it named in this reading, with the height, and how much of that was of no use. */
   private readonly named = new LRUCache<string, true>({ max: MAX_REMEMBERED })
-  private repeated = 0
-  private failing: { txid: string; times: number } | undefined
+  private useless = 0
   private readonly stopping = new AbortController()
   private wake = new AbortController()
   private running: Promise<void> | undefined
@@ -121,7 +117,6 @@ export class Feed {
   private async read(): Promise<void> {
     const { junglebus } = this.options
     const tip = await this.unlessStopped(this.options.tip?.() ?? junglebus.height())
-    this.unknown = 0
     this.forgetNamed()
     if (this.position === undefined)
       this.position = { height: Math.min(tip, await this.firstHeight()), index: -1 }
@@ -152,58 +147,48 @@ export class Feed {
     return next.sort((one, other) => (isBefore(one, other) ? -1 : 1))
   }
 
-  /** @returns Whether to go on to the next one. */
+  /**
+   * @returns Whether to go on to the next one: not without an answer of a source. What cannot be stored is left to the sweep.
+   * @throws ChainSourceError after very many that are of no use.
+   */
   private async passOn(entry: FeedEntry): Promise<boolean> {
-    if (this.isRepeated(entry)) return true
+    const { txid, height, block } = entry
+    const place = `${height} ${txid}`
+    if (this.named.has(place)) {
+      this.count('it names the same transactions again and again')
+      return true
+    }
+    this.named.set(place, true)
+    if (this.passed.has(`${block} ${txid}`)) return true
     const { isKnown, onTransaction } = this.options
-    const key = `${entry.block} ${entry.txid}`
-    let tries = this.tried.get(key) ?? 0
-    if (tries >= TRIES) return true
     try {
-      const isKnownHere = (await isKnown?.(entry.txid)) === true
-      const record = isKnownHere ? undefined : await this.recordOf(entry)
-      if (record !== undefined) {
+      if ((await isKnown?.(txid)) !== true) {
+        const record = await this.recordOf(entry)
+        if (record === undefined) {
+          // It may be known when its block is read again.
+          this.count('it names one transaction after another that no source knows')
+          return true
+        }
         await onTransaction(record)
         this.done.transactions++
-      } else if (!isKnownHere && ++this.unknown > MAX_UNKNOWN) {
-        throw new ChainSourceError('NO_ANSWER', 'it names one transaction after another that no source knows')
       }
-      // A source that does not know it may know it when the block is read again.
-      tries = isKnownHere || record !== undefined ? TRIES : tries + 1
     } catch (error) {
       if (this.stopping.signal.aborted) return false
       this.note(error)
-      if (!this.isGivenUp(entry, error)) return false
-      tries = TRIES
+      if (isOutage(error)) return false
     }
-    this.tried.set(key, tries)
+    this.passed.set(`${block} ${txid}`, true)
     return true
   }
 
-  /** @throws ChainSourceError after very many repetitions: at ever later places of a block, they have no end. */
-  private isRepeated({ height, txid }: FeedEntry): boolean {
-    const { named } = this
-    const place = `${height} ${txid}`
-    if (!named.has(place)) {
-      named.set(place, true)
-      return false
-    }
-    if (++this.repeated > MAX_REPEATED)
-      throw new ChainSourceError('NO_ANSWER', 'it names the same transactions again and again')
-    return true
+  /** Counts one that is of no use. */
+  private count(why: string): void {
+    if (++this.useless > MAX_USELESS) throw new ChainSourceError('NO_ANSWER', why)
   }
 
   private forgetNamed(): void {
     this.named.clear()
-    this.repeated = 0
-  }
-
-  /** Whether a failure is of the transaction and not of a source or the store, so that the others come first. */
-  private isGivenUp({ txid }: FeedEntry, error: unknown): boolean {
-    if (error instanceof ChainSourceError && !isOutage(error)) return true
-    const times = this.failing?.txid === txid ? this.failing.times + 1 : 1
-    this.failing = { txid, times }
-    return times >= TRIES
+    this.useless = 0
   }
 
   private async recordOf({ txid, raw, merklePath }: FeedEntry): Promise<TransactionRecord | undefined> {

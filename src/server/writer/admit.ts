@@ -3,7 +3,7 @@ import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { Admission } from '../../chain/ancestors/admission.js'
+import type { Admission } from '../../chain/ancestors/ancestors.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { admittedCount, type Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'

@@ -300,7 +300,7 @@ test('a transaction that its source fails to return is fetched with the next rea
   expect(world.txids).toEqual(txidsOf(mined))
 })
 
-test('a transaction that cannot be stored is tried three times, and does not hold up the others for ever', async () => {
+test('a transaction that cannot be stored does not hold up the others', async () => {
   const world = new World()
   const mined = world.mine(2)
   const tried: string[] = []
@@ -311,13 +311,10 @@ test('a transaction that cannot be stored is tried three times, and does not hol
       if (record.txid === mined[0]?.txid) throw new Error('the disk is full')
     },
   })
-  for (const times of [1, 2, 3]) {
-    await world.until(() => tried.length >= times)
-    feed.onBlock()
-  }
-  await world.until(() => tried.length === 4)
-  expect(tried).toEqual([mined[0]?.txid, mined[0]?.txid, mined[0]?.txid, mined[1]?.txid])
-  expect(feed.status()).toMatchObject({ transactions: 1, failures: 3 })
+  await world.until(() => tried.length === 2)
+  await world.until(() => feed.status().transactions === 1)
+  expect(tried).toEqual(txidsOf(mined))
+  expect(feed.status()).toMatchObject({ transactions: 1, failures: 1 })
 })
 
 test('a feed that knows the height of the chain from elsewhere reads no further', async () => {
