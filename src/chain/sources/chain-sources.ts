@@ -5,7 +5,7 @@ import type { Block, Proof, TransactionRecord } from '../../../backend/src/graph
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { type ChainSource, type SingleSource, spends, type TransactionOptions } from './chain-source.js'
-import { ChainSourceError } from './errors.js'
+import { ChainSourceError, isOutage } from './errors.js'
 import { JungleBusSource } from './junglebus.js'
 import type { SourceStatus } from './source-client.js'
 
@@ -27,6 +27,8 @@ export interface ChainSourcesOptions {
 }
 
 const DEFAULT_PATIENCE = 30_000
+/** How long a question about sightings waits, in milliseconds: somebody may be waiting for its answer. */
+const SHORT_PATIENCE = 2000
 /** The longest spender that is fetched to check it, in bytes: questions come several at a time. */
 const MAX_CHECKED_BYTES = 16 * 1024 * 1024
 /** Spenders that were checked and that the caller will ask for next: how many, their bytes, and for how many milliseconds. */
@@ -146,23 +148,28 @@ export class ChainSources implements ChainSource {
    * @throws ChainSourceError if no source answers that could say so.
    */
   async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
+    const { patience = DEFAULT_PATIENCE } = this.options
+    const sources = this.sources.filter(({ sightings }) => sightings !== undefined)
     const found = new Map<string, Sighting>()
-    let failure: ChainSourceError | undefined
-    let isAnswered = false
-    for (const source of this.sources) {
-      const open = txids.filter((txid) => found.get(txid) !== 'seen')
-      if (source.sightings === undefined || open.length === 0) continue
-      try {
-        source.client.requireAwake()
-        for (const [txid, sighting] of await source.sightings(open)) found.set(txid, sighting)
-        isAnswered = true
-      } catch (error) {
-        if (!(error instanceof ChainSourceError)) throw error
-        failure ??= error
+    for (const end = monotonic() + Math.min(patience, SHORT_PATIENCE); ; ) {
+      let failure: ChainSourceError | undefined
+      let isAnswered = false
+      for (const source of sources) {
+        const open = txids.filter((txid) => found.get(txid) !== 'seen')
+        if (open.length === 0) break
+        try {
+          source.client.requireAwake()
+          for (const [txid, sighting] of (await source.sightings?.(open)) ?? []) found.set(txid, sighting)
+          isAnswered = true
+        } catch (error) {
+          if (!(error instanceof ChainSourceError)) throw error
+          failure ??= error
+        }
       }
+      if (isAnswered || failure === undefined) return found
+      if (!isOutage(failure)) throw failure
+      await this.oneRested(sources, { patience: end - monotonic(), error: failure })
     }
-    if (!isAnswered && failure !== undefined) throw failure
-    return found
   }
 
   /** The first JungleBus, which has subscriptions; undefined if there is none. */
@@ -204,13 +211,16 @@ export class ChainSources implements ChainSource {
       // A wrong answer is no reason to wait: nor is one that would be the same later.
       const isLasting = errors.find(({ code }) => code !== 'NO_ANSWER')
       if (isLasting !== undefined) throw isLasting
-      await this.oneRested({ patience: end - monotonic(), error })
+      await this.oneRested(this.sources, { patience: end - monotonic(), error })
     }
   }
 
   /** @throws `error` if every source rests for longer than `patience` milliseconds, or is closed. */
-  private async oneRested({ patience, error }: { patience: number; error: Error }): Promise<void> {
-    const open = this.sources.map(({ client }) => client).filter(({ isClosed }) => !isClosed)
+  private async oneRested(
+    sources: readonly SingleSource[],
+    { patience, error }: { patience: number; error: Error },
+  ): Promise<void> {
+    const open = sources.map(({ client }) => client).filter(({ isClosed }) => !isClosed)
     const [soonest] = open.sort((one, other) => one.rest - other.rest)
     if (soonest === undefined || patience <= 0 || soonest.rest > patience) throw error
     await soonest.rested()

@@ -161,14 +161,16 @@ test('what comes after a flood does not wait for its end', async () => {
   await until(() => worker.status().holes === flood.length)
   const places = [first, last].map(({ parent }) => asked.indexOf(parent.txid))
   expect(Math.max(...places)).toBeLessThan(20)
+  await worker.stop()
   // Nor do new ones wait for what is tried again.
   const next = lone()
   clock.now += 5000
   await submit(next.subject)
   const before = asked.length
-  worker.notify()
+  const again = create()
+  again.start()
   await until(() => asked.length === before + flood.length + 1)
-  await worker.stop()
+  await again.stop()
   expect(asked.indexOf(next.parent.txid) - before).toBeLessThan(20)
 })
 

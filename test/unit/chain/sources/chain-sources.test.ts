@@ -336,6 +336,16 @@ describe('what the network said', () => {
     await expect(sources.sightings([payment.txid])).rejects.toMatchObject({ code: 'NO_ANSWER' })
   })
 
+  test('a source that fails for a moment is asked again', async () => {
+    const { sources, first, services, coin, pay } = await setUp(['junglebus'], {
+      ...{ firstRest: 10, patience: 30_000 },
+    })
+    const payment = pay({ transaction: coin, vout: 0 })
+    services.know(payment)
+    first.fault = (_, nth) => (nth === 0 ? BROKEN : undefined)
+    expect(await sources.sightings([payment.txid])).toEqual(new Map([[payment.txid, 'seen']]))
+  })
+
   test('an overlay host cannot say', async () => {
     const { sources } = await setUp(['junglebus'])
     const overlay = openSources({ addresses: [{ kind: 'overlay', url: 'http://127.0.0.1:1' }], rate: 1 })
