@@ -167,9 +167,9 @@ export class FactsHost extends Host {
       const block = [height, fromHex(root)]
       if (sql.get('select 1 from verdict where height = ? and root = ? and ok = 0', ...block))
         return 'refused'
-      // What is pending has one proof.
-      const pending = sql.get('select root from log.pending where txid = ?', fromHex(txid))
-      if (pending !== undefined) return pending.root && toHex(pending.root) === root ? 'held' : 'gone'
+      const ofPending = 'select 1 from log.pending_proof where txid = ? and height = ? and root = ?'
+      if (sql.get('select 1 from log.pending where txid = ?', fromHex(txid)) !== undefined)
+        return sql.get(ofPending, fromHex(txid), ...block) ? 'held' : 'gone'
       // What entered the log after its block was refused has none there.
       const held = `select 1 from proof join tx on tx.id = tid join log.log as log on log.seq = proof.seq
         where txid = ? and height = ? and ${PROOF_ROOT} = ?`

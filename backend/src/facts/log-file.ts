@@ -17,7 +17,7 @@ create table if not exists log_meta (name text primary key, value) without rowid
 `
 
 /** Of these tables, with those of `state`. There is no release with another one: a log of another version is refused. */
-const VERSION = 2
+const VERSION = 3
 
 /** @throws Error if the tables of a file are of another version. */
 export function assertVersion(sql: Sql): void {

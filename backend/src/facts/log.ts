@@ -111,9 +111,9 @@ export function proofPlace(key: Uint8Array): { height: number; root: Uint8Array 
   return { height: readUint32(key, HASH_BYTES), root: key.subarray(HASH_BYTES + LENGTH_BYTES) }
 }
 
-/** The proof in a row that has the columns of one; none if its height is null. */
-export function proofOf({ height, root, merkle_path }: Row): Pick<TransactionRecord, 'proof'> {
-  return height === null ? {} : { proof: { height, root: toHex(root), merklePath: merkle_path } }
+/** The proof in a row that has the columns of one. */
+export function proofOf({ height, root, merkle_path }: Row): Proof {
+  return { height, root: toHex(root), merklePath: merkle_path }
 }
 
 /** The root in a column with the key of a proof. */

@@ -1,4 +1,4 @@
-import type { Block, HeldSubmission, Proof, TransactionRecord } from '../graph/records.js'
+import type { Block, HeldSubmission, Proof } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Row, Sql } from './connection.js'
@@ -11,16 +11,14 @@ import { proofOf } from './log.js'
 export const STATE_SCHEMA = `
 -- Transactions that nothing admitted depends on, in the order in which they came. waiting: it does not count. raised: it or a
 -- descendant may be proven or seen, or a descendant came before it; otherwise it ranks by its place alone. mint: it lost as a mint.
--- client: who submitted it, if it was refused.
+-- client: who submitted it, if it was refused. proven: it has proofs.
 create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, bytes integer not null,
-  waiting integer not null, raised integer not null, mint integer not null, client text, height integer, root blob,
-  merkle_path blob, raw blob not null);
+  waiting integer not null, raised integer not null, mint integer not null, proven integer not null, client text, raw blob not null);
 create index if not exists pending_client on pending (client, arrived, bytes) where waiting = 1;
-create index if not exists pending_height on pending (height) where height is not null;
-create index if not exists pending_first on pending (waiting, height is not null, arrived);
--- Their proofs in other blocks, to which the chain may come back.
-create table if not exists pending_proof (txid blob not null, height integer not null, root blob not null,
-  merkle_path blob not null, primary key (txid, height, root)) without rowid;
+create index if not exists pending_first on pending (waiting, proven, arrived);
+-- Their proofs, in the order in which they came last: the chain may come back to any of the blocks.
+create table if not exists pending_proof (n integer primary key, txid blob not null, height integer not null, root blob not null,
+  merkle_path blob not null, unique (txid, height, root));
 create index if not exists pending_proof_height on pending_proof (height);
 -- What pending transactions spend, those that count apart: any number of others may spend the same coin.
 create table if not exists pending_spend (txid blob not null, vout integer not null, waiting integer not null,
@@ -135,9 +133,10 @@ export interface PendingOutline {
   isMint: boolean
 }
 
-/** A pending transaction, with the proof that came last, and those of other blocks. */
-export interface PendingTransaction extends TransactionRecord, PendingOutline {
-  otherProofs: readonly Proof[]
+/** A pending transaction, with its proofs, the one that came last at the end. */
+export interface PendingTransaction extends PendingOutline {
+  raw: Uint8Array
+  proofs: readonly Proof[]
 }
 
 /** How a transaction becomes pending. */
@@ -190,29 +189,20 @@ export class Pending {
 
   get(txid: string): PendingTransaction | undefined {
     const row = this.isEmpty ? undefined : this.sql.get('select * from pending where txid = ?', fromHex(txid))
-    return (
-      row && {
-        ...outlineOf(row),
-        raw: row.raw,
-        ...proofOf(row),
-        otherProofs: otherProofs(this.sql, row),
-      }
-    )
+    return row && { ...outlineOf(row), raw: row.raw, proofs: proofsOf(this.sql, row.txid) }
   }
 
   /** Its place is the last one. @param spends What it spends. */
   add(
-    { txid, raw, proof }: TransactionRecord,
+    { txid, raw, proofs = [] }: Pick<PendingTransaction, 'txid' | 'raw'> & { proofs?: readonly Proof[] },
     spends: readonly Outpoint[],
     { isWaiting, client, isRaised = false, isMint = false }: NewPending,
   ): void {
     const key = fromHex(txid)
-    const { height = null, root, merklePath = null } = proof ?? {}
     const added = this.sql.run(
-      `insert into pending (txid, raw, height, root, merkle_path, bytes, client, waiting, raised, mint)
-        values (?, ?, ?, ?, ?, ?, ?, ?, 0, ?) on conflict do nothing`,
-      ...[key, raw, height, root === undefined ? null : fromHex(root), merklePath],
-      ...[raw.length, client ?? null, Number(isWaiting), Number(isMint)],
+      `insert into pending (txid, raw, bytes, client, waiting, raised, mint, proven)
+        values (?, ?, ?, ?, ?, 0, ?, 0) on conflict do nothing`,
+      ...[key, raw, raw.length, client ?? null, Number(isWaiting), Number(isMint)],
     )
     if (added === 0) return
     for (const { txid: spent, vout } of spends)
@@ -221,7 +211,8 @@ export class Pending {
         ...[fromHex(spent), vout, Number(isWaiting), key],
       )
     this.count(isWaiting, { transactions: 1, bytes: raw.length })
-    if (isRaised || proof !== undefined) this.raise(txid)
+    if (isRaised) this.raise(txid)
+    for (const proof of proofs) this.prove(txid, proof)
   }
 
   /** Notes that more than their places may rank it and its pending ancestors from now on. */
@@ -235,50 +226,35 @@ export class Pending {
   }
 
   /** Adds a proof, as the one that came last. */
-  prove(txid: string, proof: Proof): void {
-    const key = fromHex(txid)
+  prove(txid: string, { height, root, merklePath }: Proof): void {
     this.sql.run(
-      `insert into pending_proof select txid, height, root, merkle_path from pending
-        where txid = ? and height is not null on conflict do nothing`,
-      key,
+      'insert or replace into pending_proof (txid, height, root, merkle_path) values (?, ?, ?, ?)',
+      ...[fromHex(txid), height, fromHex(root), merklePath],
     )
-    this.setProof(key, proof)
-    this.sql.run(
-      'delete from pending_proof where txid = ? and height = ? and root = ?',
-      ...[key, proof.height, fromHex(proof.root)],
-    )
+    this.noteProofs(fromHex(txid))
     this.raise(txid)
   }
 
   /** @param proofs All that it has from now on, the one that came last at the end. */
   replaceProofs(txid: string, proofs: readonly Proof[]): void {
     this.sql.run('delete from pending_proof where txid = ?', fromHex(txid))
-    this.setProof(fromHex(txid), undefined)
+    this.noteProofs(fromHex(txid))
     for (const proof of proofs) this.prove(txid, proof)
   }
 
   /** Deletes the proofs of a block. Returns the transactions that had one. */
   disprove({ height, root }: Block): string[] {
-    if (this.isEmpty) return []
-    const rows = ['pending', 'pending_proof'].flatMap((table) =>
-      this.sql.all(`select txid from ${table} where height = ? and root = ?`, height, fromHex(root)),
-    )
-    const txids = rows.map(({ txid }) => toHex(txid))
-    for (const txid of txids) {
-      const proofs = proofsOf(this.get(txid) ?? {})
-      this.replaceProofs(
-        txid,
-        proofs.filter((each) => each.height !== height || each.root !== root),
-      )
-    }
-    return txids
+    const block = [height, fromHex(root)] as const
+    const rows = this.sql.all('select txid from pending_proof where height = ? and root = ?', ...block)
+    this.sql.run('delete from pending_proof where height = ? and root = ?', ...block)
+    for (const { txid } of rows) this.noteProofs(txid)
+    return rows.map(({ txid }) => toHex(txid))
   }
 
-  private setProof(key: Uint8Array, proof: Proof | undefined): void {
-    const { height = null, root, merklePath = null } = proof ?? {}
+  private noteProofs(key: Uint8Array): void {
     this.sql.run(
-      'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
-      ...[height, root === undefined ? null : fromHex(root), merklePath, key],
+      'update pending set proven = exists (select 1 from pending_proof each where each.txid = pending.txid) where txid = ?',
+      key,
     )
     this.onChange()
   }
@@ -362,7 +338,7 @@ export class Pending {
   outline(txid: string): PendingOutline | undefined {
     if (this.isEmpty) return undefined
     const row = this.sql.get(
-      'select txid, arrived, waiting, raised, mint, height from pending where txid = ?',
+      'select txid, arrived, waiting, raised, mint, proven from pending where txid = ?',
       fromHex(txid),
     )
     return row && outlineOf(row)
@@ -370,9 +346,7 @@ export class Pending {
 
   /** Which goes first if there is too much: the oldest, unproven ones before proven ones. Undefined if there is none. */
   first(): string | undefined {
-    const row = this.sql.get(
-      'select txid from pending where waiting = 0 order by height is not null, arrived limit 1',
-    )
+    const row = this.sql.get('select txid from pending where waiting = 0 order by proven, arrived limit 1')
     return row && toHex(row.txid)
   }
 
@@ -408,29 +382,15 @@ export class Pending {
   }
 }
 
-/** The proofs of a row of `pending` besides the one that came last: without that, there are none. */
-function otherProofs(sql: Sql, { txid, height }: Row): Proof[] {
-  if (height === null) return []
-  const rows = sql.all('select height, root, merkle_path from pending_proof where txid = ?', txid)
-  return rows.flatMap((row) => proofOf(row).proof ?? [])
+/** The proofs of a pending transaction, the one that came last at the end. @param key The txid. */
+export function proofsOf(sql: Sql, key: Uint8Array): Proof[] {
+  const rows = sql.all('select height, root, merkle_path from pending_proof where txid = ? order by n', key)
+  return rows.map(proofOf)
 }
 
-/** All proofs of a row of `pending`, the one that came last at the end. */
-export function storedProofs(sql: Sql, row: Row): Proof[] {
-  return proofsOf({ ...proofOf(row), otherProofs: otherProofs(sql, row) })
-}
-
-/** All proofs of a transaction, the one that came last at the end. */
-export function proofsOf({
-  proof,
-  otherProofs = [],
-}: Pick<TransactionRecord, 'proof'> & Partial<Pick<PendingTransaction, 'otherProofs'>>): Proof[] {
-  return proof === undefined ? [...otherProofs] : [...otherProofs, proof]
-}
-
-function outlineOf({ txid, arrived, waiting, raised, mint, height }: Row): PendingOutline {
+function outlineOf({ txid, arrived, waiting, raised, mint, proven }: Row): PendingOutline {
   return {
     ...{ txid: toHex(txid), arrived },
-    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1, isProven: height !== null },
+    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1, isProven: proven === 1 },
   }
 }

@@ -32,13 +32,12 @@ const LAST_HEIGHT = 'select height from proof where ok = 1 order by height desc 
 const MINED_SPENDERS = `select spender.mined as height from tx cross join spend on pid = tx.id
   cross join tx as spender on spender.id = sid
   where tx.txid = ? and vout = ? and spender.txid <> ? and spender.mined is not null`
-const PROVEN_PENDING = `select pending.height from log.pending_spend as spend join log.pending on pending.txid = spend.spender
-  where spend.txid = ? and spend.vout = ? and spender <> ? and pending.height is not null`
+const PROVEN_PENDING = `select proof.height from log.pending_spend as spend join log.pending_proof as proof on proof.txid = spend.spender
+  where spend.txid = ? and spend.vout = ? and spender <> ?`
 
 const BLOCKS = [
   `select distinct height, ${PROOF_ROOT} as root from proof cross join log.log as log on log.seq = proof.seq
     where height >= ? and height <= ? and ok = 1`,
-  'select distinct height, root from log.pending where height >= ? and height <= ?',
   'select distinct height, root from log.pending_proof where height >= ? and height <= ?',
 ]
 

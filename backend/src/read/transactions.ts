@@ -75,8 +75,8 @@ const IN_INDEX = 'select id, own, mined, seen from tx where txid = ? and seq is 
 const HEIGHT = 'select own from tx where txid = ? and seq is not null'
 const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
-const PENDING = 'select txid, raw, height, root, merkle_path, waiting from log.pending where txid = ?'
-export const PENDING_STATUS = 'select txid, height, root, waiting from log.pending where txid = ?'
+const PENDING = 'select txid, raw, waiting from log.pending where txid = ?'
+export const PENDING_STATUS = 'select txid, waiting, proven from log.pending where txid = ?'
 const TRACKER = "select value from setting where name = 'tracker'"
 
 /** Only a mint spends a node. */
@@ -175,7 +175,7 @@ function purged(
 /** The proof of a transaction that counts; of several at one height the last, as the chain had its block last. */
 function indexedProof(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
   const row = sql.get(PROOF, key)
-  return row === undefined ? {} : proofOf(row)
+  return row === undefined ? {} : { proof: proofOf(row) }
 }
 
 const PROOF = `select height, ${PROOF_ROOT} as root, body as merkle_path from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
@@ -188,18 +188,18 @@ export function pendingHeight(sql: Sql, row: Row | undefined): number | undefine
 
 function pendingProof(sql: Sql, row: Row): Pick<TransactionRecord, 'proof'> {
   const counting = countingProof(sql, row)
-  return counting === undefined ? {} : proofOf(counting)
+  return counting === undefined ? {} : { proof: proofOf(counting) }
 }
 
 /** Of the proofs of a pending transaction, the one that counts: the index judges them only when it enters the log. */
 function countingProof(sql: Sql, row: Row): Row | undefined {
-  if (row.height === null) return undefined
-  const counts = ({ height, root }: Row): boolean => isOnBestChain(sql, { height, root })
-  if (sql.get(TRACKER)?.value !== 'headers' || counts(row)) return row
-  return sql.all(OTHER_PROOFS, row.txid).find(counts)
+  const proofs = sql.all(PENDING_PROOFS, row.txid)
+  if (proofs.length === 0 || sql.get(TRACKER)?.value !== 'headers') return proofs[0]
+  return proofs.find(({ height, root }) => isOnBestChain(sql, { height, root }))
 }
 
-const OTHER_PROOFS = 'select height, root, merkle_path from log.pending_proof where txid = ?'
+const PENDING_PROOFS =
+  'select height, root, merkle_path from log.pending_proof where txid = ? order by n desc'
 const PENDING_CONFLICT = `select spender from log.pending_spend
   where txid = ? and vout = ? and waiting = 0 and spender <> ? limit 1`
 const SPENT_BY_PENDING = 'select txid, vout from log.pending_spend where spender = ?'
@@ -216,7 +216,7 @@ function reasonIn(sql: Sql, txid: string): Reason | undefined {
     }
     const status = sql.get(PENDING_STATUS, key)
     if (status === undefined) continue
-    if (status.height === null && sql.get(SIGHTED, key)?.said === 0) return { txid: each, tier: 'rejected' }
+    if (status.proven === 0 && sql.get(SIGHTED, key)?.said === 0) return { txid: each, tier: 'rejected' }
     for (const row of sql.all(SPENT_BY_PENDING, key)) {
       const parent = hexOf(row.txid)
       const spender = spenderOf(sql, { txid: parent, vout: row.vout })

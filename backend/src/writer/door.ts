@@ -17,7 +17,7 @@ import {
   type RegisterValue,
   register,
 } from '../facts/registers.js'
-import { type Pending, proofsOf } from '../facts/state.js'
+import type { Pending } from '../facts/state.js'
 import type {
   AdmissionOptions,
   AdmissionRules,
@@ -189,7 +189,7 @@ export class Door {
         if (proof !== undefined) proven.push({ txid, proof })
         if (proof !== undefined || subjects.includes(txid))
           for (const each of this.candidates([txid]))
-            again.push(proof === undefined ? each : { ...each, proof, otherProofs: proofsOf(each) })
+            again.push(proof === undefined ? each : { ...each, proofs: [...each.proofs, proof] })
       } else fresh.set(txid, candidateOf(record))
     }
     const isUnproven = subjects.some((txid) => records.get(txid)?.proof === undefined)
@@ -487,8 +487,8 @@ export class Door {
   }
 
   /** Whether more than its place may rank a transaction, and with it what it is built on. */
-  private mayRaise({ txid, proof, pending: own }: Candidate): boolean {
-    if (proof !== undefined) return true
+  private mayRaise({ txid, proofs, pending: own }: Candidate): boolean {
+    if (proofs.length > 0) return true
     if (own !== undefined) return own.isRaised
     const isKnown = this.indexed.sighting(txid) === 'seen' || this.indexed.hasChildBeside(txid)
     return isKnown || this.options.pending.childrenOf(txid).length > 0
@@ -677,7 +677,7 @@ function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
   const others = rules.others?.(view) ?? []
   const own = transactionFact(record, { refused, others })
   shareView(own.body, view)
-  return [...bodies, own, ...proofsOf(record).map((each) => proofFact(record.txid, each))]
+  return [...bodies, own, ...record.proofs.map((each) => proofFact(record.txid, each))]
 }
 
 function refusalsOf(subjects: readonly string[], refused: readonly TopicRefusal[]): TopicRefusal[] {

@@ -9,24 +9,27 @@ import { fromHex, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
 /** A transaction that may enter the log, with what it spends. */
-export interface Candidate extends TransactionRecord {
+export interface Candidate {
+  txid: string
+  raw: Uint8Array
+  /** The one that came last at the end. */
+  proofs: readonly Proof[]
   spends: readonly Outpoint[]
   /** Set if it is pending. */
   pending?: PendingOutline
-  /** Proofs of it in other blocks. */
-  otherProofs?: readonly Proof[]
 }
 
-export function candidateOf(record: TransactionRecord): Candidate {
-  return { ...record, spends: spendsBy(viewOf(record)).map(({ outpoint }) => outpoint) }
+export function candidateOf({ txid, raw, proof }: TransactionRecord): Candidate {
+  const spends = spendsBy(viewOf({ txid, raw })).map(({ outpoint }) => outpoint)
+  return { txid, raw, proofs: proof === undefined ? [] : [proof], spends }
 }
 
 /** A pending transaction; undefined if it is not. */
 export function pendingCandidate(txid: string, pending: Pending): Candidate | undefined {
   const stored = pending.get(txid)
   if (stored === undefined) return undefined
-  const { raw, proof, otherProofs, ...outline } = stored
-  return { ...candidateOf({ txid, raw, ...(proof && { proof }) }), pending: outline, otherProofs }
+  const { raw, proofs, ...outline } = stored
+  return { ...candidateOf({ txid, raw }), proofs, pending: outline }
 }
 
 /** What an index says of the transactions around a candidate. */

@@ -2,7 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import { type FactKind, readUint32, uint32 } from '../facts/log.js'
 import { numberedKey, readNumberedKey } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow } from '../facts/shared-log.js'
-import { type Pending, type PendingOutline, type State, storedProofs } from '../facts/state.js'
+import { type Pending, type PendingOutline, proofsOf, type State } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import { candidateOf } from './pending-graph.js'
 
@@ -29,7 +29,7 @@ const LENGTH_BYTES = 4
 /** @param row Of the table `pending` of a file. @param raw Empty if it is known. */
 export function pendingChange(logFile: Sql, row: Row, raw: Uint8Array): Uint8Array {
   const { waiting, raised, mint, client } = row
-  const proofs = storedProofs(logFile, row)
+  const proofs = proofsOf(logFile, row.txid)
   const head: PendingHead = {
     ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
     ...(client !== null && { client }),
@@ -107,8 +107,8 @@ function applyPending(pending: Pending, { txid, body }: { txid: string; body: Ui
   } else {
     // Its place among the others is this one, also if it was refused here.
     pending.delete(txid)
-    const record = { txid, raw }
-    pending.add(record, candidateOf(record).spends, { isWaiting, isRaised, isMint, client })
+    const { spends } = candidateOf({ txid, raw })
+    pending.add({ txid, raw }, spends, { isWaiting, isRaised, isMint, client })
   }
   pending.replaceProofs(txid, proofs)
 }

@@ -32,7 +32,7 @@ export function storedRows(dataDir: string): Record<string, string[]> {
     rows.log = keys("kind <> 5 or cast(key as text) not like 'setting %'")
     const state = (table: string, columns: string): string[] =>
       log.all(`select ${columns} from ${table}`).map(textOf).sort()
-    rows.pending = state('pending', 'txid, height, waiting')
+    rows.pending = [...state('pending', 'txid, waiting'), ...state('pending_proof', 'txid, height')]
     rows.held = state('held', 'txid, lock_height, lock_time')
     rows.interaction = state('interaction', '*')
     rows.transactions = [

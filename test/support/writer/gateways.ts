@@ -88,7 +88,7 @@ export class Gateways {
         ...read(folder, 'select * from pending_spend where waiting = 0 order by txid, vout, spender'),
         ...read(
           folder,
-          'select pending_proof.* from pending_proof natural join (select txid from pending where waiting = 0)',
+          'select txid, height, root from pending_proof natural join (select txid from pending where waiting = 0) order by txid, n',
         ),
         ...read(folder, 'select * from held order by txid'),
       ].map(({ arrived, ...row }) => JSON.stringify(row)),

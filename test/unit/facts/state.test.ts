@@ -16,7 +16,7 @@ afterEach(() => sql.close())
 
 describe('pending transactions', () => {
   const open = (): Pending => new Pending(sql)
-  const plain = { isRaised: false, isMint: false, isProven: false, otherProofs: [] }
+  const plain = { isRaised: false, isMint: false, isProven: false, proofs: [] }
 
   test('are found by themselves and by what they spend, in the order in which they came', () => {
     const pending = open()
@@ -66,7 +66,7 @@ describe('pending transactions', () => {
     expect(raised()).toEqual([1, 2])
     pending.raise(txidOf(4))
     expect(raised()).toEqual([1, 2, 3, 4])
-    pending.add({ txid: txidOf(6), raw: raw(1), proof }, [coin(5)], { isWaiting: false })
+    pending.add({ txid: txidOf(6), raw: raw(1), proofs: [proof] }, [coin(5)], { isWaiting: false })
     expect([raised(), pending.outline(txidOf(6))?.isRaised]).toEqual([[1, 2, 3, 4, 5], true])
     expect(pending.lineOf(txidOf(6), 'raised')).toEqual([1, 2, 3, 4, 5, 6].map(txidOf))
     // What counts ends a line of what waits.
@@ -101,10 +101,10 @@ describe('pending transactions', () => {
     pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
     const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
     pending.prove(txidOf(1), proof)
-    expect(pending.get(txidOf(1))?.proof).toEqual({ ...proof, merklePath: Buffer.of(1, 2) })
+    expect(pending.get(txidOf(1))?.proofs).toEqual([{ ...proof, merklePath: Buffer.of(1, 2) }])
     expect(pending.disprove({ height: 7, root: 'ab'.repeat(32) })).toEqual([])
     expect(pending.disprove(proof)).toEqual([txidOf(1)])
-    expect(pending.get(txidOf(1))?.proof).toBeUndefined()
+    expect(pending.get(txidOf(1))?.proofs).toEqual([])
   })
 
   test('keep proofs in other blocks, and lose each with its block', () => {
@@ -115,19 +115,16 @@ describe('pending transactions', () => {
       root: height.toString(16).padStart(64, '0'),
       merklePath: Buffer.of(height),
     })
-    const heights = () => {
-      const { proof, otherProofs = [] } = pending.get(txidOf(1)) ?? {}
-      return [proof?.height, otherProofs.map(({ height }) => height)]
-    }
+    const heights = () => pending.get(txidOf(1))?.proofs.map(({ height }) => height)
     for (const height of [7, 8, 9, 8]) pending.prove(txidOf(1), proofAt(height))
-    expect(heights()).toEqual([8, [7, 9]])
-    expect(pending.get(txidOf(1))?.otherProofs).toEqual([proofAt(7), proofAt(9)])
+    expect(heights()).toEqual([7, 9, 8])
+    expect(pending.get(txidOf(1))?.proofs).toEqual([7, 9, 8].map(proofAt))
     expect(pending.disprove(proofAt(9))).toEqual([txidOf(1)])
-    expect(heights()).toEqual([8, [7]])
+    expect(heights()).toEqual([7, 8])
     expect(pending.disprove(proofAt(8))).toEqual([txidOf(1)])
-    expect(heights()).toEqual([7, []])
+    expect(heights()).toEqual([7])
     pending.replaceProofs(txidOf(1), [proofAt(5), proofAt(6)])
-    expect(heights()).toEqual([6, [5]])
+    expect(heights()).toEqual([5, 6])
     pending.delete(txidOf(1))
     expect(sql.all('select * from pending_proof')).toEqual([])
   })
@@ -135,7 +132,7 @@ describe('pending transactions', () => {
   test('go the oldest first, unproven ones before proven ones', () => {
     const pending = open()
     const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
-    pending.add({ txid: txidOf(1), raw: raw(1), proof }, [], { isWaiting: false })
+    pending.add({ txid: txidOf(1), raw: raw(1), proofs: [proof] }, [], { isWaiting: false })
     pending.add({ txid: txidOf(4), raw: raw(1) }, [], { isWaiting: true })
     pending.add({ txid: txidOf(3), raw: raw(1) }, [], { isWaiting: false })
     pending.add({ txid: txidOf(2), raw: raw(1) }, [], { isWaiting: false })
@@ -146,7 +143,7 @@ describe('pending transactions', () => {
     }
     expect(gone).toEqual([3, 2, 1].map(txidOf))
     const plan = sql.all(
-      'explain query plan select txid from pending where waiting = 0 order by height is not null, arrived limit 1',
+      'explain query plan select txid from pending where waiting = 0 order by proven, arrived limit 1',
     )
     expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('USING INDEX pending_first')])
   })

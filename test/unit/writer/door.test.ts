@@ -103,7 +103,7 @@ describe('what becomes a fact', () => {
     const moved = spend(store, [[ordinal]])
     await store.know(moved)
     await store.know(moved, 102)
-    expect([store.count(), store.log('select height from pending')]).toEqual([1, [{ height: 102 }]])
+    expect([store.count(), store.log('select height from pending_proof')]).toEqual([1, [{ height: 102 }]])
     await store.know(ordinal)
     expect(store.index('select mined from tx where seq is not null')).toEqual([
       { mined: 102 },
@@ -116,7 +116,9 @@ describe('what becomes a fact', () => {
     const ordinal = inscribe(store, [], 'text')
     const moved = spend(store, [[ordinal]])
     for (const height of [undefined, 102, 104, 102, 103]) await store.know(moved, height)
-    expect(store.log('select height from pending')).toEqual([{ height: 103 }])
+    expect(store.log('select height from pending_proof order by n')).toEqual(
+      [104, 102, 103].map((height) => ({ height })),
+    )
     await store.know(ordinal)
     expect(store.index('select height from proof order by height')).toEqual(
       [102, 103, 104].map((height) => ({ height })),

@@ -18,7 +18,7 @@ function contents(): unknown {
   const [logFile, indexFile] = [new Sql(log), new Sql(index)]
   const rows = {
     facts: logFile.all('select kind, hex(key) as key from log order by seq'),
-    pending: logFile.all('select hex(txid) as txid, waiting, height, arrived from pending order by arrived'),
+    pending: logFile.all('select hex(txid) as txid, waiting, proven, arrived from pending order by arrived'),
     spends: logFile.all('select hex(spender) as spender, vout from pending_spend order by 1, 2'),
     index: canonicalRows(indexFile),
   }

@@ -13,6 +13,6 @@ test('the store has the settings against power loss that the page states', async
   expect(logFile.get('pragma journal_mode')).toEqual({ journal_mode: 'wal' })
   expect(logFile.get('pragma synchronous')).toEqual({ synchronous: FULL })
   await store.close()
-  const page = readFileSync(resolve(import.meta.dirname, '../../../docs/durability.md'), 'utf8')
+  const page = readFileSync(resolve(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
   expect(page).toContain('in WAL mode with `synchronous = full`')
 })
