@@ -56,17 +56,11 @@ export interface OverlayEngineOptions {
   onRefusal?: (refusal: TopicRefusal, requestId: string | undefined) => void
 }
 
-/** A verified submission, ready to be written. */
-export interface VerifiedSubmission extends Pick<Submission, 'topics' | 'client'> {
+/** A verified submission with the transactions that it brings, to be written. */
+interface Brought extends Omit<Submission, 'beef'> {
   contents: BeefContents
-  /** What {@link OverlayEngine.verify} returned for it. */
-  sources: TransactionRecord[]
-  requestId?: string | undefined
-  ahead?: number | undefined
+  transactions: TransactionRecord[]
 }
-
-/** A submission with the transactions that it brings, to be written. */
-type Brought = Omit<VerifiedSubmission, 'sources'> & { transactions: TransactionRecord[] }
 
 /** From how many inputs on it is checked first whether a submission brings anything new: each input takes 0.1 ms to write. */
 const MANY_INPUTS = 1000
@@ -107,56 +101,19 @@ export class OverlayEngine {
    * @throws ConflictError: an admitted transaction already spends one of its inputs.
    * @throws ChainTrackerError: block headers are unavailable; try again.
    */
-  readonly submit: Submit = async ({ beef, topics, requestId, client, ahead }) => {
+  readonly submit: Submit = async ({ beef, ...submission }) => {
+    const { topics } = submission
     const contents = contentsOf(beef)
-    const sources = await this.verify(contents, topics)
-    return await this.admit({ contents, topics, sources, requestId, client, ahead })
-  }
-
-  /**
-   * Verifies a submission, beside the writes: scripts may run long, and a chain tracker may take long to answer.
-   *
-   * @param tracker By default one for a single submission, with the limits of this host. Undefined if proofs are not checked.
-   * @returns The sources of its ordinals that are proven.
-   * @throws As {@link submit}.
-   */
-  async verify(
-    contents: BeefContents,
-    topics: string[],
-    tracker: SubmissionTracker | undefined = this.openTracker(),
-  ): Promise<TransactionRecord[]> {
-    const { limits, deployment, graph, claimsIn } = this.options
-    this.assertTopics(topics)
-    assertSubmittable(contents, { limits, checksPaths: tracker !== undefined })
-    if (claimsIn !== undefined) assertFewAdvertisements(contents, { claimsIn })
-    try {
-      return await verifySubmission({
-        ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
-        isProven: (txid) => graph.transactions.heightOf(txid) !== undefined,
-      })
-    } catch (cause) {
-      if (cause instanceof AnswerError || cause instanceof ChainTrackerError) throw cause
-      const reason = `the transaction could not be verified: ${verdictOf(cause)}`
-      throw new SubmissionError('BAD_BODY', reason, { cause })
-    }
-  }
-
-  /**
-   * Stores a verified transaction; resolves when everything that follows from it is stored.
-   *
-   * @throws ConflictError: an admitted transaction already spends one of its inputs.
-   */
-  async admit({ sources, ...verified }: VerifiedSubmission): Promise<STEAK> {
-    const { contents, topics } = verified
-    const proven = new Map(sources.map((source) => [source.txid, source]))
+    const proven = new Map((await this.verify(contents, topics)).map((source) => [source.txid, source]))
     const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
+    const brought = { ...submission, contents, transactions }
     if (countParts(contents.subject).inputs > MANY_INPUTS && this.hasAll(transactions))
-      return await this.steakOf(verified)
+      return await this.steakOf(brought)
     const locked = this.nonFinal.lockOf(contents)
     const lock = locked instanceof Promise ? await locked : locked
-    if (lock === undefined) return await this.write({ ...verified, transactions })
+    if (lock === undefined) return await this.write(brought)
     const mined = transactions.filter(({ proof }) => proof !== undefined)
-    if (mined.length > 0) await this.record({ ...verified, transactions: mined })
+    if (mined.length > 0) await this.record({ ...brought, transactions: mined })
     await this.nonFinal.hold(contents, lock)
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
@@ -179,9 +136,28 @@ export class OverlayEngine {
   readonly releaseNonFinal = async (): Promise<number> =>
     await this.nonFinal.release((beef) => this.submit({ beef, topics: Object.keys(this.managers) }))
 
-  private openTracker(): SubmissionTracker | undefined {
-    const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = this.options.limits
-    return this.tracker && new SubmissionTracker(this.tracker, { maxBlocks, timeout })
+  /**
+   * Verifies a submission, beside the writes: scripts may run long, and a chain tracker may take long to answer.
+   *
+   * @returns The sources of its ordinals that are proven.
+   */
+  private async verify(contents: BeefContents, topics: string[]): Promise<TransactionRecord[]> {
+    const { limits, deployment, graph, claimsIn } = this.options
+    const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = limits
+    const tracker = this.tracker && new SubmissionTracker(this.tracker, { maxBlocks, timeout })
+    this.assertTopics(topics)
+    assertSubmittable(contents, { limits, checksPaths: tracker !== undefined })
+    if (claimsIn !== undefined) assertFewAdvertisements(contents, { claimsIn })
+    try {
+      return await verifySubmission({
+        ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
+        isProven: (txid) => graph.transactions.heightOf(txid) !== undefined,
+      })
+    } catch (cause) {
+      if (cause instanceof AnswerError || cause instanceof ChainTrackerError) throw cause
+      const reason = `the transaction could not be verified: ${verdictOf(cause)}`
+      throw new SubmissionError('BAD_BODY', reason, { cause })
+    }
   }
 
   private assertTopics(topics: string[]): void {

@@ -20,11 +20,14 @@ test('what is followed is verified and written in the worker, and readers see it
   )
   const { node } = server
   const inMainThread: string[] = []
-  const { verify } = node.overlay.engine
-  node.overlay.engine.verify = (contents, ...others) => {
-    inMainThread.push(contents.subject.txid)
-    return verify.call(node.overlay.engine, contents, ...others)
-  }
+  const { engine } = node.overlay
+  const { submit } = engine
+  Object.assign(engine, {
+    submit(submission: Parameters<typeof submit>[0]) {
+      inMainThread.push('a submission')
+      return submit(submission)
+    },
+  })
   await until(async () => (await server.ask('/svc/names/bab')).status === 200, 'a name is found')
   await until(async () => (await server.ask('/svc/names/z')).status === 404, 'the host has caught up')
   const mint = tree.chain.mint('z')

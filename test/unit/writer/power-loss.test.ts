@@ -14,5 +14,5 @@ test('the store has the settings against power loss that the page states', async
   expect(logFile.get('pragma synchronous')).toEqual({ synchronous: FULL })
   await store.close()
   const page = readFileSync(resolve(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
-  expect(page).toContain('in WAL mode with `synchronous = full`')
+  expect(page).toContain('SQLite in WAL mode, `synchronous = full`')
 })
