@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
-import { readConfig } from '../server/config/config.js'
+import { type Config, readConfig } from '../server/config/config.js'
 import type { AdvertiseOptions } from './advertise.js'
 import {
   type CommandContext,
@@ -11,35 +11,28 @@ import {
   wholeNumber,
 } from './command.js'
 import type { MineOptions } from './mine.js'
+import { type PayerArguments, payerOptions, runPaying } from './move-commands.js'
 import type { PublishOnNameOptions } from './publish-on-name.js'
 
-type PublishArguments = Pick<
-  PublishOnNameOptions,
-  'genesis' | 'wallet' | 'keyFile' | 'feeRate' | 'maxFee' | 'arc' | 'yes'
-> & {
-  name?: string
-  coins?: string[]
-  stream: boolean
-  chunkSize?: number
-  maxTransactions: number
-  owner?: string
-  url: string
-}
+type PublishArguments = Pick<PublishOnNameOptions, 'genesis' | 'maxFee'> &
+  PayerArguments & {
+    name?: string
+    stream: boolean
+    chunkSize?: number
+    maxTransactions: number
+    owner?: string
+    url: string
+  }
 
-type MineArguments = Pick<
-  MineOptions,
-  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'yes'
-> &
+type MineArguments = Pick<MineOptions, 'url' | 'owner' | 'workers'> &
+  PayerArguments &
   Omit<Partial<MiningBudget>, 'maxTime'> & {
-    coins?: string[]
     /** In seconds. */
     maxTime?: number
   }
 
-type AdvertiseArguments = Omit<
-  AdvertiseOptions,
-  'coins' | 'arcApiKey' | 'ask' | 'config' | 'env' | 'output' | 'signal'
-> & { coins?: string[] }
+type AdvertiseArguments = Pick<AdvertiseOptions, 'again' | 'maxFee' | 'revoke' | 'tracker' | 'url'> &
+  PayerArguments
 
 /** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
 const DEFAULT_MAX_TRANSACTIONS = 1024
@@ -56,8 +49,7 @@ const DEFAULT_MAX_FEE = 2000
  * they run.
  */
 export function addMineAndPublishCommands(program: Command, context: CommandContext): void {
-  program
-    .command('publish')
+  payerOptions(program.command('publish'), 'that holds the name and pays')
     .description(
       'publish on a name, or to a local network, which accepts transactions with fake funding: see docs/publish.md',
     )
@@ -78,52 +70,28 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .option('--url <url>', 'where the server listens', DEFAULT_URL)
     .option('--name <name>', 'a name that you hold, which shows it from then on; also on the live network')
     .option('--genesis <outpoint>', 'the tree of the name; overrides GENESIS')
-    .option('--wallet <url>', 'a wallet (BRC-100) that holds the name and pays')
-    .option('--key-file <file>', 'a file with the key that holds the name and pays, as WIF')
-    .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
-    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS))
-    .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
-    .option('--yes', 'pay without being asked', false)
     .action(async (path: string, options: PublishArguments) => {
-      const interruption = untilSignal()
-      const { output } = context
       const { name } = options
-      if (name !== undefined) {
-        if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
-          throw new CommandError('--name goes with no stream and no --owner', { exit: 'usage' })
+      if (name === undefined) {
+        const interruption = untilSignal()
         const { signal } = interruption
-        const [{ runPublishOnName }, { terminalAsk }] = await Promise.all([
-          import('./publish-on-name.js'),
-          import('./payment.js'),
-        ])
-        const arcApiKey = process.env.ARC_API_KEY
-        await interruption.during(() =>
-          runPublishOnName({
-            ...options,
-            ...{ name, path, output, signal, env: process.env, coins: options.coins ?? [] },
-            ask: terminalAsk(signal),
-            ...(arcApiKey !== undefined && { arcApiKey }),
-          }),
-        )
+        const { runPublish } = await import('./publish.js')
+        await interruption.during(() => runPublish({ ...options, path, output: context.output, signal }))
         return
       }
-      const { runPublish } = await import('./publish.js')
-      await interruption.during(() => runPublish({ ...options, path, output, signal: interruption.signal }))
+      if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
+        throw new CommandError('--name goes with no stream and no --owner', { exit: 'usage' })
+      const { runPublishOnName } = await import('./publish-on-name.js')
+      await runPaying({ ...options, name, path }, context, runPublishOnName)
     })
 
-  program
-    .command('mine')
+  payerOptions(program.command('mine'))
     .description('mine a name, a character at a time: see docs/mining.md')
     .argument('<name>', 'of a-z 0-9 -')
     .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
     .option('--owner <address>', 'the owner of the name, fixed before the search; by default, the payer')
     .option('--workers <count>', 'threads that search; by default, one per core', wholeNumber(1, 1024))
-    .option('--wallet <url>', 'a wallet (BRC-100) that pays, such as http://127.0.0.1:3321')
-    .option('--key-file <file>', 'a file with the key that pays, as WIF')
-    .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
-    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
-    .option('--arc <url>', 'the ARC service for mints that the key pays for; by default, the one of the SDK')
     .option(
       '--max-fee <satoshis>',
       'the highest fee of one mint; 5000 by default',
@@ -136,73 +104,41 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       wholeNumber(1, 1000),
     )
     .option('--max-time <seconds>', 'how long it may take; an hour by default', wholeNumber(1, MAX_SECONDS))
-    .option('--yes', 'pay without being asked', false)
     .action(async (name: string, options: MineArguments) => {
-      const { output } = context
       const { maxFee, maxTotal, maxMints, maxTime, ...given } = options
-      const config = readConfig(process.env)
-      for (const warning of config.warnings) output.warn(warning)
-      const arcApiKey = process.env.ARC_API_KEY
+      const config = configWithWarnings(context)
       const isNetworkSet = process.env.NETWORK !== undefined || config.profile.name === 'mainnet'
-      const interruption = untilSignal()
-      const { signal } = interruption
-      const [{ runMine }, { terminalAsk }, { KnownTrees }] = await Promise.all([
+      const [{ runMine }, { KnownTrees }] = await Promise.all([
         import('./mine.js'),
-        import('./payment.js'),
         import('./known-trees.js'),
       ])
-      await interruption.during(() =>
+      const limits = { maxFee, maxTotal, maxMints }
+      await runPaying({ ...given, name, config }, context, (all) =>
         runMine({
-          ...given,
-          ...{ name, config, output, signal, env: process.env },
+          ...all,
           network: isNetworkSet ? config.network : undefined,
           knownTrees: KnownTrees.open(process.env),
-          coins: options.coins ?? [],
-          budget: {
-            maxFee,
-            maxTotal,
-            maxMints,
-            ...(maxTime !== undefined && { maxTime: 1000 * maxTime }),
-          },
-          ask: terminalAsk(signal),
-          arcApiKey,
+          budget: { ...limits, ...(maxTime !== undefined && { maxTime: 1000 * maxTime }) },
         }),
       )
     })
 
-  program
-    .command('advertise')
-    .description('advertise this host, or revoke what it advertises: see docs/discovery.md')
+  payerOptions(program.command('advertise'))
+    .description('advertise this host, or revoke what it advertises: see docs/sync.md')
     .option('--revoke', 'revoke all advertisements of this host', false)
     .option('--again', 'pay again for what the server does not show: it was revoked elsewhere', false)
     .option('--url <url>', 'where this host answers the command', DEFAULT_URL)
-    .option('--wallet <url>', 'a wallet (BRC-100) that pays, such as http://127.0.0.1:3321')
-    .option('--key-file <file>', 'a file with the key that pays, as WIF')
-    .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
-    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), DEFAULT_MAX_FEE)
-    .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
     .option('--tracker <urls...>', 'the trackers to tell; on the live network, those of the SDK by default')
-    .option('--yes', 'pay without being asked', false)
     .action(async (options: AdvertiseArguments) => {
-      const { output } = context
-      const config = readConfig(process.env)
-      for (const warning of config.warnings) output.warn(warning)
-      const arcApiKey = process.env.ARC_API_KEY
-      const interruption = untilSignal()
-      const { signal } = interruption
-      const [{ runAdvertise }, { terminalAsk }] = await Promise.all([
-        import('./advertise.js'),
-        import('./payment.js'),
-      ])
-      await interruption.during(() =>
-        runAdvertise({
-          ...options,
-          ...{ config, output, signal, env: process.env },
-          coins: options.coins ?? [],
-          ask: terminalAsk(signal),
-          ...(arcApiKey !== undefined && { arcApiKey }),
-        }),
-      )
+      const config = configWithWarnings(context)
+      const { runAdvertise } = await import('./advertise.js')
+      await runPaying({ ...options, config }, context, runAdvertise)
     })
+}
+
+function configWithWarnings({ output }: CommandContext): Config {
+  const config = readConfig(process.env)
+  for (const warning of config.warnings) output.warn(warning)
+  return config
 }

@@ -8,11 +8,9 @@ import {
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type CommandContext, CommandError, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
 import type { Deed, MoveOptions } from './move-name.js'
+import type { PaymentOptions } from './payment.js'
 
-type MoveArguments = Pick<
-  MoveOptions,
-  'url' | 'genesis' | 'wallet' | 'keyFile' | 'feeRate' | 'maxFee' | 'arc' | 'yes'
-> & { coins?: string[] }
+type MoveArguments = Pick<MoveOptions, 'url' | 'genesis' | 'maxFee'> & PayerArguments
 
 interface BindArguments extends MoveArguments {
   domain?: string
@@ -75,22 +73,53 @@ export function addMoveCommands(program: Command, context: CommandContext): void
 }
 
 function moveCommand(program: Command, command: string, description: string): Command {
-  return program
+  const made = program
     .command(command)
     .description(description)
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
     .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
     .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
-    .option(
-      '--wallet <url>',
-      'a wallet (BRC-100) that holds the name and pays, such as http://127.0.0.1:3321',
-    )
-    .option('--key-file <file>', 'a file with the key that holds the name and pays, as WIF')
+  return payerOptions(made, 'that holds the name and pays').option(
+    '--max-fee <satoshis>',
+    'the highest fee',
+    wholeNumber(1, MAX_SATOSHIS),
+    DEFAULT_MAX_FEE,
+  )
+}
+
+/** The arguments that say who pays. */
+export type PayerArguments = Pick<PaymentOptions, 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'yes'> & {
+  coins?: string[]
+}
+
+/** Adds the options that say who pays. */
+export function payerOptions(command: Command, whose = 'that pays'): Command {
+  return command
+    .option('--wallet <url>', `a wallet (BRC-100) ${whose}, such as http://127.0.0.1:3321`)
+    .option('--key-file <file>', `a file with the key ${whose}, as WIF`)
     .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
     .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
-    .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), DEFAULT_MAX_FEE)
     .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
     .option('--yes', 'pay without being asked', false)
+}
+
+/** Runs a command that pays, with what it takes from the process. */
+export async function runPaying<Given extends PayerArguments>(
+  given: Given,
+  { output }: CommandContext,
+  work: (options: Omit<Given, 'coins'> & PaymentOptions) => Promise<void>,
+): Promise<void> {
+  const interruption = untilSignal()
+  const { signal } = interruption
+  const { terminalAsk } = await import('./payment.js')
+  const arcApiKey = process.env.ARC_API_KEY
+  await interruption.during(() =>
+    work({
+      ...given,
+      ...{ output, signal, env: process.env, coins: given.coins ?? [], ask: terminalAsk(signal) },
+      ...(arcApiKey !== undefined && { arcApiKey }),
+    }),
+  )
 }
 
 function avatar(text: string): Outpoint | '' {
@@ -103,21 +132,8 @@ async function run(
   { name, options, context }: { name: string; options: MoveArguments; context: CommandContext },
   deed: Deed,
 ): Promise<void> {
-  const { output } = context
-  const interruption = untilSignal()
-  const { signal } = interruption
-  const [{ runMove }, { terminalAsk }] = await Promise.all([import('./move-name.js'), import('./payment.js')])
-  const arcApiKey = process.env.ARC_API_KEY
-  await interruption.during(() =>
-    runMove(
-      {
-        ...options,
-        ...{ name, output, signal, env: process.env, coins: options.coins ?? [], ask: terminalAsk(signal) },
-        ...(arcApiKey !== undefined && { arcApiKey }),
-      },
-      deed,
-    ),
-  )
+  const { runMove } = await import('./move-name.js')
+  await runPaying({ ...options, name }, context, (all) => runMove(all, deed))
 }
 
 /** Adds `payments`, which shows what the commands that pay have paid for. */
