@@ -12,6 +12,7 @@ import type { CommandOutput } from '../src/cli/output.js'
 import { type Node, openNode, WRITER_THREAD } from '../src/server/node.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
+import { HeaderService } from '../test/support/server/header-service.js'
 import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
 
 /** How many inscriptions are admitted each way, after as many to warm up. */
@@ -114,18 +115,7 @@ function inscribed(chain: FakeChain, headers: HeaderChain): Uint8Array[] {
 
 /** A Block Headers Service in this process. */
 async function headerService(headers: HeaderChain): Promise<Server> {
-  const answer = (body: string): unknown => {
-    if (body === '') return { height: headers.bestTip.height }
-    const [asked] = JSON.parse(body) as { blockHeight: number; merkleRoot: string }[]
-    const isKnown = asked !== undefined && headers.rootAt(asked.blockHeight) === asked.merkleRoot
-    const confirmation = isKnown ? 'CONFIRMED' : 'INVALID'
-    return { confirmationState: confirmation, confirmations: [{ ...asked, confirmation }] }
-  }
-  const service = createServer(async (request, response) => {
-    let body = ''
-    for await (const chunk of request) body += chunk
-    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(answer(body)))
-  })
+  const service = createServer(new HeaderService(headers).listener)
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
   return service
 }

@@ -9,7 +9,6 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { openHeadersSource } from '../chain/tracker/headers-source.js'
 import { readJson } from '../client/bounded-fetch.js'
 import type { Draft, Paid } from '../payments/draft.js'
 import { FAKE_PAYER } from '../payments/fake.js'
@@ -28,6 +27,7 @@ import {
   approvalOf,
 } from '../server/discovery/advertisement.js'
 import { wantedAdvertisements } from '../server/discovery/discovery.js'
+import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError } from './command.js'
 import { type CommandOutput, grouped } from './output.js'
 import { isPassing, OverlayServer } from './overlay-server.js'
@@ -287,7 +287,7 @@ class AdvertisedServer implements Destination {
     this.server = new OverlayServer(url, signal)
     this.identityKey = key.toPublicKey().toString()
     this.reader = new AdvertisementReader(key.toPublicKey())
-    this.chainTracker = openHeadersSource(config) ?? 'scripts only'
+    this.chainTracker = openAskedHeaders(config) ?? 'scripts only'
   }
 
   get url(): string {

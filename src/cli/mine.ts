@@ -1,6 +1,5 @@
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { openHeadersSource } from '../chain/tracker/headers-source.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
 import { budgetFor, type MiningBudget, withTimeLimit } from '../mining/budget.js'
@@ -14,6 +13,7 @@ import { p2pkhLockOf } from '../payments/key.js'
 import { FAKE_MINT_PAYER, mintPayer, walletOwner } from '../payments/mints.js'
 import type { Destination, Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
+import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { SubmissionTracker } from '../server/writer/verify-submission.js'
 import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
@@ -74,7 +74,7 @@ async function mineWith(options: MineOptions): Promise<void> {
   const lock = options.owner === undefined ? undefined : ownerLock(options.owner, server.network)
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
-  const headers = openHeadersSource(config)
+  const headers = openAskedHeaders(config)
   const chainTracker = headers === undefined ? 'scripts only' : new SubmissionTracker(headers)
   const tree: Tree = {
     url,

@@ -3,7 +3,6 @@ import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import type { BindingProfile } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { openHeadersSource } from '../chain/tracker/headers-source.js'
 import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
 import { draftMove, type Holder, type NameMove } from '../identity/move-name.js'
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
@@ -14,6 +13,7 @@ import type { Purpose } from '../payments/journal.js'
 import { p2pkhLockOf } from '../payments/key.js'
 import { walletLock } from '../payments/mints.js'
 import type { Destination } from '../payments/payments.js'
+import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError, ownerLock } from './command.js'
 import { type CheckedName, checkName } from './name-check.js'
 import { grouped } from './output.js'
@@ -126,7 +126,7 @@ export async function changeName(
       exit: 'usage',
     })
   const server = new OverlayServer(url, signal)
-  const chainTracker = openHeadersSource(config) ?? 'scripts only'
+  const chainTracker = openAskedHeaders(config) ?? 'scripts only'
   const to = nameDestination(server, chainTracker)
   const payments = isFake ? undefined : await openPayments(holder, { ...options, config })
   try {

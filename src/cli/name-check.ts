@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { openHeadersSource } from '../chain/tracker/headers-source.js'
 import { SourceError } from '../client/errors.js'
 import { FileSegmentStore } from '../client/file-segment-store.js'
 import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
@@ -12,6 +11,7 @@ import { type ServerDeployment, serverDeployment } from '../mining/server-deploy
 import { treeDifference } from '../mining/tree-difference.js'
 import { type Config, readConfig } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
+import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
@@ -60,7 +60,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     name,
     deployment,
     sources,
-    chainTracker: openHeadersSource(config) ?? 'scripts only',
+    chainTracker: openAskedHeaders(config) ?? 'scripts only',
     requireProofs,
     ...(options.cache && {
       segments: new Segments(new FileSegmentStore(join(userFolder(env, 'XDG_CACHE_HOME'), 'segments'))),

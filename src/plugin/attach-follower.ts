@@ -5,22 +5,14 @@ import { type HostedIndex, hostedIndex } from '../../backend/src/host/hosted-ind
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { hostRules, OtherTreeError } from '../../backend/src/read/host-index.js'
 import type { BlockHeaders } from '../chain/tracker/chain-tracker.js'
-import { HeadersSource } from '../chain/tracker/headers-source.js'
 import { type Config, ConfigError } from '../server/config/config.js'
 import { FollowedChain } from '../server/followed-chain.js'
 import { FollowedTree } from '../server/followed-tree.js'
 import { requireTracker, trackerOf } from '../server/store/pinned-genesis.js'
 import { chainStatus } from '../server/telemetry/chain-status.js'
-import { openBlockHeaders } from '../server/writer/open-headers.js'
 import { createOverlay } from '../server/writer/overlay.js'
 import { EngineCatchUp } from './engine-catch-up.js'
-import type {
-  FollowerOptions,
-  FollowerStatus,
-  HostEngine,
-  HostFollower,
-  HostTracker,
-} from './follower-options.js'
+import type { FollowerOptions, FollowerStatus, HostEngine, HostFollower } from './follower-options.js'
 import { followerConfig } from './follower-settings.js'
 import { connected } from './stores-of.js'
 
@@ -47,12 +39,12 @@ export function attachFollower(
   if (deployment === undefined)
     throw new TypeError('attachFollower found no tree to follow: configure ls_names over this database first')
   const own = chainTracker === 'scripts only' ? { CHAIN_TRACKER: 'scripts-only' } : {}
-  const config = followerConfig({ ...settings, ...own }, deployment)
-  const given = typeof chainTracker === 'object' ? chainTracker : undefined
-  const tracker = given === undefined ? trackerOf(config) : 'tracker'
+  const givenTracker = typeof chainTracker === 'object' ? chainTracker : undefined
+  const config = { ...followerConfig({ ...settings, ...own }, deployment), givenTracker }
+  const tracker = trackerOf(config)
   const index = hostedIndex(connection, { tracker })
   index.users++
-  const follower = new AttachedFollower({ index, config, engine, given, tracker, logger: logger as never })
+  const follower = new AttachedFollower({ index, config, engine, tracker, logger: logger as never })
   follower.start()
   return follower
 }
@@ -61,7 +53,6 @@ interface AttachedOptions {
   index: HostedIndex
   config: Config
   engine: HostEngine | undefined
-  given: HostTracker | undefined
   /** What decides which proofs count. */
   tracker: string
   logger: Parameters<typeof createOverlay>[0]['logger']
@@ -158,8 +149,8 @@ class AttachedFollower implements HostFollower {
     await index.ready()
     const { store } = index
     await requireTracker(store.settings, { tracker, place: 'this database' })
-    this.headers = this.openHeaders()
-    const overlay = createOverlay({ config, graph: store, headers: this.headers, logger })
+    const overlay = createOverlay({ config, graph: store, logger })
+    this.headers = overlay.proofs.headers
     const isMine = (job: string): boolean => index.isMine(job)
     const chain = new FollowedChain({
       node: {
@@ -191,12 +182,6 @@ class AttachedFollower implements HostFollower {
     })
     await others.open()
     this.others = others
-  }
-
-  private openHeaders(): BlockHeaders | undefined {
-    const { index, config, given, logger } = this.options
-    if (given !== undefined) return new HeadersSource({ ...config, chainTracker: given })
-    return openBlockHeaders({ config, store: index.store.headers, logger })
   }
 
   private async end(): Promise<void> {

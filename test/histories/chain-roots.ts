@@ -1,8 +1,7 @@
-import type { ChainTracker } from '@bsv/sdk'
 import type { Block } from '../../backend/src/graph/records.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import type { Verdict } from '../../src/chain/headers/header-chain.js'
-import { HeadersSource } from '../../src/chain/tracker/headers-source.js'
+import { GivenHeaders } from '../../src/chain/tracker/given-headers.js'
 import { type Config, readConfig } from '../../src/server/config/config.js'
 import { CONTENT_TYPES } from '../support/graph/said-outputs.js'
 import { FakeChain } from '../support/protocol/fake-chain.js'
@@ -35,23 +34,24 @@ export interface ChainRoots {
 }
 
 /** The headers of a chain, asked without a network. */
-export class HeadersOfChain extends HeadersSource implements ChainTracker {
-  chain: ChainRoots = new HeaderChain()
+export class HeadersOfChain extends GivenHeaders {
+  constructor(private readonly asked: { chain: ChainRoots } = { chain: new HeaderChain() }) {
+    const tracker = {
+      isValidRootForHeight: async (root: string, height: number) => asked.chain.rootAt(height) === root,
+      currentHeight: async () => asked.chain.bestTip.height,
+    }
+    super({ tracker, name: 'of the test' })
+  }
 
-  constructor() {
-    // Nothing is asked there: all questions are answered below.
-    super({ chainTracker: 'http://plain.invalid', chainTrackerTimeoutMs: 0, network: 'main' })
+  get chain(): ChainRoots {
+    return this.asked.chain
+  }
+
+  set chain(chain: ChainRoots) {
+    this.asked.chain = chain
   }
 
   override async verdict({ height, root }: Block): Promise<Verdict> {
     return this.chain.rootAt(height) === root ? 'yes' : 'no'
-  }
-
-  override async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    return this.chain.rootAt(height) === root
-  }
-
-  override async currentHeight(): Promise<number> {
-    return this.chain.bestTip.height
   }
 }

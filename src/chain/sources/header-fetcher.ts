@@ -62,8 +62,13 @@ export function openFetcher(
   { pageTimeout: timeout }: { pageTimeout: number },
 ): HeaderFetcher {
   const questions = new Questions(client, timeout)
-  if (kind === 'junglebus') return jungleBus(questions)
-  return kind === 'chaintracks' ? chaintracks(questions) : whatsOnChain(questions)
+  const open = {
+    junglebus: jungleBus,
+    chaintracks,
+    whatsonchain: whatsOnChain,
+    headersservice: headersService,
+  }
+  return open[kind](questions)
 }
 
 /** The questions that a service of headers is asked. */
@@ -181,6 +186,65 @@ function chaintracks(questions: Questions): HeaderFetcher {
       return headers.subarray(0, most * HEADER_BYTES)
     },
   }
+}
+
+/**
+ * A Block Headers Service (bitcoin-sv/block-headers-service, `transports/http/endpoints`): `GET /api/v1/chain/tip/longest` and
+ * `/api/v1/chain/header/byHeight?height=&count=`, whose list has no heights, is in no order, and has blocks of other branches, too.
+ */
+function headersService(questions: Questions): HeaderFetcher {
+  const limit = 2000
+  const header = z
+    .object({
+      ...{ hash, version: headerJson.shape.version, prevBlockHash: hash, merkleRoot: hash },
+      ...{ creationTimestamp: uint32, difficultyTarget: uint32, nonce: uint32 },
+    })
+    .transform(({ prevBlockHash, merkleRoot, creationTimestamp: time, difficultyTarget: bits, ...rest }) => ({
+      ...{ ...rest, merkleroot: merkleRoot, time, bits, previous: prevBlockHash },
+    }))
+  const longest = z
+    .object({ height, header: z.object({ hash }) })
+    .transform(({ height, header }) => ({ height, hash: header.hash }))
+  return {
+    async tip() {
+      return (await questions.tip('/api/v1/chain/tip/longest', longest)) ?? questions.fail('has no tip')
+    },
+    async headers({ from, count }) {
+      const most = Math.min(limit, count)
+      const path = `/api/v1/chain/header/byHeight?height=${from}&count=${most}`
+      // A few branches beside the chain.
+      const found = (await questions.page(path, z.array(z.unknown()).max(2 * limit))) ?? []
+      const byHash = new Map<string, { bytes: Uint8Array; previous: string; length: number }>()
+      const slice = new TimeSlice()
+      const read = found.map((each) => questions.checked(each, header))
+      for (const { previous, ...fields } of read) {
+        const bytes = encoded({ ...fields, height: from }, reversed(fromHex(previous)))
+        byHash.set(fields.hash, { bytes: bytes ?? questions.fail('has another hash'), previous, length: 0 })
+        await slice.yieldIfOver()
+      }
+      return joinBytes(longestOf(byHash))
+    },
+  }
+}
+
+/** The longest line of linked headers. */
+function longestOf(
+  byHash: Map<string, { bytes: Uint8Array; previous: string; length: number }>,
+): Uint8Array[] {
+  let best: string | undefined
+  for (const start of byHash.keys()) {
+    const line: string[] = []
+    for (let at = start; byHash.get(at)?.length === 0; at = byHash.get(at)?.previous ?? '') line.push(at)
+    for (const hash of line.reverse()) {
+      const each = byHash.get(hash)
+      if (each !== undefined) each.length = (byHash.get(each.previous)?.length ?? 0) + 1
+    }
+    if ((byHash.get(start)?.length ?? 0) > (byHash.get(best ?? '')?.length ?? 0)) best = start
+  }
+  const headers: Uint8Array[] = []
+  for (let each = byHash.get(best ?? ''); each !== undefined; each = byHash.get(each.previous))
+    headers.push(each.bytes)
+  return headers.reverse()
 }
 
 /** So few headers at the tip are asked for one by one, rather than with a file of up to ten thousand. */

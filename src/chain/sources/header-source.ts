@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
 import type { HeadersQuery, HeaderSource as Source, SourceTip } from '../headers/header-chain.js'
-import { ChaintracksStreams } from './chaintracks-streams.js'
+import { ChaintracksStream } from './chaintracks-stream.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 import {
   type HeaderSourceKind,
@@ -19,7 +19,7 @@ const LONGEST_REST = 60_000
 export class HeaderSource implements Source {
   readonly client: SourceClient
   private readonly fetcher: HeaderFetcher
-  private readonly streams: ChaintracksStreams | undefined
+  private readonly stream: ChaintracksStream | undefined
 
   constructor(options: {
     address: SourceAddress<HeaderSourceKind>
@@ -30,20 +30,26 @@ export class HeaderSource implements Source {
     /** For WhatsOnChain. */
     network: 'main' | 'test'
     signal: AbortSignal
-    logger: Logger
-    now: (() => number) | undefined
+    logger?: Logger
+    now?: (() => number) | undefined
     onTip: () => void
+    /** The first rest after a failure, and the longest, in milliseconds. */
+    firstRest?: number
+    longestRest?: number
+    /** How many times as long as a tip headers may take. */
+    pageTimes?: number
   }) {
     const { address, rate, timeout, network, signal, logger, now, onTip } = options
+    const { firstRest, longestRest = LONGEST_REST, pageTimes = PAGE_TIMES } = options
     const { kind, url } = address
     this.client = new SourceClient({
       ...{ name: sourceName(address), rate: rateOf(address, rate) },
       url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
-      ...{ timeout, signal, logger, ...(now && { now }) },
-      longestRest: LONGEST_REST,
+      ...{ timeout, signal, ...(logger && { logger }), ...(now && { now }) },
+      ...{ longestRest, ...(firstRest !== undefined && { firstRest }) },
     })
-    this.fetcher = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
-    if (kind === 'chaintracks') this.streams = new ChaintracksStreams({ url, onTip })
+    this.fetcher = openFetcher(kind, this.client, { pageTimeout: pageTimes * timeout })
+    if (kind === 'chaintracks') this.stream = new ChaintracksStream({ url, onTip })
   }
 
   get name(): string {
@@ -79,13 +85,13 @@ export class HeaderSource implements Source {
     return await this.client.attempt(work, { isFault, ...options })
   }
 
-  /** Listens to the event streams of the source, if it has any. */
+  /** Listens to the event stream of the source, if it has one. */
   watch(): void {
-    this.streams?.start()
+    this.stream?.start()
   }
 
   async close(): Promise<void> {
     this.client.close()
-    await this.streams?.close()
+    await this.stream?.close()
   }
 }

@@ -5,7 +5,7 @@ export const SOURCE_KINDS = ['junglebus', 'whatsonchain', 'overlay', 'arc'] as c
 export type SourceKind = (typeof SOURCE_KINDS)[number]
 
 /** The services that block headers can be fetched from. */
-export const HEADER_SOURCE_KINDS = ['junglebus', 'whatsonchain', 'chaintracks'] as const
+export const HEADER_SOURCE_KINDS = ['junglebus', 'whatsonchain', 'chaintracks', 'headersservice'] as const
 export type HeaderSourceKind = (typeof HEADER_SOURCE_KINDS)[number]
 
 /** What a source is, and where. */
@@ -77,7 +77,7 @@ export function rateOf({ url }: SourceAddress<string>, rate: number): number {
   return url === PUBLIC_SOURCES.whatsonchain ? Math.min(rate, WHATSONCHAIN_RATE) : rate
 }
 
-function isPublic(name: string): name is keyof typeof PUBLIC_SOURCES {
+export function isPublic(name: string): name is keyof typeof PUBLIC_SOURCES {
   return Object.hasOwn(PUBLIC_SOURCES, name)
 }
 

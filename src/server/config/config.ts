@@ -22,6 +22,7 @@ import {
   SOURCE_KINDS,
   type SourceAddress,
 } from '../../chain/sources/source-address.js'
+import type { GivenTracker } from '../../chain/tracker/given-headers.js'
 import { ConfigError } from './errors.js'
 import { chainTracker, headersCheckpoint, headersSourcesOf, sourceList } from './header-settings.js'
 import { LIMITS, type Limits, REMOVED_LIMITS, readLimits } from './limits.js'
@@ -286,6 +287,8 @@ export interface Config
    * that of one, or `scripts-only` if proofs are not checked.
    */
   chainTracker: string
+  /** The chain tracker of another host, which then decides which proofs count. It is no setting. */
+  givenTracker?: GivenTracker | undefined
   chainSources: SourceAddress[]
   headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits

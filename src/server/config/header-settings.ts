@@ -7,6 +7,7 @@ import { SourceAddressError } from '../../chain/sources/errors.js'
 import {
   HEADER_SOURCE_KINDS,
   type HeaderSourceKind,
+  isPublic,
   PUBLIC_SOURCES,
   parseSources,
   type SourceAddress,
@@ -46,6 +47,13 @@ export const chainTracker = z.string().refine((text) => {
   if (['headers', 'scripts-only', 'whatsonchain'].includes(text)) return true
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 }, 'must be headers, scripts-only, whatsonchain, the URL of a headers service, or chaintracks=<url>')
+
+/** The service that `CHAIN_TRACKER` names: the URL alone is that of a Block Headers Service. */
+export function trackerSource(chainTracker: string): HeaderSourceAddress {
+  if (isPublic(chainTracker)) return { kind: chainTracker, url: PUBLIC_SOURCES[chainTracker] }
+  const url = chainTracker.replace(/^chaintracks=/, '').replace(/\/+$/, '')
+  return { kind: chainTracker.startsWith('chaintracks=') ? 'chaintracks' : 'headersservice', url }
+}
 
 /**
  * Where headers are fetched from: what `HEADERS_SOURCES` names, else the services of `CHAIN_SOURCES` that have headers, else the

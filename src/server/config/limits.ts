@@ -138,8 +138,6 @@ function derivedLimits(set: LimitSettings, maxBodyBytes: number) {
     verificationTimeout: 60_000,
     /** Blocks that the chain tracker is asked about for one submission. */
     maxTrackerBlocks: 256,
-    /** Requests to the chain tracker in progress at once. */
-    maxTrackerRequests: 8,
     maxPendingTransactions: Math.floor(set.maxPendingBytes / PENDING_BYTES),
     /** What a sync requests from a peer for one output that it offers. */
     maxSyncTransactions: Math.ceil((set.maxAncestors * 5) / 2),

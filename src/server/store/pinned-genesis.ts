@@ -79,7 +79,9 @@ const TRACKER = 'tracker'
 /** What decides which proofs count, as a log keeps it. */
 export function trackerOf({
   chainTracker,
-}: Pick<Config, 'chainTracker'>): 'headers' | 'tracker' | 'scripts-only' {
+  givenTracker,
+}: Pick<Config, 'chainTracker' | 'givenTracker'>): 'headers' | 'tracker' | 'scripts-only' {
+  if (givenTracker !== undefined) return 'tracker'
   return chainTracker === 'headers' || chainTracker === 'scripts-only' ? chainTracker : 'tracker'
 }
 
@@ -90,7 +92,7 @@ export function trackerOf({
  */
 export async function pinTracker(
   settings: FactStore['settings'],
-  config: Pick<Config, 'chainTracker' | 'dataDir' | 'knexUrl' | 'mongoUrl'>,
+  config: Pick<Config, 'chainTracker' | 'givenTracker' | 'dataDir' | 'knexUrl' | 'mongoUrl'>,
 ): Promise<void> {
   const tracker = trackerOf(config)
   await settings.set(TRACKER, tracker)

@@ -122,7 +122,12 @@ class WorkerThread {
     const writerPort = node.shareWriter()
     if (writerPort === undefined) throw new Error('the writer has no thread that takes writes of another')
     this.worker = new Worker(options.worker, {
-      workerData: { config, headersPort, writerPort } satisfies WorkerData,
+      // That thread asks about headers here.
+      workerData: {
+        config: { ...config, givenTracker: undefined },
+        headersPort,
+        writerPort,
+      } satisfies WorkerData,
       transferList: [headersPort, writerPort].filter((port) => port !== undefined),
       resourceLimits: {
         maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap),

@@ -1,6 +1,8 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
-import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
+import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
+import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import { hash256 } from '../../../backend/src/protocol/transaction.js'
 import { listening } from './connections.js'
 import type { Block, Header, HeaderChain } from './header-chain.js'
 
@@ -13,14 +15,10 @@ export type Mood =
   | 'talks nonsense'
   | 'answers something else'
   | 'knows no path'
-  | 'confirms another block'
   | 'is busy'
 
 /** Anything that is JSON, and no answer. */
 const SOMETHING_ELSE = { message: 'welcome' }
-
-/** How far above its tip the Block Headers Service does not say no, but that it cannot tell. */
-const SOON = 6
 
 /** How many headers JungleBus gives at once, and WhatsOnChain has in a file. */
 const PAGE = 10_000
@@ -44,6 +42,8 @@ export class HeaderService {
   readonly streams = new Map<string, Set<ServerResponse>>()
   /** Milliseconds before it answers. */
   delay = 0
+  /** Headers of other branches that a Block Headers Service lists beside those of the chain. */
+  stale: Header[] = []
   /** How many headers it gives at once. */
   page = PAGE
   /** From which height on it gives headers, if not from the one that it is asked about. */
@@ -54,7 +54,7 @@ export class HeaderService {
   onQuestion: ((question: string) => void) | undefined
   /** Called when it has answered. */
   onAnswer: (() => void) | undefined
-  /** Everything it was asked: `tip`, or `<height> <root>`, of WhatsOnChain `<height>`. */
+  /** Everything it was asked: the URL; of a Block Headers Service `tip` and `<height> <root>`, of WhatsOnChain `<height>`. */
   readonly asked: string[] = []
 
   constructor(public chain: HeaderChain) {}
@@ -66,18 +66,17 @@ export class HeaderService {
   }
 
   readonly listener: RequestListener = (request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => void this.answer(request.url ?? '', Buffer.concat(chunks), response))
+    request.resume()
+    request.on('end', () => void this.answer(request.url ?? '', response))
   }
 
-  private async answer(url: string, body: Buffer, response: ServerResponse): Promise<void> {
+  private async answer(url: string, response: ServerResponse): Promise<void> {
     if (this.onResponse?.(url, response)) return
     if (url.endsWith('/stream') && this.mood === 'answers') {
       this.openStream(url, response)
       return
     }
-    const reply = this.listed(url) ?? this.replyTo(url, body)
+    const reply = this.listed(url) ?? this.replyTo(url)
     this.onQuestion?.(this.asked.at(-1) ?? '')
     if (this.delay > 0) await setTimeout(this.delay)
     if (this.mood === 'says nothing') return
@@ -85,7 +84,7 @@ export class HeaderService {
       response.destroy()
       return
     }
-    const speaks = this.mood === 'answers' || this.mood === 'confirms another block'
+    const speaks = this.mood === 'answers'
     const [status, value] = speaks ? reply : this.badReply()
     const text = this.mood === 'talks nonsense' ? '{' : JSON.stringify(value)
     this.onAnswer?.()
@@ -133,6 +132,13 @@ export class HeaderService {
         const headers = this.headers(Number(from), Math.min(this.page, Number(searchParams.get('limit'))))
         return [200, headers.map(jungleBusHeader)]
       }
+      if (pathname === '/api/v1/chain/tip/longest')
+        return [200, { header: { hash: tip.hash }, state: 'LONGEST_CHAIN', height: tip.height }]
+      if (pathname === '/api/v1/chain/header/byHeight') {
+        const count = Math.min(this.page, Number(searchParams.get('count')))
+        const headers = this.headers(Number(searchParams.get('height')), count)
+        return [200, [...headers.reverse(), ...this.stale].map(headersHeader)]
+      }
       if (pathname === '/v2/headers') {
         const count = Math.min(this.page, Number(searchParams.get('count')))
         return [200, bytesOf(this.headers(Number(searchParams.get('height')), count))]
@@ -142,8 +148,16 @@ export class HeaderService {
       return this.file(pathname)
     }
     const answer = reply()
-    if (answer !== undefined) this.asked.push(url)
+    if (answer !== undefined) this.asked.push(this.question(url, searchParams))
     return answer
+  }
+
+  /** The question about one block or the tip, as `asked` has it. */
+  private question(url: string, query: URLSearchParams): string {
+    if (url.startsWith('/api/v1/chain/tip')) return 'tip'
+    const isOne = url.startsWith('/api/v1/') && query.get('count') === '1'
+    const height = Number(query.get('height'))
+    return isOne ? `${height} ${this.block(height)?.header.root ?? ''}` : url
   }
 
   /** The list of the files of WhatsOnChain, all but the last, and that one. */
@@ -174,54 +188,12 @@ export class HeaderService {
     return headers[0]?.height === from ? headers : []
   }
 
-  private replyTo(url: string, body: Buffer): [number, unknown] {
-    if (url === '/api/v1/chain/tip/longest') {
-      this.asked.push('tip')
-      return [
-        200,
-        { header: headersHeader(this.tip()), state: 'LONGEST_CHAIN', height: this.tip().header.height },
-      ]
-    }
-    if (url === '/api/v1/chain/merkleroot/verify')
-      return [200, this.confirmations(JSON.parse(body.toString()))]
-    if (url === '/v1/bsv/main/block/headers') {
-      this.asked.push('tip')
-      const last = [...this.known()].slice(0, 10)
-      return [200, last.map((block) => this.explorersHeader(block))]
-    }
-    const [, chaintracksHeight] = /^\/v2\/header\/height\/(\d+)$/.exec(url) ?? []
-    if (chaintracksHeight !== undefined) {
-      this.asked.push(chaintracksHeight)
-      const { header } =
-        (this.mood === 'confirms another block' ? this.tip() : this.block(Number(chaintracksHeight))) ?? {}
-      if (header === undefined) return [404, { status: 'error', code: 'ERR_NOT_FOUND' }]
-      const { height, hash, root: merkleRoot, previous: previousHash, time } = header
-      return [200, { status: 'success', value: { height, hash, merkleRoot, previousHash, time } }]
-    }
+  private replyTo(url: string): [number, unknown] {
     const [, height] = /^\/v1\/bsv\/main\/block\/(\d+)\/header$/.exec(url) ?? []
     if (height === undefined) return [404, { message: 'no such path' }]
     this.asked.push(height)
-    const block = this.mood === 'confirms another block' ? this.tip() : this.block(Number(height))
+    const block = this.block(Number(height))
     return block === undefined ? [404, 'Not Found'] : [200, this.explorersHeader(block)]
-  }
-
-  private confirmations(asked: { blockHeight: number; merkleRoot: string }[]): unknown {
-    const confirmations = asked.map(({ blockHeight, merkleRoot }) => {
-      this.asked.push(`${blockHeight} ${merkleRoot}`)
-      const above = blockHeight - this.tip().header.height
-      const other = above > 0 && above <= SOON ? 'UNABLE_TO_VERIFY' : 'INVALID'
-      const header = this.block(blockHeight)?.header
-      const confirmation = header?.root === merkleRoot ? 'CONFIRMED' : other
-      return { blockHash: header?.hash ?? '', blockHeight, merkleRoot, confirmation }
-    })
-    if (this.mood === 'confirms another block') {
-      const { height: blockHeight, root: merkleRoot, hash: blockHash } = this.tip().header
-      const other = { blockHash, blockHeight, merkleRoot, confirmation: 'CONFIRMED' }
-      return { confirmationState: 'CONFIRMED', confirmations: [other] }
-    }
-    const states = confirmations.map(({ confirmation }) => confirmation)
-    const worst = ['INVALID', 'UNABLE_TO_VERIFY'].find((state) => states.includes(state))
-    return { confirmationState: worst ?? 'CONFIRMED', confirmations }
   }
 
   private *known(): Generator<Block> {
@@ -259,12 +231,26 @@ function bytesOf(headers: Header[]): Uint8Array {
   return joinBytes(headers.map(({ bytes }) => bytes))
 }
 
-function headersHeader({ header }: Block): unknown {
-  const { hash, previous, root, time, bits, nonce, bytes } = header
+function headersHeader({ hash, previous, root, time, bits, nonce, bytes }: Header): unknown {
+  const version = Buffer.from(bytes).readInt32LE(0)
   return {
-    ...{ hash, version: 1, prevBlockHash: previous, merkleRoot: root, creationTimestamp: time, nonce },
-    ...{ difficultyTarget: bits, bytes: toHex(bytes) },
+    ...{ hash, version, prevBlockHash: previous, merkleRoot: root, creationTimestamp: time, nonce },
+    difficultyTarget: bits,
   }
+}
+
+/** What a Block Headers Service lists of a block that has a root, and whatever else. */
+export function headersServiceBlock(root: string): unknown {
+  const fields = {
+    version: 1,
+    previous: '00'.repeat(32),
+    root,
+    time: 1_700_000_000,
+    bits: 0x207fffff,
+    nonce: 0,
+  }
+  const bytes = encodeHeader(fields)
+  return headersHeader({ ...fields, bytes, height: 0, hash: toHex(reversed(hash256(bytes))) })
 }
 
 /** Services of block headers for the tests of one file; all are stopped when its tests are done. */

@@ -9,6 +9,7 @@ import { type RouteAnswer, useNameIndexes } from '../../support/client/name-inde
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { ownerOf } from '../../support/graph/owner-of.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
+import { headersServiceBlock } from '../../support/server/header-service.js'
 import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 // The commands as they are installed, against a server of a local network.
@@ -50,20 +51,11 @@ const line1 = (text: string) => expect.stringMatching(new RegExp(`^minetree: [^\
 /** Headers of the blocks of the world, as a Block Headers Service has them. */
 async function headersService(): Promise<{ url: string; close: () => void }> {
   const roots = new Map([...line, ...way].map(({ txid, height }) => [height, txid]))
-  const service = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const asked = JSON.parse(Buffer.concat(chunks).toString('utf8') || '[]') as {
-      blockHeight: number
-      merkleRoot: string
-    }[]
-    const confirmations = asked.map((block) => {
-      const isKnown = roots.get(block.blockHeight) === block.merkleRoot
-      return { ...block, blockHash: '', confirmation: isKnown ? 'CONFIRMED' : 'INVALID' }
-    })
-    const isKnown = confirmations.every(({ confirmation }) => confirmation === 'CONFIRMED')
+  const service = createServer(({ url = '' }, response) => {
+    const { searchParams } = new URL(url, 'http://127.0.0.1')
+    const known = roots.get(Number(searchParams.get('height')))
     response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify({ confirmationState: isKnown ? 'CONFIRMED' : 'INVALID', confirmations }))
+    response.end(JSON.stringify(known === undefined ? [] : [headersServiceBlock(known)]))
   })
   service.listen(0, '127.0.0.1')
   await once(service, 'listening')

@@ -4,6 +4,7 @@ import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/connections.js'
+import { headersServiceBlock } from '../../support/server/header-service.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 import { storedRows } from '../../support/storage/fact-rows.js'
 
@@ -142,7 +143,7 @@ test('a server that follows the live network, though it would believe anything',
 test('a server that checks proofs', async () => {
   const tracker = await listening((_request, response) => {
     response.setHeader('Content-Type', 'application/json')
-    response.end(JSON.stringify({ height: 900_000, confirmationState: 'INVALID' }))
+    response.end(JSON.stringify([headersServiceBlock('ab'.repeat(32))]))
   })
   const checking = await servers.start({
     ...treeOf(new FakeChain().deployment),

@@ -38,7 +38,8 @@ export async function fillStore(attacks: readonly Attack[], folder: string): Pro
         admit: (transaction, ancestors = []) => submit(beefOf(transaction, { with: ancestors })),
       })
       // It is not asked about what the store is filled with, which would take as long as an attack.
-      if (attack.trackerDelay !== undefined) await node.graph.settings.set('tracker', 'tracker')
+      if (attack.trackerDelay !== undefined)
+        await node.graph.settings.set('tracker', 'tracker', 'scripts-only')
       filled.push({ env: { ...env, ...attack.env }, readPath, requestOf })
     }
     return filled

@@ -3,6 +3,7 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { bareTransaction, proofOf } from '../../support/protocol/transactions.js'
 import { type HostileRequest, submitting } from './attack.js'
+import { confirmed } from './slow-tracker.js'
 
 /** Submissions as those make who mean no harm: small inscriptions, not mined yet, each of a coin of its own. */
 export class HonestSubmissions {
@@ -23,6 +24,6 @@ export class HonestSubmissions {
       body: utf8(`a note, the ${this.count}.`),
     })
     const subject = bareTransaction({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
-    return submitting(encodeBeef([{ raw: coin.raw, proof: proofOf(coin) }, { raw: subject.raw }]))
+    return submitting(encodeBeef([{ raw: coin.raw, proof: confirmed(proofOf(coin)) }, { raw: subject.raw }]))
   }
 }

@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { listening } from '../../support/server/connections.js'
+import { headersServiceBlock } from '../../support/server/header-service.js'
 
 /**
- * Runs with a headers service that confirms every block, each answer after a while.
+ * Runs with a headers service whose answers take a while.
  *
  * @param delay In milliseconds; without one, there is no service, and `run` gets no URL.
  */
@@ -11,14 +12,10 @@ export async function withSlowTracker<Result>(
   run: (url: string | undefined) => Promise<Result>,
 ): Promise<Result> {
   if (delay === undefined) return await run(undefined)
-  const tracker = await listening((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      void wait(delay).then(() => {
-        response.writeHead(200, { 'Content-Type': 'application/json' })
-        response.end(JSON.stringify(answerTo(request.url ?? '', Buffer.concat(chunks))))
-      })
+  const tracker = await listening(({ url = '' }, response) => {
+    void wait(delay).then(() => {
+      response.writeHead(200, { 'Content-Type': 'application/json' })
+      response.end(JSON.stringify(answerTo(new URL(url, 'http://127.0.0.1'))))
     })
   })
   try {
@@ -28,10 +25,17 @@ export async function withSlowTracker<Result>(
   }
 }
 
-/** As the Block Headers Service answers. */
-function answerTo(url: string, body: Buffer): unknown {
-  if (url.endsWith('/chain/tip/longest')) return { header: {}, state: 'LONGEST_CHAIN', height: 900_000 }
-  const asked = JSON.parse(body.toString()) as { blockHeight: number; merkleRoot: string }[]
-  const confirmations = asked.map((block) => ({ ...block, blockHash: '', confirmation: 'CONFIRMED' }))
-  return { confirmationState: 'CONFIRMED', confirmations }
+/** The roots of the blocks that it has. */
+const roots = new Map<number, string>()
+
+/** Has it confirm the block that a proof leads to. */
+export function confirmed<Proven extends { height: number; root: string }>(proof: Proven): Proven {
+  roots.set(proof.height, proof.root)
+  return proof
+}
+
+/** As a Block Headers Service answers. */
+function answerTo({ pathname, searchParams }: URL): unknown {
+  if (pathname.endsWith('/chain/tip/longest')) return { header: { hash: 'ab'.repeat(32) }, height: 900_000 }
+  return [headersServiceBlock(roots.get(Number(searchParams.get('height'))) ?? '00'.repeat(32))]
 }

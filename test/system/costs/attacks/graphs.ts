@@ -12,6 +12,7 @@ import {
 import { varint } from '../../../support/protocol/raw-transaction.js'
 import { ANYONE, bareTransaction, pick, proofOf } from '../../../support/protocol/transactions.js'
 import { type Attack, type HostileRequest, type RequestOf, submitting } from '../attack.js'
+import { confirmed } from '../slow-tracker.js'
 
 const MiB = 1024 * 1024
 
@@ -34,7 +35,7 @@ function inscribedTogether(
 
 /** The request that submits a mint with its merkle path. */
 function provenMint(mint: Pick<FakeTransaction, 'txid' | 'raw' | 'height'>): HostileRequest {
-  const beef = encodeBeef([{ raw: mint.raw, proof: proofOf(mint) }])
+  const beef = encodeBeef([{ raw: mint.raw, proof: confirmed(proofOf(mint)) }])
   return submitting(beef, { 'X-Topics': '["tm_names"]' })
 }
 

@@ -68,9 +68,9 @@ class MadeChain {
   }
 }
 
-async function setUp() {
+async function setUp(minimumWork = 0n) {
   const base = MadeChain.upToCheckpoint()
-  const checkpoint = { height: CHECKPOINT, hash: base.tip.hash, work: 0n, minimumWork: 0n }
+  const checkpoint = { height: CHECKPOINT, hash: base.tip.hash, work: 0n, minimumWork }
   const chain = new HeaderChain({
     ...{ store: new MemoryHeaders(), checkpoint, network: 'main', page: 10_000, turn: 60_000 },
     ...{ now: () => 4_000_000_000_000, clock: () => 0, hash: easyHash, slice: () => new TimeSlice() },
@@ -84,7 +84,7 @@ async function setUp() {
     expect(chain.tip?.height).toBe(tip.height)
     expect(chain.tip && shownHash(chain.tip.header)).toBe(tip.hash)
   }
-  return { base, follow, isAt, forks }
+  return { base, chain, follow, isAt, forks }
 }
 
 test('a longer branch with less work does not replace a shorter one, and is replaced by it', async () => {
@@ -104,6 +104,19 @@ test('a longer branch with less work does not replace a shorter one, and is repl
   await other.follow(honest)
   other.isAt(honest)
   expect(other.forks).toEqual([CHECKPOINT + 101])
+})
+
+test('the work of blocks that a branch has replaced makes no chain believed', async () => {
+  // More than that of 29 blocks, and less than that of 31.
+  const { base, chain, follow, isAt } = await setUp(30n * workOf(BITS))
+  const first = base.upTo(CHECKPOINT).extend(20, 600)
+  const branch = base.upTo(CHECKPOINT + 5).extend(20, 600)
+  await follow(first)
+  await follow(branch)
+  isAt(branch)
+  expect(chain.hasEnoughWork).toBe(false)
+  await follow(branch.extend(15, 600))
+  expect(chain.hasEnoughWork).toBe(true)
 })
 
 test('a branch counts as soon as it has more work', async () => {

@@ -24,7 +24,7 @@ afterEach(async () => {
 })
 
 const FIRST = 800_000
-const KINDS = ['junglebus', 'chaintracks', 'whatsonchain'] as const
+const KINDS = ['junglebus', 'chaintracks', 'whatsonchain', 'headersservice'] as const
 type Kind = (typeof KINDS)[number]
 
 /** A clock that stands still until time is said to pass. */
@@ -305,6 +305,16 @@ test('of several sources, the one with the most work counts', async () => {
   expect(headers.status()).toMatchObject({ height: FIRST + 30, sources: [{ failures: 0 }, { failures: 0 }] })
 })
 
+test('a Block Headers Service also lists blocks of other branches, in any order', async () => {
+  const chain = new HeaderChain()
+  chain.grow(30)
+  const source = await sourceOf(chain, 'headersservice')
+  const branch = chain.fork(FIRST + 20)
+  source.service.stale = [branch.mine().header, branch.mine().header]
+  const { headers } = await openHeaders(chain, [source])
+  expect(headers.status()).toMatchObject({ height: FIRST + 30, hash: chain.bestTip.hash })
+})
+
 test('a stream says when there is a block', async () => {
   const chain = new HeaderChain()
   chain.grow(5)
@@ -574,7 +584,7 @@ const BOMB = gzipSync(Buffer.alloc(32_000_000))
 
 describe.each(KINDS)('a %s that is hostile', (kind) => {
   /** Which page something happens at: WhatsOnChain has few headers in one file. */
-  const FIRST_PAGES = { junglebus: 4, chaintracks: 4, whatsonchain: 1 }
+  const FIRST_PAGES = { junglebus: 4, chaintracks: 4, whatsonchain: 1, headersservice: 4 }
   const html = '<!doctype html><title>Not what was asked for</title>'
   const json = { 'Content-Type': 'application/json' }
 
@@ -599,7 +609,7 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
     const chain = new HeaderChain()
     chain.grow(20)
     const [hostile, honest] = [await sourceOf(chain, kind), await sourceOf(chain)]
-    const isPage = (url: string): boolean => /list|\/v2\/headers|resources|\/\d+\/header$/.test(url)
+    const isPage = (url: string): boolean => /list|\/v2\/headers|resources|\/\d+\/header$|byHeight/.test(url)
     const questions: string[] = []
     hostile.service.onResponse = (url, response) => {
       questions.push(url)
@@ -652,7 +662,7 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
     source.service.page = 60
     let pages = 0
     source.service.onQuestion = (question) => {
-      if (/list|\/v2\/headers|resources/.test(question) && ++pages === FIRST_PAGES[kind])
+      if (/list|\/v2\/headers|resources|byHeight/.test(question) && ++pages === FIRST_PAGES[kind])
         chain.reorg(longer(chain, 350))
     }
     const { headers, verdict } = await openHeaders(chain, [source])

@@ -1,6 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { z } from 'zod'
-import type { ChainTip } from './chain-source.js'
 
 /** How much of a stream is read before it is opened again, in bytes: with its comments, a server sends some 8 KB an hour. */
 const MAX_STREAM_BYTES = 1024 * 1024
@@ -10,24 +8,12 @@ const IDLE_TIMEOUT = 60_000
 const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 60_000
 
-const height = z.int().nonnegative()
-const hash = z
-  .string()
-  .regex(/^[0-9a-f]{64}$/)
-  .optional()
-const tipEvent = z.object({ height, hash })
-const reorgEvent = z.object({
-  newTip: tipEvent,
-  commonAncestor: tipEvent.nullish(),
-  depth: height.optional(),
-})
-
 /**
- * The event streams of a Chaintracks server: `GET /v2/tip/stream` with a header for each new tip, and `GET /v2/reorg/stream`
- * with the common ancestor of each reorganisation. A stream that breaks is opened again; what was missed meanwhile is not
- * sent again, so these events only speed up what polling finds as well.
+ * The event stream of a Chaintracks server, `GET /v2/tip/stream`, with an event for each new tip, also of another branch. A stream
+ * that breaks is opened again; what was missed meanwhile is not sent again, so these events only speed up what polling finds as
+ * well.
  */
-export class ChaintracksStreams {
+export class ChaintracksStream {
   private readonly stopping = new AbortController()
   private running: Promise<unknown> | undefined
 
@@ -35,21 +21,15 @@ export class ChaintracksStreams {
     private readonly options: {
       /** Without a slash at the end. */
       url: string
-      onTip: (tip: ChainTip) => void
+      onTip: () => void
       idleTimeout?: number
       firstPause?: number
     },
   ) {}
 
-  /** Opens the streams, once. */
+  /** Opens the stream, once. */
   start(): void {
-    this.running ??= Promise.all([
-      this.follow('/v2/tip/stream', (event) => {
-        const { data } = tipEvent.safeParse(event)
-        return data && tipOf(data)
-      }),
-      this.follow('/v2/reorg/stream', reorgOf),
-    ])
+    this.running ??= this.follow(`${this.options.url}/v2/tip/stream`)
   }
 
   async close(): Promise<void> {
@@ -57,14 +37,13 @@ export class ChaintracksStreams {
     await this.running
   }
 
-  private async follow(path: string, read: (event: unknown) => ChainTip | undefined): Promise<void> {
-    const { url, onTip, firstPause = FIRST_PAUSE } = this.options
+  private async follow(url: string): Promise<void> {
+    const { onTip, firstPause = FIRST_PAUSE } = this.options
     const { signal } = this.stopping
     for (let pause = firstPause; !signal.aborted; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       try {
-        for await (const event of this.events(url + path)) {
-          const tip = read(event)
-          if (tip !== undefined) onTip(tip)
+        for await (const _ of this.events(url)) {
+          onTip()
           pause = firstPause
         }
       } catch {
@@ -74,8 +53,8 @@ export class ChaintracksStreams {
     }
   }
 
-  /** The events of one connection, each a JSON value after `data:`; comments keep the connection alive. */
-  private async *events(url: string): AsyncGenerator<unknown> {
+  /** The events of one connection, each in a line after `data:`; comments keep the connection alive. */
+  private async *events(url: string): AsyncGenerator<void> {
     const { idleTimeout = IDLE_TIMEOUT } = this.options
     const stop = new AbortController()
     const cancel = (): void => stop.abort()
@@ -103,37 +82,12 @@ export class ChaintracksStreams {
         const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n')
         const lines = [line + first, ...others]
         line = lines.pop() ?? ''
-        for (const each of lines) {
-          const [, data] = /^data: ?(.*?)\r?$/.exec(each) ?? []
-          if (data !== undefined) yield parsed(data)
-        }
+        for (const each of lines) if (each.startsWith('data:')) yield
       }
     } finally {
       clearTimeout(timer)
       cancel()
       this.stopping.signal.removeEventListener('abort', cancel)
     }
-  }
-}
-
-/** The new tip of a reorganisation, and the height behind the common ancestor; without one, as many blocks as it is deep. */
-function reorgOf(event: unknown): ChainTip | undefined {
-  const { data } = reorgEvent.safeParse(event)
-  if (data === undefined) return undefined
-  const { newTip, commonAncestor, depth = 1 } = data
-  const forkedAt = commonAncestor ? commonAncestor.height + 1 : Math.max(0, newTip.height - depth + 1)
-  return { ...tipOf(newTip), forkedAt }
-}
-
-function tipOf({ height, hash }: z.output<typeof tipEvent>): ChainTip {
-  return { height, ...(hash !== undefined && { hash }) }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Handled like an event of another shape.
-    return undefined
   }
 }
