@@ -9,6 +9,7 @@ import {
   bodyOf,
   CHANGE,
   type Chunk,
+  COPIED_FROM,
   COPY_OF,
   chunkGroups,
   chunksAt,
@@ -102,7 +103,8 @@ export class MongoLog implements SharedLog {
    * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
    */
   static async open(db: Db, options: SharedLogOptions = {}): Promise<MongoLog> {
-    return await orMissingGrant('the role readWrite', () => MongoLog.openAllowed(db, options))
+    const role = options.isRead ? 'read' : 'readWrite'
+    return await orMissingGrant(`the role ${role}`, () => MongoLog.openAllowed(db, options))
   }
 
   private static async openAllowed(db: Db, options: SharedLogOptions): Promise<MongoLog> {
@@ -121,7 +123,7 @@ export class MongoLog implements SharedLog {
     }
     const id = await identify(meta, options)
     // Deletes nothing, and takes the right to: a user that may only read would be ready, and refuse every write.
-    await notes.deleteOne({ _id: '' })
+    if (!options.isRead) await notes.deleteOne({ _id: '' })
     const collection = <Document extends object>(name: string): Collection<Document> =>
       db.collection<Document>(name, OPTIONS)
     const collections = { batches, chunks: collection<ChunkDocument>('minetree_chunk'), meta: notes }
@@ -263,7 +265,10 @@ export class MongoLog implements SharedLog {
   }
 
   async complete(): Promise<void> {
-    await this.asked(() => this.collections.meta.deleteOne({ _id: COPY_OF }))
+    const { meta } = this.collections
+    const { copyOf: value = '' } = this.options
+    await this.asked(() => unlessThere(() => meta.insertOne({ _id: COPIED_FROM, value })))
+    await this.asked(() => meta.deleteOne({ _id: COPY_OF }))
   }
 
   private async change(first: number, update: UpdateFilter<BatchDocument>): Promise<void> {

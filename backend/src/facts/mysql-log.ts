@@ -7,6 +7,7 @@ import {
   bodyOf,
   CHANGE,
   type Chunk,
+  COPIED_FROM,
   COPY_OF,
   chunkGroups,
   chunksAt,
@@ -76,7 +77,8 @@ export class MysqlLog implements SharedLog {
    * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
    */
   static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
-    return await orMissingGrant(RIGHTS, () => MysqlLog.openAllowed(query, options))
+    const rights = options.isRead ? 'SELECT' : RIGHTS
+    return await orMissingGrant(rights, () => MysqlLog.openAllowed(query, options))
   }
 
   /** A log that was opened before, over another connection. */
@@ -113,7 +115,7 @@ export class MysqlLog implements SharedLog {
         !(await isThere('minetree_log')) || (await all('select seq from minetree_log limit 1')).length === 0,
     }
     const id = await identify(meta, options)
-    for (const statement of TRIED) await query(statement, [])
+    if (!options.isRead) for (const statement of TRIED) await query(statement, [])
     return new MysqlLog(query, id, options, await warningOf(all))
   }
 
@@ -265,7 +267,7 @@ export class MysqlLog implements SharedLog {
   }
 
   async complete(): Promise<void> {
-    await this.all('delete from minetree_log_meta where name = ?', [COPY_OF])
+    await this.all('update minetree_log_meta set name = ? where name = ?', [COPIED_FROM, COPY_OF])
   }
 
   async close(): Promise<void> {

@@ -277,6 +277,8 @@ export interface SharedLogOptions {
   copyOf?: string | undefined
   /** Whether there is to be a log: none is made. */
   exists?: boolean
+  /** Whether nothing is written: then the user of the database needs no right to. */
+  isRead?: boolean
 }
 
 /** What a log notes about itself. */
@@ -289,8 +291,11 @@ export interface LogMeta {
   isEmpty(): Promise<boolean>
 }
 
-/** What is noted while a copy into a log is not complete. */
+/** What is noted while a copy into a log is not complete, and from then on. */
 export const COPY_OF = 'copy of'
+export const COPIED_FROM = 'copied from'
+/** Said of a copy whose command was ended in its last moment. */
+export const IS_COPIED = 'holds a complete copy of that log already'
 
 /**
  * The id of a log, which gets one if it has none.
@@ -307,6 +312,7 @@ export async function identify(meta: LogMeta, { copyOf, exists = false }: Shared
       )
     if (begun !== undefined)
       throw new CopyError('holds part of another copy, or of one from before a purge: empty the database')
+    if ((await meta.get(COPIED_FROM)) === copyOf) throw new CopyError(IS_COPIED)
     if (!(await meta.isEmpty())) throw new CopyError('holds a log already: choose an empty database')
   }
   if (known === undefined) await meta.make()

@@ -21,7 +21,7 @@ const CONNECT_WITHIN = 5000
  */
 export async function openSharedLog(
   { knexUrl, mongoUrl }: SharedLogPlace,
-  options: Pick<SharedLogOptions, 'copyOf' | 'exists'> = {},
+  options: Omit<SharedLogOptions, 'close'> = {},
 ): Promise<SharedLog> {
   if (mongoUrl !== undefined) {
     const client = clientOf(mongoUrl)

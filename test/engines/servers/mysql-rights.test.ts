@@ -1,4 +1,8 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Connection, createConnection } from 'mysql2/promise'
+import { copyLog } from '../../../src/server/store/facts/copy-log.js'
 import { openSharedLog } from '../../../src/server/store/open-shared-log.js'
 import { describeWithMariadb } from '../../support/storage/databases.js'
 
@@ -49,6 +53,19 @@ describeWithMariadb('a log in MariaDB', (mariadb) => {
       await expect(open()).rejects.toThrow(new RegExp(`^the database user may not [A-Z, ]*${right}`))
     },
   )
+
+  test('is copied by a user who may only read it', async () => {
+    await (await open('root')).close()
+    await grant('select')
+    const from = new URL(mariadb.url(name))
+    from.username = user
+    const to = mkdtempSync(join(tmpdir(), 'minetree-copy-'))
+    const copy = () =>
+      copyLog({ from: from.href, to, signal: new AbortController().signal, onProgress: () => {} })
+    expect(await copy()).toMatchObject({ facts: 1 })
+    // As one whose command was ended in its last moment.
+    await expect(copy()).rejects.toThrow('holds a complete copy of that log already')
+  })
 
   test('says where what is committed may be lost', async () => {
     const [rows] = await root.query('select @@innodb_flush_log_at_trx_commit as value')

@@ -15,8 +15,10 @@ import {
 import {
   appended,
   CHANGE,
+  COPIED_FROM,
   endOf,
   grouped,
+  IS_COPIED,
   type LogRow,
   type NewRow,
   type Place,
@@ -32,6 +34,7 @@ import { changeRow, EMPTY } from '../../../../backend/src/writer/state-changes.j
 import { reasonOf } from '../../config/errors.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
+import { readFolder } from './folder.js'
 import { type CommandLog, FolderLog, type FoundRow, PAGE, pagesOf } from './folder-log.js'
 import { type LogPlace, logPlaceOf, readLog, shownPlace, withSharedLog } from './log-place.js'
 import { raisedBase } from './log-settings.js'
@@ -88,6 +91,8 @@ async function intoFolder(
   { copyOf, copy }: { copyOf: string; copy: (into: FolderLog) => Promise<Copied> },
 ): Promise<Copied> {
   const { log: target } = storeFiles(folder)
+  if (existsSync(target) && (await readFolder(folder, async ({ sql }) => sql.get(FROM)?.value)) === copyOf)
+    throw new MaintenanceError(`${folder} ${IS_COPIED}`)
   if (existsSync(target) || existsSync(join(folder, OLD_STORE)))
     throw new MaintenanceError(`${folder} holds a store already: choose an empty folder`)
   await makeWritable(folder)
@@ -110,6 +115,8 @@ async function intoFolder(
     sql.close()
   }
 }
+
+const FROM = `select value from log_meta where name = '${COPIED_FROM}'`
 
 async function makeWritable(folder: string): Promise<void> {
   try {

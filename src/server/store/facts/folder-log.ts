@@ -5,6 +5,7 @@ import { readNumberedKey } from '../../../../backend/src/facts/registers.js'
 import {
   type Batch,
   CHANGE,
+  COPIED_FROM,
   COPY_OF,
   grouped,
   type LogRow,
@@ -139,7 +140,7 @@ export class FolderLog implements CommandLog {
     const { pending } = this.files
     const facts = 'select txid from pending where exists (select 1 from log where kind = ? and key = txid)'
     for (const { txid } of this.sql.all(facts, FACT.transaction)) pending.delete(toHex(txid))
-    this.sql.run('delete from log_meta where name = ?', COPY_OF)
+    this.sql.run('update log_meta set name = ? where name = ?', COPIED_FROM, COPY_OF)
   }
 
   /** Rows one by one: those that are damaged, or not found by their keys, are reported, and have no body. */

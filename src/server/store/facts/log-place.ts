@@ -47,7 +47,7 @@ export async function readLog<Result>(
   read: (log: CommandLog) => Promise<Result>,
 ): Promise<Result> {
   if ('folder' in place) return await readFolder(place.folder, read)
-  return await withSharedLog(place, { exists: true }, read)
+  return await withSharedLog(place, { exists: true, isRead: true }, read)
 }
 
 /** Changes a log: of one in a folder, no service must run. @throws what {@link readLog} throws; StartError if a service has it open. */
@@ -66,7 +66,7 @@ export async function changeLog<Result>(
  */
 export async function withSharedLog<Result>(
   place: DatabasePlace,
-  options: Pick<SharedLogOptions, 'copyOf' | 'exists'>,
+  options: SharedLogOptions,
   work: (shared: SharedLog) => Promise<Result>,
 ): Promise<Result> {
   const { openSharedLog } = await import('../open-shared-log.js')

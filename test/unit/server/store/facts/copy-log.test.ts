@@ -88,7 +88,10 @@ test('a copy has all facts in their places, all state, an id of its own and high
   expect(Number(latestOf(log, register.setting('base'))?.value)).toBeGreaterThanOrEqual(
     base + source.log.last,
   )
-  expect(sql.all("select name from log_meta where name <> 'id'")).toEqual([{ name: 'version' }])
+  expect(sql.all("select name from log_meta where name <> 'id'")).toEqual([
+    { name: 'copied from' },
+    { name: 'version' },
+  ])
   source.sql.close()
   sql.close()
 })
