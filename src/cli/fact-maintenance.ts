@@ -22,16 +22,23 @@ export async function runCopy({
   ...options
 }: FactCommand & { from: string; to: string }): Promise<void> {
   const to = shownPlace(logPlaceOf(options.to))
+  const copied = await withProgress(output, (update) =>
+    copyLog({ ...options, onProgress: ({ facts, share }) => update(`${grouped(facts)} facts`, share) }),
+  )
+  output.result({ to, ...copied }, `copied ${grouped(copied.facts)} facts to ${to}, verified`)
+}
+
+/** Shows how far a command has come, until it is done or says something. */
+async function withProgress<Result>(
+  output: CommandOutput,
+  work: (update: (text: string, share: number) => void, end: () => void) => Promise<Result>,
+): Promise<Result> {
   const progress = output.progress()
+  const end = (): void => progress.end()
   try {
-    const copied = await copyLog({
-      ...options,
-      onProgress: ({ facts, share }) => progress.update(() => ({ text: `${grouped(facts)} facts`, share })),
-    })
-    progress.end()
-    output.result({ to, ...copied }, `copied ${grouped(copied.facts)} facts to ${to}, verified`)
+    return await work((text, share) => progress.update(() => ({ text, share })), end)
   } finally {
-    progress.end()
+    end()
   }
 }
 
@@ -41,18 +48,16 @@ export async function runCopy({
  * @throws as {@link checkFacts}; CommandError if anything is.
  */
 export async function runFactCheck({ output, ...options }: FactCommand & { config: Config }): Promise<void> {
-  const progress = output.progress()
   let damaged = 0
   let isIndexDamaged = false
-  try {
-    const { facts, bytes, isCompared } = await checkFacts({
+  const { facts, bytes, isCompared } = await withProgress(output, (update, end) =>
+    checkFacts({
       ...options,
       admission: admissionOptions,
-      onProgress: ({ facts, share }) =>
-        progress.update(() => ({ text: `${grouped(facts)} verified`, share })),
+      onProgress: ({ facts, share }) => update(`${grouped(facts)} verified`, share),
       onDamage(damage) {
         damaged++
-        progress.end()
+        end()
         const { problem, kind, id, rows } = damage
         isIndexDamaged ||= kind === 'index'
         output.result(
@@ -60,18 +65,14 @@ export async function runFactCheck({ output, ...options }: FactCommand & { confi
           `${problem}: ${kind} ${id}${rows === undefined ? '' : `, ${grouped(rows)} rows`}`,
         )
       },
-    })
-    progress.end()
-    const verified = `${grouped(facts)} facts, ${bytesText(bytes)}${isCompared ? ', and their index' : ''}`
-    if (isIndexDamaged)
-      output.note('minetree build-index --again derives the index again, once the service is stopped')
-    if (damaged > 0)
-      throw new CommandError(`${grouped(damaged)} damaged of ${verified}: see docs/operating.md`)
-    output.result({ facts, bytes, damaged, isCompared }, `verified ${verified}`)
-    if (!isCompared) output.note('there is no index yet: the next start derives it')
-  } finally {
-    progress.end()
-  }
+    }),
+  )
+  const verified = `${grouped(facts)} facts, ${bytesText(bytes)}${isCompared ? ', and their index' : ''}`
+  if (isIndexDamaged)
+    output.note('minetree build-index --again derives the index again, once the service is stopped')
+  if (damaged > 0) throw new CommandError(`${grouped(damaged)} damaged of ${verified}: see docs/operating.md`)
+  output.result({ facts, bytes, damaged, isCompared }, `verified ${verified}`)
+  if (!isCompared) output.note('there is no index yet: the next start derives it')
 }
 
 /** Builds the index of this version. @throws as {@link buildIndex}. */
@@ -79,21 +80,17 @@ export async function runBuildIndex({
   output,
   ...options
 }: FactCommand & { config: Config; again: boolean }): Promise<void> {
-  const progress = output.progress()
-  try {
-    const built = await buildIndex({
+  const built = await withProgress(output, (update) =>
+    buildIndex({
       ...options,
       admission: admissionOptions,
-      onProgress: (share) => progress.update(() => ({ text: 'building', share })),
-    })
-    progress.end()
-    output.result(
-      { built },
-      built ? 'built the index' : 'the index of this version is there: --again derives it again',
-    )
-  } finally {
-    progress.end()
-  }
+      onProgress: (share) => update('building', share),
+    }),
+  )
+  output.result(
+    { built },
+    built ? 'built the index' : 'the index of this version is there: --again derives it again',
+  )
 }
 
 /** Prints what the log is derived by, or replaces one of it. @throws as {@link writeSetting}; CommandError if it is not set. */
@@ -105,8 +102,8 @@ export async function runSetting({
   restored,
 }: Omit<FactCommand, 'signal'> & {
   config: Config
-  name?: string
-  value?: string
+  name: string | undefined
+  value: string | undefined
   restored: boolean
 }): Promise<void> {
   const place = logPlaceIn(config)
@@ -160,7 +157,13 @@ export async function runPrune({
   ...options
 }: FactCommand & { config: Config; force: boolean }): Promise<void> {
   const keepsNames = options.config.chainSources.length === 0 && !force
-  const { transactions, bytes } = await prune({ ...options, admission: admissionOptions, keepsNames })
+  const { transactions, bytes } = await withProgress(output, (update) =>
+    prune({
+      ...options,
+      ...{ admission: admissionOptions, keepsNames },
+      onProgress: (share) => update('building the index', share),
+    }),
+  )
   output.result(
     { transactions, bytes },
     `dropped ${grouped(transactions)} transactions, ${bytesText(bytes)}, that are unproven and were unseen for 14 days`,

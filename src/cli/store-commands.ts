@@ -86,42 +86,40 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       )
     })
 
+  /** Runs a command that needs no service, until it is done or the process is to end. */
+  const maintain = async (
+    run: (
+      commands: typeof import('./fact-maintenance.js'),
+      at: { output: CommandContext['output']; signal: AbortSignal },
+    ) => Promise<void>,
+  ): Promise<void> => {
+    const commands = await import('./fact-maintenance.js')
+    const interruption = untilSignal()
+    const { output } = context
+    await interruption.during(() => run(commands, { output, signal: interruption.signal }))
+  }
+
   program
     .command('check')
     .description(
       'verify all stored bytes against their hashes, while the service runs: see docs/operating.md',
     )
-    .action(async () => {
-      const config = settings()
-      const interruption = untilSignal()
-      const { output } = context
-      const { runFactCheck } = await import('./fact-maintenance.js')
-      await interruption.during(() => runFactCheck({ config, output, signal: interruption.signal }))
-    })
+    .action(() => maintain(({ runFactCheck }, at) => runFactCheck({ ...at, config: settings() })))
 
   program
     .command('copy')
     .description('copy a log to where there is none, while services run: see docs/operating.md')
     .argument('<from>', 'a folder, mysql://… or mongodb://…')
     .argument('<to>', 'likewise; it holds no log yet')
-    .action(async (from: string, to: string) => {
-      const interruption = untilSignal()
-      const { runCopy } = await import('./fact-maintenance.js')
-      const { output } = context
-      await interruption.during(() => runCopy({ from, to, output, signal: interruption.signal }))
-    })
+    .action((from: string, to: string) => maintain(({ runCopy }, at) => runCopy({ ...at, from, to })))
 
   program
     .command('build-index')
     .description('build the index of this version from the log, before it is started: see docs/operating.md')
     .option('--again', 'derive it again where it is there already; the service must not run', false)
-    .action(async ({ again }: { again: boolean }) => {
-      const config = settings()
-      const interruption = untilSignal()
-      const { runBuildIndex } = await import('./fact-maintenance.js')
-      const { output } = context
-      await interruption.during(() => runBuildIndex({ config, again, output, signal: interruption.signal }))
-    })
+    .action((options: { again: boolean }) =>
+      maintain(({ runBuildIndex }, at) => runBuildIndex({ ...at, ...options, config: settings() })),
+    )
 
   program
     .command('setting')
@@ -129,17 +127,8 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('[name]', 'such as genesis or tracker')
     .argument('[value]', 'replaces it; no service must run')
     .option('--restored', 'raise the scores of a log that was restored from elsewhere', false)
-    .action(
-      async (name: string | undefined, value: string | undefined, { restored }: { restored: boolean }) => {
-        const config = settings()
-        const { runSetting } = await import('./fact-maintenance.js')
-        const change = {
-          restored,
-          ...(name !== undefined && { name }),
-          ...(value !== undefined && { value }),
-        }
-        await runSetting({ config, output: context.output, ...change })
-      },
+    .action((name: string | undefined, value: string | undefined, options: { restored: boolean }) =>
+      maintain(({ runSetting }, at) => runSetting({ ...at, ...options, config: settings(), name, value })),
     )
 
   program
@@ -147,11 +136,9 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .description('remove content from the log, and block it: see docs/operating.md')
     .argument('<outpoints...>', 'outputs with the content')
     .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
-    .action(async (outpoints: string[], { reason }: { reason: string }) => {
-      const config = settings()
-      const { runPurge } = await import('./fact-maintenance.js')
-      await runPurge({ config, outpoints, reason, output: context.output })
-    })
+    .action((outpoints: string[], options: { reason: string }) =>
+      maintain(({ runPurge }, at) => runPurge({ ...at, ...options, config: settings(), outpoints })),
+    )
 
   program
     .command('prune')
@@ -159,11 +146,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       'drop unproven transactions that were unseen for 14 days; the service must not run on this host',
     )
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
-    .action(async ({ force }: { force: boolean }) => {
-      const config = settings()
-      const interruption = untilSignal()
-      const { runPrune } = await import('./fact-maintenance.js')
-      const { output } = context
-      await interruption.during(() => runPrune({ config, force, output, signal: interruption.signal }))
-    })
+    .action((options: { force: boolean }) =>
+      maintain(({ runPrune }, at) => runPrune({ ...at, ...options, config: settings() })),
+    )
 }
