@@ -13,7 +13,7 @@ import { type PrunedFact, prunedBy, prunedRow } from '../../../../backend/src/wr
 import { storeFolder } from '../../config/place.js'
 import { openWriter } from '../start-writer.js'
 import { completeIndex, type DeriveOptions, isIndex, lockBuild, treeIn } from './build-index.js'
-import { changeFolder, lockStore, readFolder, removeIndexes } from './folder.js'
+import { changeFolder, lockStore, readFolder, removeIndexes, requireLog } from './folder.js'
 import type { CommandLog } from './folder-log.js'
 import { changeLog, logPlaceIn } from './log-place.js'
 
@@ -56,7 +56,8 @@ export interface PruneOptions extends DeriveOptions {
 export async function prune(options: PruneOptions): Promise<Pruned> {
   const place = logPlaceIn(options.config)
   const folder = storeFolder(options.config)
-  await mkdir(folder, { recursive: true })
+  if ('folder' in place) requireLog(folder)
+  else await mkdir(folder, { recursive: true })
   // An index that is being built would keep what is dropped.
   const unlockBuild = lockBuild(folder)
   try {
