@@ -88,15 +88,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   /** Runs a command that needs no service, until it is done or the process is to end. */
   const maintain = async (
-    run: (
-      commands: typeof import('./fact-maintenance.js'),
-      at: { output: CommandContext['output']; signal: AbortSignal },
-    ) => Promise<void>,
+    run: (at: { output: CommandContext['output']; signal: AbortSignal }) => Promise<void>,
   ): Promise<void> => {
-    const commands = await import('./fact-maintenance.js')
     const interruption = untilSignal()
     const { output } = context
-    await interruption.during(() => run(commands, { output, signal: interruption.signal }))
+    await interruption.during(() => run({ output, signal: interruption.signal }))
   }
 
   program
@@ -104,21 +100,34 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .description(
       'verify all stored bytes against their hashes, while the service runs: see docs/operating.md',
     )
-    .action(() => maintain(({ runFactCheck }, at) => runFactCheck({ ...at, config: settings() })))
+    .action(() =>
+      maintain(async (at) => {
+        const { runFactCheck } = await import('./fact-maintenance.js')
+        await runFactCheck({ ...at, config: settings() })
+      }),
+    )
 
   program
     .command('copy')
     .description('copy a log to where there is none, while services run: see docs/operating.md')
     .argument('<from>', 'a folder, mysql://… or mongodb://…')
     .argument('<to>', 'likewise; it holds no log yet')
-    .action((from: string, to: string) => maintain(({ runCopy }, at) => runCopy({ ...at, from, to })))
+    .action((from: string, to: string) =>
+      maintain(async (at) => {
+        const { runCopy } = await import('./fact-maintenance.js')
+        await runCopy({ ...at, from, to })
+      }),
+    )
 
   program
     .command('build-index')
     .description('build the index of this version from the log, before it is started: see docs/operating.md')
     .option('--again', 'derive it again where it is there already; the service must not run', false)
     .action((options: { again: boolean }) =>
-      maintain(({ runBuildIndex }, at) => runBuildIndex({ ...at, ...options, config: settings() })),
+      maintain(async (at) => {
+        const { runBuildIndex } = await import('./fact-maintenance.js')
+        await runBuildIndex({ ...at, ...options, config: settings() })
+      }),
     )
 
   program
@@ -128,7 +137,10 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('[value]', 'replaces it; no service must run')
     .option('--restored', 'raise the scores of a log that was restored from elsewhere', false)
     .action((name: string | undefined, value: string | undefined, options: { restored: boolean }) =>
-      maintain(({ runSetting }, at) => runSetting({ ...at, ...options, config: settings(), name, value })),
+      maintain(async (at) => {
+        const { runSetting } = await import('./fact-maintenance.js')
+        await runSetting({ ...at, ...options, config: settings(), name, value })
+      }),
     )
 
   program
@@ -137,7 +149,10 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('<outpoints...>', 'outputs with the content')
     .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
     .action((outpoints: string[], options: { reason: string }) =>
-      maintain(({ runPurge }, at) => runPurge({ ...at, ...options, config: settings(), outpoints })),
+      maintain(async (at) => {
+        const { runPurge } = await import('./fact-maintenance.js')
+        await runPurge({ ...at, ...options, config: settings(), outpoints })
+      }),
     )
 
   program
@@ -147,6 +162,9 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     )
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
     .action((options: { force: boolean }) =>
-      maintain(({ runPrune }, at) => runPrune({ ...at, ...options, config: settings() })),
+      maintain(async (at) => {
+        const { runPrune } = await import('./fact-maintenance.js')
+        await runPrune({ ...at, ...options, config: settings() })
+      }),
     )
 }
