@@ -105,7 +105,6 @@ async function fill(folder: string): Promise<Spent & { count: number }> {
 }
 
 function isThere(txid: string): boolean {
-  reader.refresh()
   return reader.single((sql) => idOf(sql, txid)) !== undefined
 }
 

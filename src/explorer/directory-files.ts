@@ -17,15 +17,13 @@ export interface DirectoryFiles {
  *
  * @throws DirectoryError.
  */
-export async function directoryFiles(
+export function directoryFiles(
   { store }: { store: Pick<GraphReads, 'content'> },
   { sha256 }: Pick<ContentSummary, 'sha256'>,
   { most }: { most: number },
-): Promise<DirectoryFiles> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of store.content.chunks(sha256)) chunks.push(chunk)
+): DirectoryFiles {
   const files: DirectoryFiles = { names: [], total: 0, hasIndex: false }
-  for (const [name] of directoryEntries(joinBytes(chunks))) {
+  for (const [name] of directoryEntries(joinBytes([...store.content.chunks(sha256)]))) {
     files.total++
     if (name === '.' || name === 'index.html') files.hasIndex = true
     if (files.names.length < most) files.names.push(name)
@@ -39,14 +37,14 @@ const BYTES = 16
 export const LISTED_FILES = 100
 
 /** The files of a directory that does not open as a page; undefined for any other, and for a long one. */
-export async function filesWithoutIndex(
+export function filesWithoutIndex(
   explorer: Parameters<typeof directoryFiles>[0],
   content: ContentSummary,
   { quoted }: { quoted: number },
-): Promise<DirectoryFiles | undefined> {
+): DirectoryFiles | undefined {
   if (content.length > BYTES * quoted) return undefined
   try {
-    const files = await directoryFiles(explorer, content, { most: LISTED_FILES })
+    const files = directoryFiles(explorer, content, { most: LISTED_FILES })
     return files.hasIndex ? undefined : files
   } catch (error) {
     if (!(error instanceof DirectoryError)) throw error

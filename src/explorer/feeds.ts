@@ -19,9 +19,9 @@ interface Entry {
   time: number | undefined
 }
 
-export async function namesFeed(explorer: Explorer, base: string): Promise<string> {
-  const names = await explorer.store.listings.newestNames({ limit: ENTRIES })
-  const timeOf = await blockTimes(explorer, names)
+export function namesFeed(explorer: Explorer, base: string): string {
+  const names = explorer.store.listings.newestNames({ limit: ENTRIES })
+  const timeOf = blockTimes(explorer, names)
   const entries = names.map(({ name, height }) => ({
     path: `/name/${name}`,
     title: name,
@@ -32,9 +32,9 @@ export async function namesFeed(explorer: Explorer, base: string): Promise<strin
   return feed({ base, path: '/feeds/names.atom', title: 'Newest names', entries, isIncomplete })
 }
 
-export async function inscriptionsFeed(explorer: Explorer, base: string): Promise<string> {
-  const outputs = await explorer.store.listings.newestInscriptions({ limit: ENTRIES })
-  const timeOf = await blockTimes(explorer, outputs)
+export function inscriptionsFeed(explorer: Explorer, base: string): string {
+  const outputs = explorer.store.listings.newestInscriptions({ limit: ENTRIES })
+  const timeOf = blockTimes(explorer, outputs)
   const entries = outputs.map(({ outpoint, content, height }) => {
     const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${byteSize(content.length)}`
     return {

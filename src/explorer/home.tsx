@@ -12,17 +12,13 @@ const HEIGHT = '<!--height-->'
 const LAG = '<!--lag-->'
 
 /** The first page, without the chain: see {@link withChain}. */
-export async function homePage(explorer: Explorer): Promise<MadePage> {
+export function homePage(explorer: Explorer): MadePage {
   const { store, site } = explorer
-  const [counts, names, outputs] = await Promise.all([
-    store.listings.counts(),
-    store.listings.newestNames({ limit: NEWEST }),
-    store.listings.newestInscriptions({ limit: NEWEST }),
-  ])
-  const [timeOf, inscriptions] = await Promise.all([
-    blockTimes(explorer, names),
-    Promise.all(outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))),
-  ])
+  const counts = store.listings.counts()
+  const names = store.listings.newestNames({ limit: NEWEST })
+  const outputs = store.listings.newestInscriptions({ limit: NEWEST })
+  const timeOf = blockTimes(explorer, names)
+  const inscriptions = outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))
   const newest = [names[0], outputs[0]].map((row) => (row ? formatOutpoint(row.outpoint) : '')).join(' ')
   const html = renderPage({
     site,

@@ -19,13 +19,11 @@ import { shortened, shown } from './text.js'
 const PAGE = 24
 
 /** Inscriptions, those of the latest blocks first. */
-export async function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): Promise<MadePage> {
-  const found = await explorer.store.listings.newestInscriptions({ limit: PAGE + 1, ...(after && { after }) })
+export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): MadePage {
+  const found = explorer.store.listings.newestInscriptions({ limit: PAGE + 1, ...(after && { after }) })
   const outputs = found.slice(0, PAGE)
   const last = outputs.at(-1)
-  const tiles = await Promise.all(
-    outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE })),
-  )
+  const tiles = outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))
   return tilesPage(explorer, {
     title: 'Inscriptions',
     heading: 'Inscriptions',
@@ -47,29 +45,27 @@ export type Common =
   | { kind: 'parent'; parent: Outpoint }
 
 /** Ordinals that have something in common, in an order that stays. */
-export async function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoint): Promise<MadePage> {
-  const { attributes, path, title, heading, lede } = questionOf(common)
-  const found = await explorer.store.listings.ordinalsWith({
-    attributes,
+export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoint): MadePage {
+  const { shared, path, title, heading, lede } = questionOf(common)
+  const found = explorer.store.listings.ordinalsBy({
+    attribute: shared,
     limit: PAGE + 1,
     ...(after && { after }),
   })
   const ordinals = found.slice(0, PAGE)
-  const names = await namesOf(
+  const names = namesOf(
     explorer,
     ordinals.flatMap(({ origin }) => origin ?? []),
   )
   const last = ordinals.at(-1)
-  const tiles = await Promise.all(
-    ordinals.map(async ({ outpoint, contentOutpoint, content, origin }) => {
-      if (contentOutpoint === undefined || content === undefined)
-        return { outpoint: formatOutpoint(outpoint), contentType: 'origin unknown', length: 0 }
-      const view = await contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })
-      // Of a name that shows nothing else, the name.
-      const name = origin && names.get(formatOutpoint(origin))
-      return kindOf(content.contentType) === 'name' && name !== undefined ? { ...view, quote: name } : view
-    }),
-  )
+  const tiles = ordinals.map(({ outpoint, contentOutpoint, content, origin }): ContentView => {
+    if (contentOutpoint === undefined || content === undefined)
+      return { outpoint: formatOutpoint(outpoint), contentType: 'origin unknown', length: 0 }
+    const view = contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })
+    // Of a name that shows nothing else, the name.
+    const name = origin && names.get(formatOutpoint(origin))
+    return kindOf(content.contentType) === 'name' && name !== undefined ? { ...view, quote: name } : view
+  })
   const separator = path.includes('?') ? '&' : '?'
   return tilesPage(explorer, {
     ...{ title, heading, lede, path, tiles },
@@ -83,13 +79,13 @@ export async function ordinalsPage(explorer: Explorer, common: Common, after?: O
   })
 }
 
-async function namesOf({ store }: Explorer, origins: Outpoint[]): Promise<Map<string, string>> {
-  const found = origins.length === 0 ? [] : await store.names.genuineOrigins(origins)
+function namesOf({ store }: Explorer, origins: Outpoint[]): Map<string, string> {
+  const found = origins.length === 0 ? [] : store.names.genuineOrigins(origins)
   return new Map(found.map(({ outpoint, name }) => [formatOutpoint(outpoint), name]))
 }
 
 function questionOf(common: Common): {
-  attributes: Attribute[]
+  shared: Attribute
   path: string
   title: string
   heading: ComponentChildren
@@ -99,7 +95,7 @@ function questionOf(common: Common): {
     case 'address': {
       const { address, owner } = common
       return {
-        attributes: [attribute.owner(owner)],
+        shared: attribute.owner(owner),
         path: `/address/${address}`,
         title: `Address ${shortened(address)}`,
         heading: 'Address',
@@ -112,7 +108,7 @@ function questionOf(common: Common): {
     }
     case 'type':
       return {
-        attributes: [attribute.contentType(common.type)],
+        shared: attribute.contentType(common.type),
         path: `/type?${new URLSearchParams({ type: common.type })}`,
         title: shown(common.type, 40),
         heading: 'By type',
@@ -124,7 +120,7 @@ function questionOf(common: Common): {
       }
     case 'map':
       return {
-        attributes: [attribute.map(common.key, common.value)],
+        shared: attribute.map(common.key, common.value),
         path: `/map?${new URLSearchParams({ key: common.key, value: common.value })}`,
         title: shown(`${common.key}: ${common.value}`, 40),
         heading: 'By metadata',
@@ -137,7 +133,7 @@ function questionOf(common: Common): {
     case 'parent': {
       const parent = formatOutpoint(common.parent)
       return {
-        attributes: [attribute.parent(common.parent)],
+        shared: attribute.parent(common.parent),
         path: `/parent/${parent}`,
         title: 'Children',
         heading: 'Children',

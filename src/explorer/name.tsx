@@ -9,9 +9,9 @@ import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src
 import { kindOf } from './content-kinds.js'
 import {
   Life,
+  lifeOf,
   MapTable,
   Owner,
-  STEPS,
   stepViews,
   unprovenSteps,
   Verification,
@@ -40,46 +40,33 @@ import { Keys, namesAfter } from './tree.js'
  *
  * @param from The step from which its life is shown, backwards; by default, the last.
  */
-export async function namePage(
-  explorer: Explorer,
-  name: string,
-  from?: number,
-): Promise<MadePage | undefined> {
+export function namePage(explorer: Explorer, name: string, from?: number): MadePage | undefined {
   const { store, site, difficulty } = explorer
-  const origin = await store.names.originOf(name)
+  const origin = store.names.originOf(name)
   if (origin === undefined) return undefined
   const alike = lookalikesOf(name, MOST_ALIKE)
-  const [step, node, claimed, height, history] = await Promise.all([
-    store.ordinals.at(origin, TIP),
-    store.names.liveNode(name),
-    store.names.claimed([...alike, ...namesAfter(name)]),
-    store.transactions.heightOf(origin.txid),
-    store.listings.history({
-      outpoint: origin,
-      order: 'newest',
-      limit: STEPS,
-      ...(from !== undefined && { from }),
-    }),
-  ])
+  const step = store.ordinals.at(origin, TIP)
+  const node = store.names.liveNode(name)
+  const claimed = store.names.claimed([...alike, ...namesAfter(name)])
+  const height = store.transactions.heightOf(origin.txid)
+  const history = lifeOf(explorer, origin, from)
   const taken = new Set(claimed.map((each) => each.name))
   const claimedAlike = alike.filter((each) => taken.has(each))
   const tip = step?.output.outpoint ?? origin
-  const [map, spender, timeOf, binding] = await Promise.all([
-    step ? store.metadata.merged(tip) : undefined,
-    store.transactions.spenderOf(tip),
-    blockTimes(explorer, [{ height }, ...(history?.steps ?? [])]),
-    // A P2PKH lock binds a name to no identity.
-    step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined,
-  ])
-  const steps = await stepViews(explorer, history?.steps ?? [], timeOf)
+  const map = step && store.metadata.merged(tip)
+  const spender = store.transactions.spenderOf(tip)
+  const timeOf = blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
+  // A P2PKH lock binds a name to no identity.
+  const binding = step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined
+  const steps = stepViews(explorer, history?.steps ?? [], timeOf)
   const shownContent = step?.content.content
   const content =
     shownContent &&
-    (await contentView(
+    contentView(
       explorer,
       { outpoint: step.content.outpoint, content: shownContent },
       { quoted: PREVIEW_QUOTE },
-    ))
+    )
   const isClaim = content === undefined || kindOf(content.contentType) === 'name'
   const isSite = !isClaim && kindOf(content.contentType) === 'directory' && content.files === undefined
   const host = nameHostUrl(site, name)
@@ -284,8 +271,8 @@ const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
 /** How much of a text of a profile is shown, in characters. */
 const MOST_SHOWN = 80
 
-async function readBindingAt({ store }: Explorer, tip: Outpoint): Promise<UnverifiedBinding | undefined> {
-  const script = await lockingScriptOf(tip, store.transactions, BINDING_REACH)
+function readBindingAt({ store }: Explorer, tip: Outpoint): UnverifiedBinding | undefined {
+  const script = lockingScriptOf(tip, store.transactions, BINDING_REACH)
   return script && readBinding(script)
 }
 

@@ -8,10 +8,10 @@ import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js
 const PAGE = 50
 
 /** Names, those mined last first. */
-export async function newestNamesPage(explorer: Explorer, after?: ListPlace): Promise<MadePage> {
-  const found = await explorer.store.listings.newestNames({ limit: PAGE + 1, ...(after && { after }) })
+export function newestNamesPage(explorer: Explorer, after?: ListPlace): MadePage {
+  const found = explorer.store.listings.newestNames({ limit: PAGE + 1, ...(after && { after }) })
   const names = found.slice(0, PAGE)
-  const timeOf = await blockTimes(explorer, names)
+  const timeOf = blockTimes(explorer, names)
   const last = names.at(-1)
   const rows = names.map(({ name, outpoint, height }) => ({
     ...{ name, outpoint: formatOutpoint(outpoint), height },
@@ -22,11 +22,11 @@ export async function newestNamesPage(explorer: Explorer, after?: ListPlace): Pr
 }
 
 /** Names that begin with a prefix, in order. */
-export async function namesInOrderPage(
+export function namesInOrderPage(
   explorer: Explorer,
   { prefix, after }: { prefix: string; after: string },
-): Promise<MadePage> {
-  const found = await explorer.store.names.byPrefix({ prefix, after, limit: PAGE + 1 })
+): MadePage {
+  const found = explorer.store.names.byPrefix({ prefix, after, limit: PAGE + 1 })
   const rows = found
     .slice(0, PAGE)
     .map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) }))

@@ -1,13 +1,12 @@
 import type { VNode } from 'preact'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
-import { TimeSlice } from '../../backend/src/graph/yield-to-event-loop.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/read/listings.js'
 import type { Metadata } from '../../backend/src/read/metadata.js'
 import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
 import { addressOf, type Explorer } from './reads.js'
-import { count, counted, isWellFormed } from './text.js'
+import { byteSize, count, counted, isWellFormed } from './text.js'
 
 /** Steps of a life that a page shows at a time; of each, the MAP is read. */
 export const STEPS = 12
@@ -19,26 +18,28 @@ export interface StepView extends HistoryStep {
   time?: number | undefined
 }
 
-/**
- * The steps of a life, with the MAP of each: at most {@link STEPS} reads. One after the other, as the longest MAP takes some
- * milliseconds each, and the store never waits: others are served in between.
- */
-export async function stepViews(
+/** The steps of an ordinal that a page shows, the latest first. @param from The first of them; by default, the last of its life. */
+export function lifeOf({ store }: Explorer, outpoint: Outpoint, from: number | undefined) {
+  const start = from === undefined ? {} : { from }
+  return store.listings.history({ outpoint, order: 'newest', limit: STEPS, ...start })
+}
+
+/** How many bytes of MAP are read for the steps of a page: some milliseconds. */
+const MAP_BYTES = 256 * 1024
+
+/** The steps of a life, with the MAP of each as far as there is not too much of it. */
+export function stepViews(
   { store }: { store: { metadata: Pick<Metadata, 'own'> } },
   steps: readonly HistoryStep[],
   timeOf: (height: number | undefined) => number | undefined,
-): Promise<StepView[]> {
-  const slice = new TimeSlice()
-  const views: StepView[] = []
-  for (const step of steps) {
-    const view: StepView = { ...step, time: timeOf(step.height) }
-    if (step.hasMap && step.blocked === undefined) {
-      await slice.yieldIfOver()
-      view.map = await store.metadata.own(step.outpoint)
-    }
-    views.push(view)
-  }
-  return views
+): StepView[] {
+  let left = MAP_BYTES
+  return steps.map((step): StepView => {
+    const view = { ...step, time: timeOf(step.height) }
+    if (step.mapLength === undefined || step.mapLength > left) return view
+    left -= step.mapLength
+    return { ...view, map: store.metadata.own(step.outpoint) }
+  })
 }
 
 /** Those of the steps whose height is still to come. */
@@ -101,7 +102,7 @@ function Step({
   isLast: boolean
   began: string
 }): VNode {
-  const { sequence, outpoint, height, time, map } = step
+  const { sequence, outpoint, height, time, map, mapLength } = step
   const written = formatOutpoint(outpoint)
   return (
     <li class={height === undefined ? 'open' : isLast ? 'now' : undefined}>
@@ -113,6 +114,9 @@ function Step({
         </span>
         <OutpointLink outpoint={written} />
       </small>
+      {map === undefined && mapLength !== undefined && (
+        <p class="hint">{byteSize(mapLength)} of MAP: too much to show here.</p>
+      )}
       {map !== undefined && map.size > 0 && (
         <details>
           <summary>{counted(map.size, 'entry', 'entries')} of MAP</summary>
@@ -125,7 +129,7 @@ function Step({
 
 function stepText(
   explorer: Explorer,
-  { sequence, content, owner, hasMap, blocked }: HistoryStep,
+  { sequence, content, owner, mapLength, blocked }: HistoryStep,
   began: string,
 ): VNode {
   const address = addressOf(explorer, owner)
@@ -139,7 +143,7 @@ function stepText(
       </span>
     )
   if (content !== undefined) return <span>Inscribed again: {contentLabel(content)}</span>
-  if (hasMap) return <span>Metadata changed</span>
+  if (mapLength !== undefined) return <span>Metadata changed</span>
   return to ? <span>Transferred to {to}</span> : <span>Transferred to a script of its own</span>
 }
 

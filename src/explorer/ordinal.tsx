@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { attribute } from '../../backend/src/graph/attributes.js'
-import { BlockedError } from '../../backend/src/graph/blocklist.js'
+import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { TIP } from '../../backend/src/graph/records.js'
@@ -10,9 +10,9 @@ import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
 import {
   Life,
+  lifeOf,
   MapTable,
   Owner,
-  STEPS,
   stepViews,
   unprovenSteps,
   Verification,
@@ -52,51 +52,35 @@ const CHILDREN = 8
  *
  * @param from The step from which its life is shown, backwards; by default, the last.
  */
-export async function ordinalPage(
-  explorer: Explorer,
-  asked: Outpoint,
-  from?: number,
-): Promise<MadePage | undefined> {
+export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number): MadePage | undefined {
   const { store, site } = explorer
-  const [output, step] = await Promise.all([store.ordinals.output(asked), store.ordinals.at(asked, TIP)])
+  const output = store.ordinals.output(asked)
+  const step = store.ordinals.at(asked, TIP)
   if (output === undefined) return undefined
   const tip = step?.output ?? output
   const origin = step?.origin
-  const [height, spender, map, history, names, found] = await Promise.all([
-    store.transactions.heightOf(tip.outpoint.txid),
-    store.transactions.spenderOf(tip.outpoint),
-    step ? store.metadata.merged(tip.outpoint) : store.metadata.own(asked),
-    origin &&
-      store.listings.history({
-        outpoint: asked,
-        order: 'newest',
-        limit: STEPS,
-        ...(from !== undefined && { from }),
-      }),
-    origin ? store.names.genuineOrigins([origin]) : [],
-    origin
-      ? store.listings.ordinalsWith({ attributes: [attribute.parent(origin)], limit: CHILDREN + 1 })
-      : [],
-  ])
-  const timeOf = await blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
-  const [steps, children] = await Promise.all([
-    stepViews(explorer, history?.steps ?? [], timeOf),
-    Promise.all(
-      found
-        .slice(0, CHILDREN)
-        .flatMap(({ contentOutpoint, content }) =>
-          contentOutpoint && content
-            ? [contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })]
-            : [],
-        ),
-    ),
-  ])
+  const height = store.transactions.heightOf(tip.outpoint.txid)
+  const spender = store.transactions.spenderOf(tip.outpoint)
+  const map = step ? store.metadata.merged(tip.outpoint) : store.metadata.own(asked)
+  const history = origin && lifeOf(explorer, asked, from)
+  const names = origin ? store.names.genuineOrigins([origin]) : []
+  const found = origin
+    ? store.listings.ordinalsBy({ attribute: attribute.parent(origin), limit: CHILDREN + 1 })
+    : []
+  const timeOf = blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
+  const steps = stepViews(explorer, history?.steps ?? [], timeOf)
+  const children = found
+    .slice(0, CHILDREN)
+    .flatMap(({ contentOutpoint, content }) =>
+      contentOutpoint && content
+        ? [contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })]
+        : [],
+    )
   const holder = step?.content ?? output
   const { content } = holder
   const kind = content && kindOf(content.contentType)
   const view =
-    content &&
-    (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
+    content && contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE })
   const [originText, tipText, askedText] = [
     origin && formatOutpoint(origin),
     formatOutpoint(tip.outpoint),
@@ -107,10 +91,11 @@ export async function ordinalPage(
   const isListed = view?.files !== undefined && view.files.total > 0
   const directory =
     content && kind === 'directory' && !isListed
-      ? await directoryView(explorer, content, { src: `/content/${reference}` })
+      ? directoryView(explorer, content, { src: `/content/${reference}` })
       : undefined
   // The last chunk of a stream shows what the whole is.
-  const first = origin && kind === 'stream' ? await unblockedContent(explorer, origin) : undefined
+  const first =
+    origin && kind === 'stream' ? unlessBlocked(() => store.ordinals.output(origin)?.content) : undefined
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
   const opened = isPlayed
     ? `${site.gatewayPrefix}/stream/${originText}`
@@ -257,19 +242,6 @@ export async function ordinalPage(
   }
 }
 
-/** What was inscribed in an output; undefined if that is blocked, which does not concern what came after it. */
-async function unblockedContent(
-  { store }: Explorer,
-  outpoint: Outpoint,
-): Promise<ContentSummary | undefined> {
-  try {
-    return (await store.ordinals.output(outpoint))?.content
-  } catch (error) {
-    if (error instanceof BlockedError) return undefined
-    throw error
-  }
-}
-
 function ContentType({ content: { contentType, length } }: { content: ContentSummary }): VNode {
   const text = <Text text={contentType} />
   return (
@@ -288,11 +260,7 @@ function ContentType({ content: { contentType, length } }: { content: ContentSum
 const LISTED_BYTES = 256 * 1024
 
 /** The files of a directory, which is at a path, as far as a page lists them. */
-async function directoryView(
-  explorer: Explorer,
-  content: ContentSummary,
-  { src }: { src: string },
-): Promise<VNode> {
+function directoryView(explorer: Explorer, content: ContentSummary, { src }: { src: string }): VNode {
   if (content.length > LISTED_BYTES)
     return (
       <Card title="Files">
@@ -300,7 +268,7 @@ async function directoryView(
       </Card>
     )
   try {
-    const { names, total } = await directoryFiles(explorer, content, { most: LISTED_FILES })
+    const { names, total } = directoryFiles(explorer, content, { most: LISTED_FILES })
     return (
       <Card title={counted(total, 'file')} id="files">
         <FileList names={names} total={total} src={src} />

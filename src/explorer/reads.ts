@@ -33,21 +33,21 @@ export const TILE_QUOTE = 400
 export const PREVIEW_QUOTE = 4000
 
 /** Content for display, with the start of it if it is short text. */
-export async function contentView(
+export function contentView(
   { store }: Pick<Explorer, 'store'>,
   { outpoint, content }: { outpoint: Outpoint; content: ContentSummary },
   { quoted }: { quoted: number },
-): Promise<ContentView> {
+): ContentView {
   const { contentType, length, sha256 } = content
   const view = { outpoint: formatOutpoint(outpoint), contentType, length }
   if (kindOf(contentType) === 'directory')
-    return { ...view, files: await filesWithoutIndex({ store }, content, { quoted }) }
+    return { ...view, files: filesWithoutIndex({ store }, content, { quoted }) }
   if (!isQuotable(kindOf(contentType)) || length > QUOTED_BYTES || length === 0) return view
-  const chunks: Uint8Array[] = []
   const range = { from: 0, length: Math.min(length, quoted) }
-  for await (const chunk of store.content.chunks(sha256, range)) chunks.push(chunk)
   // Cut within a character, if need be: the decoder leaves out what is incomplete.
-  const text = new TextDecoder().decode(joinBytes(chunks), { stream: length > quoted })
+  const text = new TextDecoder().decode(joinBytes([...store.content.chunks(sha256, range)]), {
+    stream: length > quoted,
+  })
   return { ...view, quote: length > quoted ? `${text}…` : text }
 }
 
@@ -65,12 +65,12 @@ export function addressOf(
 }
 
 /** When the blocks at these heights were mined, in milliseconds since 1970, as far as this host knows. */
-export async function blockTimes(
+export function blockTimes(
   { store }: Pick<Explorer, 'store'>,
   rows: readonly { height?: number | undefined }[],
-): Promise<(height: number | undefined) => number | undefined> {
+): (height: number | undefined) => number | undefined {
   const heights = [...new Set(rows.flatMap(({ height }) => (height === undefined ? [] : [height])))]
-  const times = heights.length === 0 ? new Map<number, number>() : await store.listings.blockTimes(heights)
+  const times = heights.length === 0 ? new Map<number, number>() : store.listings.blockTimes(heights)
   return (height) => {
     const seconds = height === undefined ? undefined : times.get(height)
     return seconds === undefined ? undefined : seconds * 1000

@@ -18,31 +18,27 @@ interface NothingFound {
 }
 
 /** Looks for a name, an outpoint, a transaction or an address. Takes at most three indexed reads. */
-export async function search(explorer: Explorer, query: string): Promise<Found> {
+export function search(explorer: Explorer, query: string): Found {
   const text = query.trim()
   if (text === '') return { kind: 'page', path: '/' }
   const outpoint = readOutpoint(text.toLowerCase())
   if (outpoint !== undefined) {
     const written = formatOutpoint(outpoint)
-    const isHeld = (await explorer.store.ordinals.output(outpoint)) !== undefined
+    const isHeld = explorer.store.ordinals.output(outpoint) !== undefined
     return { kind: 'page', path: isHeld ? `/ordinal/${written}` : `/tx/${outpoint.txid}` }
   }
   const word = text.toLowerCase()
-  if (/^[0-9a-f]{64}$/.test(word) && (await explorer.store.transactions.has(word)))
+  if (/^[0-9a-f]{64}$/.test(word) && explorer.store.transactions.has(word))
     return { kind: 'page', path: `/tx/${word}` }
   if (decodeAddress(text) !== undefined) return { kind: 'page', path: `/address/${text}` }
   const name = isName(word) ? word : undefined
-  if (name !== undefined && (await explorer.store.names.originOf(name)) !== undefined)
+  if (name !== undefined && explorer.store.names.originOf(name) !== undefined)
     return { kind: 'page', path: `/name/${name}` }
-  return { kind: 'none', ...(await nothing(explorer, text, name)) }
+  return { kind: 'none', ...nothing(explorer, text, name) }
 }
 
-async function nothing(
-  { store, site }: Explorer,
-  text: string,
-  name: string | undefined,
-): Promise<NothingFound> {
-  const begin = name === undefined ? [] : await store.names.byPrefix({ prefix: name, limit: SUGGESTED })
+function nothing({ store, site }: Explorer, text: string, name: string | undefined): NothingFound {
+  const begin = name === undefined ? [] : store.names.byPrefix({ prefix: name, limit: SUGGESTED })
   const isUnknown = name !== undefined && site.catchingUp !== undefined
   const html = renderPage({
     site,

@@ -9,16 +9,12 @@ import { count, counted, shortened } from './text.js'
 const PAGE = 50
 
 /** What of a transaction is here; undefined if nothing is. @param after An output index: continues after that. */
-export async function transactionPage(
-  explorer: Explorer,
-  txid: string,
-  after?: number,
-): Promise<MadePage | undefined> {
+export function transactionPage(explorer: Explorer, txid: string, after?: number): MadePage | undefined {
   const { store, site } = explorer
-  const found = await store.listings.transaction({ txid, limit: PAGE, ...(after !== undefined && { after }) })
+  const found = store.listings.transaction({ txid, limit: PAGE, ...(after !== undefined && { after }) })
   if (found === undefined) return undefined
   const { height, isActive, outputs, next } = found
-  const timeOf = await blockTimes(explorer, [{ height }])
+  const timeOf = blockTimes(explorer, [{ height }])
   const walletPrefix = site.namesPrefix.replace(/\/[^/]*$/, '')
   const html = renderPage({
     site,

@@ -9,17 +9,11 @@ import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
 /** The tree below a prefix. Undefined if nobody has mined that far. */
-export async function treePage(
-  { store, site, difficulty }: Explorer,
-  prefix: string,
-): Promise<MadePage | undefined> {
-  const [children, node] = await Promise.all([
-    store.listings.childNodes(prefix),
-    store.names.liveNode(prefix),
-  ])
-  if (prefix !== '' && node === undefined && children.length === 0) {
-    if ((await store.names.originOf(prefix)) === undefined) return undefined
-  }
+export function treePage({ store, site, difficulty }: Explorer, prefix: string): MadePage | undefined {
+  const children = store.listings.childNodes(prefix)
+  const node = store.names.liveNode(prefix)
+  const isThere = node !== undefined || children.length > 0
+  if (prefix !== '' && !isThere && store.names.originOf(prefix) === undefined) return undefined
   const free = NAME_CHARACTERS.length - children.length
   const html = renderPage({
     site,

@@ -2,7 +2,7 @@ import { type ErrorRequestHandler, type Request, type RequestHandler, Router } f
 import { pino } from 'pino'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
-import { CONTENT_OPERATIONS, contentAnswers, contentHandler } from './content/content.js'
+import { CONTENT_OPERATIONS, ContentAnswers, contentHandler } from './content/content.js'
 import { GATEWAY_LIMITS } from './gateway-limits.js'
 import type { GatewayOptions, GatewayStores } from './gateway-options.js'
 import { ContentHosts, type ContentHostsOptions } from './hosts/content-hosts.js'
@@ -115,7 +115,7 @@ export function openGateway(
   const render = pageRenderer(site, progress)
   const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
 
-  const answers = contentAnswers({ store, directoryContentTypes, maxDirectoryBytes })
+  const answers = new ContentAnswers({ store, directoryContentTypes, maxDirectoryBytes })
   const originOf = (request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint)
   const content = contentHandler({
     ...{ store, responses, answers, policy },

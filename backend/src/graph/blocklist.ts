@@ -1,4 +1,5 @@
 import { CodedError } from '../protocol/coded-error.js'
+import type { Awaitable } from './yield-to-event-loop.js'
 
 /** By what something can be blocked: the hash of its content, its name, or its outpoint. In alphabetical order. */
 export const BLOCKED_KINDS = ['content', 'name', 'outpoint'] as const
@@ -92,11 +93,17 @@ export class BlockedError extends CodedError {
 }
 
 /** What a read finds; undefined if it leads to something blocked. */
-export async function unlessBlocked<Found>(read: () => Found | Promise<Found>): Promise<Found | undefined> {
+export function unlessBlocked<Found>(read: () => Promise<Found>): Promise<Found | undefined>
+export function unlessBlocked<Found>(read: () => Found): Found | undefined
+export function unlessBlocked<Found>(read: () => Awaitable<Found>): Awaitable<Found | undefined> {
   try {
-    return await read()
+    const found = read()
+    return found instanceof Promise ? found.catch(notIfBlocked) : found
   } catch (error) {
-    if (error instanceof BlockedError) return undefined
-    throw error
+    return notIfBlocked(error)
   }
+}
+
+function notIfBlocked(error: unknown): undefined {
+  if (!(error instanceof BlockedError)) throw error
 }

@@ -1,7 +1,7 @@
 import { ascii } from '../protocol/bytes.js'
 import { decodeMineNode, isClaimed, MineNodeError, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { lockingScriptOf, type TransactionSource } from './stored-transaction.js'
+import { lockingScriptOf, type RawSource } from './stored-transaction.js'
 
 /** A node's script has some thousand bytes, and comes first in its transaction. */
 const REACH = { longest: 64 * 1024, chunks: 16 }
@@ -12,8 +12,8 @@ const REACH = { longest: 64 * 1024, chunks: 16 }
  *
  * @param node A genuine node.
  */
-export async function freeCharacters(store: TransactionSource, node: Outpoint): Promise<string | undefined> {
-  const script = await lockingScriptOf(node, store, REACH)
+export function freeCharacters(store: RawSource, node: Outpoint): string | undefined {
+  const script = lockingScriptOf(node, store, REACH)
   if (script === undefined) return undefined
   try {
     const { claimed } = decodeMineNode(script)

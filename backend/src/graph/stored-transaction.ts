@@ -3,7 +3,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
 import { DamagedError } from './errors.js'
 import type { Proof, TransactionRecord } from './records.js'
-import { type Awaitable, TimeSlice, whenReady, yieldToEventLoop } from './yield-to-event-loop.js'
+import { type Awaitable, atOnce, inSlices, type Steps, whenReady } from './yield-to-event-loop.js'
 
 /** A stored transaction whose bytes are only read when asked for. */
 export interface RawTransaction {
@@ -61,7 +61,7 @@ const SHORT = 32 * 1024
 
 /**
  * A stored transaction without its scripts; undefined if the store does not have it. If the store can read in chunks, those of a
- * large one that contain nothing but scripts are skipped.
+ * large one that contain nothing but scripts are skipped. Yields if it is large.
  */
 export function readOutline(
   txid: string,
@@ -70,7 +70,7 @@ export function readOutline(
   return whenReady(openTransaction(txid, store), (raw) => {
     if (raw === undefined) return undefined
     const { length, proof } = raw
-    const parts = length <= SHORT ? partsOf(wholeOf(raw), txid) : readParts(new ChunkReader(raw))
+    const parts = length <= SHORT ? partsOf(wholeOf(raw), txid) : inSlices(readParts(new ChunkReader(raw)))
     return whenReady(parts, (found) => ({ txid, length, ...(proof && { proof }), ...found }))
   })
 }
@@ -91,11 +91,23 @@ function partsOf(raw: Uint8Array, txid: string): OutlinedParts {
   }
 }
 
-async function readParts(reader: ChunkReader): Promise<OutlinedParts> {
-  const inputs = await reader.inputs()
+function* readParts(reader: ChunkReader): Steps<OutlinedParts> {
+  const inputs: Outpoint[] = []
+  for (let left = reader.inputs(); left > 0; left--) {
+    inputs.push(reader.input())
+    if (reader.endsStep) yield
+  }
   const outputValues: number[] = []
-  for (let left = await reader.varint(); left > 0; left--) outputValues.push((await reader.output()).satoshis)
+  for (let left = reader.varint(); left > 0; left--) {
+    outputValues.push(reader.output().satoshis)
+    if (reader.endsStep) yield
+  }
   return { inputs, outputValues }
+}
+
+/** Where raw transactions are read from at once. */
+export interface RawSource {
+  raw(txid: string): RawTransaction | undefined
 }
 
 /** The longest script of an output that is read, and how many chunks may be read for it. */
@@ -104,47 +116,63 @@ interface Reach {
   chunks: number
 }
 
+/** How many inputs and outputs may come before an output that is read at once: some milliseconds. */
+const NEAR = 20_000
+
 /**
  * The locking script of an output; reads no further than necessary.
  *
- * @returns undefined if the store does not have the output, or it exceeds the limits.
+ * @returns undefined if the store does not have the output, it exceeds the limits, or {@link NEAR} others come before it.
  */
-export function lockingScriptOf(
-  outpoint: Outpoint,
-  store: TransactionSource,
-  reach: Reach,
-): Awaitable<Uint8Array | undefined> {
-  return whenReady(storedOutput(outpoint, store, reach), (output) => output?.lockingScript)
+export function lockingScriptOf(outpoint: Outpoint, store: RawSource, reach: Reach): Uint8Array | undefined {
+  return storedOutput(outpoint, store, reach)?.lockingScript
 }
 
-/** An output, with the same limits. That of a short transaction is read synchronously. */
+/** An output, with the same limits. */
 export function storedOutput(
   { txid, vout }: Outpoint,
-  store: TransactionSource,
+  store: RawSource,
   { longest, chunks }: Reach,
-): Awaitable<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
-  return whenReady(openTransaction(txid, store), (raw) => {
-    if (raw === undefined) return undefined
-    if (raw.length > SHORT) return outputIn(new ChunkReader(raw, chunks), vout, longest)
-    const output = outputOf(readTransaction(wholeOf(raw), { txid }), vout)
-    return output !== undefined && output.lockingScript.length <= longest ? output : undefined
-  })
+): StoredOutput | undefined {
+  const raw = store.raw(txid)
+  if (raw === undefined) return undefined
+  if (raw.length > SHORT)
+    return atOnce(outputIn(new ChunkReader(raw, { chunks, parts: NEAR }), vout, longest))
+  const output = outputOf(readTransaction(wholeOf(raw), { txid }), vout)
+  return output !== undefined && output.lockingScript.length <= longest ? output : undefined
 }
 
-async function outputIn(
-  reader: ChunkReader,
-  vout: number,
-  longest: number,
-): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
+/** As {@link storedOutput}, however many others come before it: yields in between. */
+export async function farOutput(
+  { txid, vout }: Outpoint,
+  store: RawSource,
+  { longest, chunks }: Reach,
+): Promise<StoredOutput | undefined> {
+  const raw = store.raw(txid)
+  return raw && (await inSlices(outputIn(new ChunkReader(raw, { chunks }), vout, longest)))
+}
+
+interface StoredOutput {
+  satoshis: number
+  lockingScript: Uint8Array
+}
+
+function* outputIn(reader: ChunkReader, vout: number, longest: number): Steps<StoredOutput | undefined> {
   try {
-    await reader.inputs()
-    const count = await reader.varint()
+    for (let left = reader.inputs(); left > 0; left--) {
+      reader.skipInput()
+      if (reader.endsStep) yield
+    }
+    const count = reader.varint()
     if (vout >= count) return undefined
-    for (let before = vout; before > 0; before--) await reader.output()
-    const { satoshis, script } = await reader.output(longest)
+    for (let before = vout; before > 0; before--) {
+      reader.output()
+      if (reader.endsStep) yield
+    }
+    const { satoshis, script } = reader.output(longest)
     return script && { satoshis, lockingScript: script }
   } catch (error) {
-    if (error instanceof TooManyChunksError) return undefined
+    if (error instanceof TooFarError) return undefined
     throw error
   }
 }
@@ -162,67 +190,80 @@ export function openTransaction(
   })
 }
 
-class TooManyChunksError extends Error {
-  override readonly name = 'TooManyChunksError'
+class TooFarError extends Error {
+  override readonly name = 'TooFarError'
 }
 
-/** After so many chunks, which the embedded store reads synchronously, or so many inputs and outputs, it yields. */
-const CHUNKS_A_SLICE = 8
-const PARTS_A_SLICE = 256
+/** After a chunk, or so many inputs and outputs, a step is over. */
+const PARTS_A_STEP = 256
 
 /** Reads a stored transaction from front to back. It was validated when it was stored, so its counts are trusted. */
 class ChunkReader {
   private at = 0
   private chunk: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
-  private read = 0
+  private chunks = 0
   private parts = 0
-  private readonly slices = new TimeSlice()
+  private hasLoaded = false
 
   constructor(
     private readonly raw: RawTransaction,
-    private readonly maxChunks = Number.POSITIVE_INFINITY,
+    private readonly limits: { chunks?: number; parts?: number } = {},
   ) {}
 
-  async inputs(): Promise<Outpoint[]> {
+  /** Whether a step ends here: a transaction may have any number of inputs and outputs. */
+  get endsStep(): boolean {
+    const isOver = this.hasLoaded || this.parts % PARTS_A_STEP === 0
+    this.hasLoaded = false
+    return isOver
+  }
+
+  /** How many inputs follow. */
+  inputs(): number {
     this.at = 4
-    const inputs: Outpoint[] = []
-    for (let left = await this.varint(); left > 0; left--) {
-      await this.yieldNowAndThen()
-      const outpoint = await this.take(36)
-      const vout = new DataView(outpoint.buffer, outpoint.byteOffset + 32, 4).getUint32(0, true)
-      inputs.push({ txid: toHex(reversed(outpoint.subarray(0, 32))), vout })
-      const script = await this.varint()
-      this.at += script + 4
-    }
-    return inputs
+    return this.varint()
+  }
+
+  input(): Outpoint {
+    const outpoint = this.take(36)
+    const vout = new DataView(outpoint.buffer, outpoint.byteOffset + 32, 4).getUint32(0, true)
+    this.at -= 36
+    this.skipInput()
+    return { txid: toHex(reversed(outpoint.subarray(0, 32))), vout }
+  }
+
+  skipInput(): void {
+    this.countPart()
+    this.at += 36
+    const script = this.varint()
+    this.at += script + 4
   }
 
   /** @param longest Up to how many bytes a script is read. */
-  async output(longest = -1): Promise<{ satoshis: number; script: Uint8Array | undefined }> {
-    await this.yieldNowAndThen()
-    const satoshis = numberOf(await this.take(8))
-    const length = await this.varint()
+  output(longest = -1): { satoshis: number; script: Uint8Array | undefined } {
+    this.countPart()
+    const satoshis = numberOf(this.take(8))
+    const length = this.varint()
     const end = this.at + length
-    const script = length > longest ? undefined : await this.take(length)
+    const script = length > longest ? undefined : this.take(length)
     this.at = end
     return { satoshis, script }
   }
 
-  /** Yields now and then: a transaction may have any number of inputs and outputs. */
-  private async yieldNowAndThen(): Promise<void> {
+  private countPart(): void {
     this.parts++
-    if (this.parts % PARTS_A_SLICE === 0) await this.slices.yieldIfOver()
+    if (this.parts > (this.limits.parts ?? Number.POSITIVE_INFINITY))
+      throw new TooFarError('too many inputs and outputs come before it')
   }
 
-  async varint(): Promise<number> {
-    const [first = 0] = await this.take(1)
-    return first < 0xfd ? first : numberOf(await this.take(first === 0xfd ? 2 : first === 0xfe ? 4 : 8))
+  varint(): number {
+    const [first = 0] = this.take(1)
+    return first < 0xfd ? first : numberOf(this.take(first === 0xfd ? 2 : first === 0xfe ? 4 : 8))
   }
 
-  async take(length: number): Promise<Uint8Array> {
+  private take(length: number): Uint8Array {
     const found: Uint8Array[] = []
     for (const end = this.at + length; this.at < end; ) {
-      const { at, bytes } = this.isInChunk ? this.chunk : await this.load()
+      const { at, bytes } = this.isInChunk ? this.chunk : this.load()
       const part = bytes.subarray(this.at - at, end - at)
       found.push(part)
       this.at += part.length
@@ -234,10 +275,11 @@ class ChunkReader {
     return this.at >= this.chunk.at && this.at < this.chunk.at + this.chunk.bytes.length
   }
 
-  private async load(): Promise<{ at: number; bytes: Uint8Array }> {
-    this.read++
-    if (this.read > this.maxChunks) throw new TooManyChunksError('too many chunks would have to be read')
-    if (this.read % CHUNKS_A_SLICE === 0) await yieldToEventLoop()
+  private load(): { at: number; bytes: Uint8Array } {
+    this.chunks++
+    if (this.chunks > (this.limits.chunks ?? Number.POSITIVE_INFINITY))
+      throw new TooFarError('too many chunks would have to be read')
+    this.hasLoaded = true
     for (const chunk of this.raw.chunks(this.at)) {
       this.chunk = chunk
       if (this.isInChunk) return chunk

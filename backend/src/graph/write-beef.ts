@@ -5,7 +5,7 @@ import { type Bump, encodeBump, readBump } from '../protocol/merkle-path.js'
 import { encodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { unprovenParents, walkAncestry } from './ancestry.js'
 import type { Proof, TransactionRecord } from './records.js'
-import type { RawTransaction, TransactionSource } from './stored-transaction.js'
+import type { RawSource, TransactionSource } from './stored-transaction.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
@@ -41,11 +41,6 @@ export function encodeBeef(transactions: Pick<TransactionRecord, 'raw' | 'proof'
   const layout = new BeefLayout()
   const parts = transactions.flatMap(({ raw, proof }) => [raw, layout.add(proof)])
   return joinBytes([...layout.head(), ...parts])
-}
-
-/** Where the bytes of listed transactions are read from when they are sent. */
-export interface RawSource {
-  raw(txid: string): RawTransaction | undefined
 }
 
 /** A transaction to include in a BEEF, without its bytes, of which there are `length`. */
@@ -121,6 +116,14 @@ export async function listedBeef(options: {
 
 /** BRC-158, Specification: an Atomic BEEF (BRC-95) whose subject is an output. */
 const OUTPOINT_BEEF = fromHex('16a7beef')
+
+/** The Outpoint BEEF (BRC-158) of an output of a short mined transaction. */
+export function shortOutpointBeef(
+  subject: Outpoint,
+  transaction: Pick<TransactionRecord, 'raw' | 'proof'>,
+): Uint8Array {
+  return joinBytes([OUTPOINT_BEEF, encodeOutpoint(subject), encodeBeef([transaction])])
+}
 
 /** Prepares the Outpoint BEEF (BRC-158) of stored transactions in parents-first order. */
 export async function outpointBeef(options: {

@@ -44,6 +44,27 @@ export class TimeSlice {
   }
 }
 
+/** Work in steps: it yields where other requests may run. */
+export type Steps<Result> = Generator<void, Result>
+
+/** Does all steps at once: for work that is known to be short. */
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** Does the steps, and yields to the event loop between two of them if a slice is over. */
+export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+  const slice = new TimeSlice()
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+    if (slice.isOver) await slice.yieldIfOver()
+  }
+}
+
 export type Awaitable<Value> = Value | Promise<Value>
 
 /** Applies `use` to a value: synchronously, unless the value is a promise. */

@@ -5,19 +5,18 @@ import type {
   OutputAdmittedByTopic,
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
+import { readBeef } from '../graph/read-beef.js'
 import type { NameRecord, NodeRecord } from '../graph/records.js'
 import { ORIGIN } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
-import { type Awaitable, whenReady } from '../graph/yield-to-event-loop.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
-import type { AnsweringOutput, Reading } from '../read/answering-service.js'
+import type { AnsweringOutput, ReadHistory } from '../read/answering-service.js'
 import type { GraphReads } from '../read/graph-reads.js'
 import type { HostHooks } from '../read/host-index.js'
 import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../read/provenance.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { withHistory } from './output-history.js'
 import { type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
@@ -34,7 +33,7 @@ export interface NamesLookupServiceOptions {
 /** An answering output, and how its history is read. */
 interface Found {
   outpoint: Outpoint
-  history: (genesis: Outpoint, reading: Reading, part: PartOptions) => Promise<Part>
+  history: (genesis: Outpoint, part: PartOptions) => Promise<Part>
 }
 
 /** The most outputs of an answer that clients of `@bsv/sdk` 3 take from a host. */
@@ -68,7 +67,7 @@ export class NamesLookupService implements LookupService {
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const query = readNamesQuery(question.query)
     await this.options.hooks?.opened()
-    return await this.options.reader.consistent(() => this.find(query))
+    return this.options.reader.consistent(() => this.find(query))
   }
 
   /**
@@ -78,25 +77,23 @@ export class NamesLookupService implements LookupService {
   async saysAbsence(query: unknown, found: number): Promise<boolean> {
     const asked = readNamesQuery(query)
     const { reader } = this.options
-    if ('mine' in asked)
-      return found > 0 || (await reader.consistent(() => reader.names.originOf(asked.mine))) === undefined
+    if ('mine' in asked) return found > 0 || reader.names.originOf(asked.mine) === undefined
     if ('node' in asked) return true
     if ('origins' in asked) return found < asked.origins.length
     return found === 0
   }
 
-  private find(asked: NamesQuery): Awaitable<AnsweringOutput[]> {
-    if (!('history' in asked)) return whenReady(this.findAll(asked), (found) => found.map(answering))
-    return whenReady(this.findOne(asked), (found) => {
-      if (found === undefined) return []
-      const answer = answering(found.outpoint)
-      const { deployment, assemblesHistories = true } = this.options
-      if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
-      return [withHistory(answer, (reading) => found.history(deployment.genesis, reading, partIn(asked)))]
-    })
+  private find(asked: NamesQuery): AnsweringOutput[] {
+    if (!('history' in asked)) return this.findAll(asked).map(answering)
+    const found = this.findOne(asked)
+    if (found === undefined) return []
+    const answer = answering(found.outpoint)
+    const { deployment, assemblesHistories = true } = this.options
+    if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
+    return [withHistory(answer, (pace) => found.history(deployment.genesis, { ...partIn(asked), pace }))]
   }
 
-  private findOne(asked: Extract<NamesQuery, { history: boolean }>): Awaitable<Found | undefined> {
+  private findOne(asked: Extract<NamesQuery, { history: boolean }>): Found | undefined {
     const { names } = this.options.reader
     if ('mine' in asked) {
       const seen = this.options.asksNetwork ? names.longestNode(asked.mine, { seen: true }) : undefined
@@ -118,9 +115,9 @@ export class NamesLookupService implements LookupService {
     return 'origin' in asked ? this.foundOrigin({ name, outpoint }) : this.findTip({ name, outpoint })
   }
 
-  private findTip(name: NameRecord): Awaitable<Found | undefined> {
-    const tip = this.options.reader.ordinals.currentOutput(name.outpoint)
-    return whenReady(tip, (outpoint) => outpoint && this.foundName(name, outpoint))
+  private findTip(name: NameRecord): Found | undefined {
+    const tip = this.options.reader.ordinals.currentOfName(name.outpoint)
+    return tip && this.foundName(name, tip)
   }
 
   /** An output that holds a node or a name, spent or not. */
@@ -143,8 +140,7 @@ export class NamesLookupService implements LookupService {
     const { reader } = this.options
     return {
       outpoint: tip,
-      history: (genesis, reading, part) =>
-        nameHistory({ name, origin, tip }, { store: reading.over(reader), genesis, ...part }),
+      history: (genesis, part) => nameHistory({ name, origin, tip }, { store: reader, genesis, ...part }),
     }
   }
 
@@ -152,8 +148,8 @@ export class NamesLookupService implements LookupService {
     const { reader } = this.options
     return {
       outpoint,
-      history: (genesis, reading, part) =>
-        originHistory({ name, origin: outpoint }, { store: reading.over(reader), genesis, ...part }),
+      history: (genesis, part) =>
+        originHistory({ name, origin: outpoint }, { store: reader, genesis, ...part }),
     }
   }
 
@@ -161,12 +157,11 @@ export class NamesLookupService implements LookupService {
     const { reader } = this.options
     return {
       outpoint: node.outpoint,
-      history: (genesis, reading, part) =>
-        nodeHistory(node, { store: reading.over(reader), genesis, ...part }),
+      history: (genesis, part) => nodeHistory(node, { store: reader, genesis, ...part }),
     }
   }
 
-  private findAll(asked: Exclude<NamesQuery, { history: boolean }>): Awaitable<Outpoint[]> {
+  private findAll(asked: Exclude<NamesQuery, { history: boolean }>): Outpoint[] {
     const { reader } = this.options
     if ('origins' in asked) {
       const { origins, after } = asked
@@ -182,7 +177,7 @@ export class NamesLookupService implements LookupService {
     }
     const { prefix, limit, after } = asked
     const names = reader.names.byPrefix({ prefix, limit, ...(after !== undefined && { after }) })
-    return whenReady(names, (page) => page.map(({ outpoint }) => outpoint))
+    return names.map(({ outpoint }) => outpoint)
   }
 
   async getDocumentation(): Promise<string> {
@@ -204,4 +199,20 @@ function partIn(asked: NamesQuery): PartOptions {
 
 function answering({ txid, vout }: Outpoint): AnsweringOutput {
   return { txid, outputIndex: vout }
+}
+
+/**
+ * An output with its history, which is read lazily. For an engine that follows the coins of its topics, `history` selects
+ * those that belong to it; how far it gets is the engine's affair.
+ */
+function withHistory(output: AnsweringOutput, transactions: ReadHistory): AnsweringOutput {
+  let txids: Promise<Set<string>> | undefined
+  return {
+    ...output,
+    transactions,
+    history: async (beef) => {
+      txids ??= transactions(undefined).then((all) => new Set(all.transactions.map(({ txid }) => txid)))
+      return (await txids).has(readBeef(beef).subject.txid)
+    },
+  }
 }

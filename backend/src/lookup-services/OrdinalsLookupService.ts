@@ -7,7 +7,6 @@ import type {
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
-import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { atomicSubject } from '../protocol/beef.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
@@ -17,7 +16,7 @@ import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: Pick<GraphReads, 'consistent' | 'ordinals' | 'listings'>
+  reader: Pick<GraphReads, 'ordinals' | 'listings'>
   /** In the host of another engine: takes what its hooks bring. */
   hooks?: HostHooks | undefined
 }
@@ -60,15 +59,15 @@ export class OrdinalsLookupService implements LookupService {
   async lookup(question: LookupQuestion): Promise<LookupFormula> {
     const query = readOrdinalsQuery(question.query)
     await this.options.hooks?.opened()
-    const found = await this.options.reader.consistent(() => this.find(query))
+    const found = await this.find(query)
     return found.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
 
-  private find(asked: OrdinalsQuery): Awaitable<Outpoint[]> {
+  private async find(asked: OrdinalsQuery): Promise<Outpoint[]> {
     const { reader } = this.options
     if ('attributes' in asked) {
       const { attributes, limit, after } = asked
-      return reader.listings.tipsWith({ attributes, limit, ...(after && { after }) })
+      return await reader.listings.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
     const output =

@@ -211,10 +211,9 @@ export class FactStore extends GraphReads {
     return read()
   }
 
-  /** What was written is seen by every read from now on. */
+  /** Tells of what was reorganised by a write. */
   private async after<Result>(write: Promise<Result>): Promise<Result> {
     const written = await write
-    this.options.reader.refresh()
     const { reorganised = 0 } = (written ?? {}) as Partial<Written>
     if (reorganised > 0) this.options.onReorg?.(reorganised)
     return written

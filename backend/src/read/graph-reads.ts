@@ -1,8 +1,6 @@
 import { type Dependency, dependency } from '../graph/dependencies.js'
-import { StoreUnavailableError, UnstableReadError } from '../graph/errors.js'
 import type { OrdinalStep } from '../graph/records.js'
 import type { StreamQuery, StreamSummary } from '../graph/stream.js'
-import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { type BodyMemory, Content } from './content.js'
 import { Guard } from './guard.js'
@@ -10,21 +8,9 @@ import { Listings } from './listings.js'
 import { Metadata } from './metadata.js'
 import { Names } from './names.js'
 import { Ordinals } from './ordinals.js'
-import type { Reader, Snapshot } from './reader.js'
+import type { Reader } from './reader.js'
 import { Streams } from './streams.js'
 import { Transactions } from './transactions.js'
-
-/** A role read through a wrapper that may yield before it answers, so each answer may be a promise. */
-export type Paced<Role> = {
-  [Name in keyof Role]: Role[Name] extends (...args: infer Asked) => infer Answer
-    ? (
-        ...args: Asked
-      ) => [Answer] extends [Generator | AsyncIterable<unknown>] ? Answer : Answer | Promise<Awaited<Answer>>
-    : Role[Name]
-}
-
-/** A store of such roles. */
-export type PacedStore<Store> = { readonly [Role in keyof Store]: Paced<Store[Role]> }
 
 /** An answer that depends on nothing but the question and what the store holds. */
 export interface CacheOptions<Answer> {
@@ -101,20 +87,26 @@ export class GraphReads {
   }
 
   /**
-   * Runs reads that belong together, from one snapshot if none of them waits, and otherwise again if a reorganisation happened in
-   * between, so that no answer mixes two states.
+   * Runs reads that belong together: all of them see one snapshot.
    *
-   * @param read Only reads; may run several times if it returns a promise.
-   * @param cache How a caching store may keep this answer.
-   * @returns The answer, without a promise if it was cached or read at once.
-   * @throws UnstableReadError if reorganisations keep happening.
+   * @param cache How the answer may be kept in memory.
    */
-  consistent<Answer>(read: () => Awaitable<Answer>, cache?: CacheOptions<Answer>): Awaitable<Answer> {
-    if (cache === undefined || this.from.answers === undefined) return this.read(read)
+  consistent<Answer>(read: () => Answer, cache?: CacheOptions<Answer>): Answer {
+    const { reader, answers } = this.from
+    if (cache === undefined || answers === undefined) return reader.snapshot(read)
     const known = this.cachedAnswer(cache.key)
     if (known !== undefined) return known as Answer
     this.answersUse.misses++
-    return this.read(read, cache)
+    return reader.snapshot((commits) => {
+      const answer = read()
+      this.keep(answer, cache, commits)
+      return answer
+    })
+  }
+
+  /** Runs a long read, and again if a reorganisation came between. @throws UnstableReadError if they keep happening. */
+  acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    return this.from.reader.acrossSnapshots(read)
   }
 
   /** The cached answer with a key; undefined if there is none, or it may be out of date. */
@@ -122,56 +114,6 @@ export class GraphReads {
     const known = this.from.answers?.get(key)
     if (known !== undefined) this.answersUse.hits++
     return known
-  }
-
-  private read<Answer>(read: () => Awaitable<Answer>, cache?: CacheOptions<Answer>): Awaitable<Answer> {
-    const { reader } = this.from
-    const snapshot = reader.hold()
-    let answer: Awaitable<Answer>
-    try {
-      answer = read()
-    } catch (error) {
-      reader.letGo(snapshot)
-      throw error
-    }
-    if (answer instanceof Promise) return this.readWaiting(read, { snapshot, answer, cache })
-    reader.letGo(snapshot)
-    this.keep(answer, cache, snapshot.commits)
-    return answer
-  }
-
-  /** Awaits an answer that was not synchronous, and reads it again if a reorganisation happened meanwhile. */
-  private async readWaiting<Answer>(
-    read: () => Awaitable<Answer>,
-    first: { snapshot: Snapshot; answer: Promise<Answer>; cache: CacheOptions<Answer> | undefined },
-  ): Promise<Answer> {
-    const { reader } = this.from
-    let { snapshot, answer: reading } = first
-    for (let tried = 1; ; tried++) {
-      reader.holdWhileReading(snapshot)
-      let answer: Answer | undefined
-      let failed: { error: unknown } | undefined
-      try {
-        answer = await reading
-      } catch (error) {
-        // That nothing can be read is no matter of two states, and asking once more would take as long.
-        if (error instanceof StoreUnavailableError) throw error
-        failed = { error }
-      }
-      const isOvertaken = !reader.letGo(snapshot) && !reader.isLatest(snapshot)
-      // An error, too, may come from a mix of two states.
-      if (!isOvertaken || snapshot.reorgs === reader.reorgs) {
-        if (failed !== undefined) throw failed.error
-        this.keep(answer as Answer, first.cache, isOvertaken ? undefined : snapshot.commits)
-        return answer as Answer
-      }
-      if (tried === TRIES)
-        throw new UnstableReadError(
-          `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
-        )
-      snapshot = reader.hold()
-      reading = new Promise((resolve) => resolve(read()))
-    }
   }
 
   private keep<Answer>(
@@ -205,9 +147,6 @@ export class GraphReads {
     return stream
   }
 }
-
-/** How often a long answer is read again that reorganisations come between. */
-const TRIES = 20
 
 /** What a segment of a stream takes in memory, about, in bytes. */
 const SEGMENT_WEIGHT = 256

@@ -1,7 +1,7 @@
 import type { Sql } from '../facts/connection.js'
 import { BlockedError, type BlockedKind, type BlockedSubject, Blocklist } from '../graph/blocklist.js'
 import { type OrdinalStep, TIP } from '../graph/records.js'
-import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { atOnce, inSlices, type Steps } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
@@ -59,12 +59,21 @@ export class Guard {
    * @throws BlockedError if one of them is blocked.
    */
   async refuseTransaction(txid: string): Promise<void> {
+    await inSlices(this.outputsPassing(txid))
+  }
+
+  /** As {@link refuseTransaction}, of one that is short. */
+  refuseShort(txid: string): void {
+    atOnce(this.outputsPassing(txid))
+  }
+
+  private *outputsPassing(txid: string): Steps<void> {
     const { list, reader } = this
     if (list.isEmpty) return
     if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
     for (const { name } of reader.single((sql) => sql.all(NAMES_OF, blobOf(txid))))
       if (list.has('name', String(name))) throw new BlockedError('name')
-    for (let after = -1; list.hasAny('content'); await yieldToEventLoop()) {
+    for (let after = -1; list.hasAny('content'); yield) {
       const rows = reader.single((sql) => sql.all(CONTENTS_OF, blobOf(txid), after, OUTPUTS_A_PAGE))
       for (const { sha } of rows) this.refuseContent(hexOf(sha))
       if (rows.length < OUTPUTS_A_PAGE) return

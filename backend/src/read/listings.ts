@@ -2,7 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import type { Attribute } from '../graph/attributes.js'
 import { heightIn } from '../graph/listings.js'
 import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '../graph/records.js'
-import { TimeSlice, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { atOnce, inSlices, type Steps } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
 import { timeOf } from '../protocol/block-header.js'
@@ -102,8 +102,8 @@ export interface HistoryStep {
   content?: ContentSummary
   /** The parent that this step named. */
   parent?: Outpoint
-  /** Whether this step has MAP of its own. */
-  hasMap: boolean
+  /** In bytes, of the MAP of this step itself; undefined if it has none. */
+  mapLength?: number
   /** Set if the operator has blocked this step: nothing that was written in it is shown. */
   blocked?: true
 }
@@ -119,7 +119,7 @@ export function historyStep(
     ...(owner !== undefined && { owner }),
     ...(content && { content }),
     ...(parent && { parent }),
-    hasMap: mapLength !== undefined,
+    ...(mapLength !== undefined && { mapLength }),
   }
 }
 
@@ -233,31 +233,35 @@ export class Listings {
     const blocked = guard.blockedAmong(history.steps.map(({ outpoint }) => outpoint))
     const steps = history.steps.map((step): HistoryStep => {
       if (!blocked.has(formatOutpoint(step.outpoint))) return step
-      const { content: _, parent: __, owner: ___, ...bare } = step
-      return { ...bare, hasMap: false, blocked: true }
+      const { content: _, parent: __, owner: ___, mapLength: ____, ...bare } = step
+      return { ...bare, blocked: true }
     })
     return { ...history, steps }
   }
 
   /**
    * Where the ordinals with all of these attributes are now, in an order that does not change when they are transferred;
-   * continues after the ordinal that is or was in `after`. At most `limit`.
+   * continues after the ordinal that is or was in `after`. At most `limit`. Yields between pages: strangers decide how many of those
+   * with one attribute lack another.
    */
   async tipsWith(query: OrdinalsQuery): Promise<Outpoint[]> {
     const { reader, guard } = this
     const outputsOf = (tip: Outpoint): Outpoint[] =>
       guard.isOpen ? [tip] : reader.answer((sql) => shownAt(sql, tip))
-    return await this.found(query, { show: currentOf, placeOf: (tip) => tip, outputsOf })
+    return await inSlices(found(reader, query, { show: currentOf, isServed: this.isServed(outputsOf) }))
   }
 
   /** As {@link tipsWith}, with what a list shows of each ordinal. */
   async ordinalsWith(query: OrdinalsQuery): Promise<ListedOrdinal[]> {
-    return await this.found(query, {
-      show: listedOrdinal,
-      placeOf: ({ outpoint }) => outpoint,
-      outputsOf: ({ outpoint, contentOutpoint }) =>
-        contentOutpoint === undefined ? [outpoint] : [outpoint, contentOutpoint],
-    })
+    return await inSlices(this.listed(query))
+  }
+
+  /** As {@link ordinalsWith}, by one attribute. */
+  ordinalsBy({
+    attribute,
+    ...query
+  }: Omit<OrdinalsQuery, 'attributes'> & { attribute: Attribute }): ListedOrdinal[] {
+    return atOnce(this.listed({ ...query, attributes: [attribute] }))
   }
 
   /**
@@ -304,25 +308,14 @@ export class Listings {
     })
   }
 
-  private async found<Shown>(
-    { attributes, limit, after }: OrdinalsQuery,
-    how: {
-      /** What to return of an ordinal by its lineage, or by the negative `oid` of an output without number. */
-      show: (sql: Sql, lin: number) => Shown | undefined
-      placeOf: (shown: Shown) => Outpoint
-      outputsOf: (shown: Shown) => Outpoint[]
-    },
-  ): Promise<Shown[]> {
-    const shown: Shown[] = []
-    for (let last = after; ; ) {
-      const page = await found(this.reader, { attributes, limit, after: last }, how.show)
-      shown.push(...this.guard.unblocked(page, how.outputsOf))
-      const end = page.at(-1)
-      if (end === undefined || shown.length >= limit || page.length < limit) return shown.slice(0, limit)
-      last = how.placeOf(end)
-      // However much of the list is blocked.
-      await yieldToEventLoop()
-    }
+  private listed(query: OrdinalsQuery): Steps<ListedOrdinal[]> {
+    const outputsOf = ({ outpoint, contentOutpoint }: ListedOrdinal): Outpoint[] =>
+      contentOutpoint === undefined ? [outpoint] : [outpoint, contentOutpoint]
+    return found(this.reader, query, { show: listedOrdinal, isServed: this.isServed(outputsOf) })
+  }
+
+  private isServed<Shown>(outputsOf: (shown: Shown) => Outpoint[]): (shown: Shown) => boolean {
+    return (shown) => this.guard.isOpen || this.guard.blockedAmong(outputsOf(shown)).size === 0
   }
 }
 
@@ -443,32 +436,30 @@ const HAS_OTHER = `exists (select 1 from found as other where other.attribute = 
   and other.okey = found.okey and other.vout = found.vout and other.lin = found.lin)`
 
 /**
- * The ordinals with all of some attributes, in the order of where they began. Walks those with the rarest attribute, and yields
- * between pages: strangers decide how many of them lack another.
+ * The ordinals with all of some attributes, in the order of where they began. Walks those with the rarest attribute, a page a step.
  *
- * @param show What to return of an ordinal by its lineage, or by the negative `oid` of an output without number.
+ * @param how.show What to return of an ordinal by its lineage, or by the negative `oid` of an output without number.
  */
-async function found<Shown>(
+function* found<Shown>(
   reader: Reader,
   { attributes, limit, after }: OrdinalsQuery,
-  show: (sql: Sql, lin: number) => Shown | undefined,
-): Promise<Shown[]> {
+  how: { show: (sql: Sql, lin: number) => Shown | undefined; isServed: (shown: Shown) => boolean },
+): Steps<Shown[]> {
   const hashes = [...new Set(attributes.map(({ hash }) => hash))]
   const shown: Shown[] = []
-  const slice = new TimeSlice()
-  for (let from = after && reader.answer((sql) => foundPlace(sql, after)); shown.length < limit; ) {
-    const size = hashes.length === 1 ? limit - shown.length : FOUND_A_PAGE
+  let size = hashes.length === 1 ? limit : FOUND_A_PAGE
+  for (let from = after && reader.answer((sql) => foundPlace(sql, after)); shown.length < limit; yield) {
     const rows = reader.answer((sql) => {
       const page = foundPage(sql, { hashes, from, limit: size })
       for (const { lin, matches } of page) {
-        const each = matches && shown.length < limit ? show(sql, lin) : undefined
-        if (each !== undefined) shown.push(each)
+        const each = matches && shown.length < limit ? how.show(sql, lin) : undefined
+        if (each !== undefined && how.isServed(each)) shown.push(each)
       }
       return page
     })
     from = rows.at(-1)
     if (rows.length < size) break
-    await slice.yieldIfOver()
+    size = Math.max(size, FOUND_A_PAGE)
   }
   return shown
 }

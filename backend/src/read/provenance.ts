@@ -2,11 +2,11 @@ import { inParentsFirst, parentsOf, type Visit, walkAncestry } from '../graph/an
 import type { NodeRecord } from '../graph/records.js'
 import { readOutline, type TransactionOutline, type TransactionSource } from '../graph/stored-transaction.js'
 import type { ListedTransaction } from '../graph/write-beef.js'
-import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, whenReady, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import type { GraphReads, Paced, PacedStore } from './graph-reads.js'
+import type { GraphReads } from './graph-reads.js'
 import type { Names } from './names.js'
 
 interface Collected {
@@ -26,7 +26,15 @@ export class Collection {
   /** The bytes of the transactions and their merkle paths: about those of a BEEF of them. */
   bytes = 0
 
-  constructor(private readonly store: TransactionSource) {}
+  constructor(
+    private readonly store: TransactionSource,
+    private readonly pace: Pace = () => undefined,
+  ) {}
+
+  /** A transaction without its scripts, in its turn. */
+  outline(txid: string): Awaitable<TransactionOutline | undefined> {
+    return whenReady(this.pace(), () => readOutline(txid, this.store))
+  }
 
   has(txid: string): boolean {
     return this.collected.has(txid)
@@ -41,10 +49,10 @@ export class Collection {
     txid: string,
     more?: (transaction: { txid: string; inputs: Outpoint[] }) => Promise<string | undefined>,
   ): Promise<void> {
-    const { store, seen } = this
+    const { seen } = this
     await walkAncestry({
       ...{ txid, seen },
-      read: (each) => readOutline(each, store),
+      read: (each) => this.outline(each),
       visit(outline) {
         const { txid, inputs } = outline
         const parents = parentsOf({ inputs })
@@ -125,7 +133,11 @@ function firstPart(
   return { end, transactions }
 }
 
-export type ProvenanceStore = PacedStore<Pick<GraphReads, 'transactions' | 'names' | 'ordinals'>>
+/** Where the transactions of a proof and their order are read from. */
+export type ProvenanceStore = Pick<GraphReads, 'transactions' | 'names' | 'ordinals'>
+
+/** Called before each read: a promise says when it may go on. Throws once nobody waits for it any more. */
+export type Pace = () => Promise<void> | undefined
 
 /** Everything needed to check where an ordinal comes from, or why it is not available. */
 export type Provenance =
@@ -158,9 +170,9 @@ export type Provenance =
 export async function provenanceOf(
   outpoint: Outpoint,
   store: ProvenanceStore,
-  { known = [], maxBytes }: PartOptions = {},
+  { known = [], maxBytes, pace }: PartOptions = {},
 ): Promise<Provenance> {
-  const collection = new Collection(store.transactions)
+  const collection = new Collection(store.transactions, pace)
   const stops = new Map<string, Outpoint>()
   let tip: Outpoint | undefined
   for (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(outpoint))) {
@@ -181,6 +193,7 @@ export interface PartOptions {
   known?: readonly Outpoint[] | undefined
   /** In bytes of transactions and merkle paths. */
   maxBytes?: number | undefined
+  pace?: Pace | undefined
 }
 
 /** One hop of a lineage, and the hop before. */
@@ -230,10 +243,12 @@ export async function addHop(options: {
   store: ProvenanceStore
 }): Promise<string | undefined> {
   const { hop, previous, isPreviousKnown = false, collection, store } = options
-  const step = await readOutline(hop.txid, store.transactions)
+  const step = await collection.outline(hop.txid)
   if (step === undefined) return hop.txid
   const placing =
-    previous === undefined ? await startingInputs(step, hop, store) : carryingInputs(step, previous)
+    previous === undefined
+      ? await startingInputs(step, hop, { store, collection })
+      : carryingInputs(step, previous)
   const inputs = placing.kind === 'placed' ? placing.inputs : []
   // The last one carries the ordinal: where it comes from is what a caller knows.
   const parents = parentsOf({ inputs: isPreviousKnown ? inputs.slice(0, -1) : inputs })
@@ -257,23 +272,23 @@ function carryingInputs({ txid, inputs }: TransactionOutline, previous: Outpoint
 async function startingInputs(
   step: TransactionOutline,
   first: Outpoint,
-  store: ProvenanceStore,
+  { store, collection }: { store: ProvenanceStore; collection: Collection },
 ): Promise<Placing> {
   const { inputs, outputValues } = step
   if (outputValues[first.vout] !== 1 || isCoinbase({ inputs })) return { kind: 'placed', inputs: [] }
-  const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store.transactions)
+  const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, collection)
   if (placing.kind === 'placed') return placing
-  const [name] = await store.names.genuineOrigins([first])
+  const [name] = store.names.genuineOrigins([first])
   return name === undefined ? placing : { kind: 'placed', inputs: [] }
 }
 
 async function coveringInputs(
   place: { inputs: Outpoint[]; outputValues: number[]; output: number },
-  transactions: TransactionSource,
+  collection: Collection,
 ): Promise<Placing> {
   const { inputs } = place
   const isPlaced = placement(place)
-  const satoshisOf = spentValues(inputs, transactions)
+  const satoshisOf = spentValues(inputs, collection)
   for (const [i, input] of inputs.entries()) {
     const satoshis = await satoshisOf(input)
     if (satoshis === undefined) return { kind: 'missing', txid: input.txid }
@@ -285,7 +300,7 @@ async function coveringInputs(
 /** Returns a function that reads the values of the coins that a transaction spends; each parent is read once. */
 function spentValues(
   inputs: Outpoint[],
-  transactions: TransactionSource,
+  collection: Collection,
 ): (input: Outpoint) => Promise<number | undefined> {
   const spent = new Map<string, number[]>()
   for (const { txid, vout } of inputs) {
@@ -297,7 +312,7 @@ function spentValues(
   return async (input) => {
     const wanted = formatOutpoint(input)
     if (!values.has(wanted)) {
-      const source = await readOutline(input.txid, transactions)
+      const source = await collection.outline(input.txid)
       for (const vout of spent.get(input.txid) ?? [])
         values.set(formatOutpoint({ txid: input.txid, vout }), source?.outputValues[vout])
     }
@@ -305,7 +320,7 @@ function spentValues(
   }
 }
 
-type NodesStore = { transactions: TransactionSource; names: Pick<Paced<Names>, 'genuineNodes'> }
+type NodesStore = { transactions: TransactionSource; names: Pick<Names, 'genuineNodes'> }
 
 /** Everything needed to check that a name is genuine, or why it is not available. */
 export type NameProof =
@@ -334,14 +349,14 @@ export type NameProof =
 export async function nameProof(
   name: string,
   options: {
-    store: PacedStore<Pick<GraphReads, 'transactions' | 'names'>>
+    store: Pick<GraphReads, 'transactions' | 'names'>
     genesis: Outpoint
   } & PartOptions,
 ): Promise<NameProof> {
-  const { store, maxBytes } = options
-  const origin = await store.names.originOf(name)
+  const { store, maxBytes, pace } = options
+  const origin = store.names.originOf(name)
   if (origin === undefined) return { kind: 'unclaimed' }
-  const collection = new Collection(store.transactions)
+  const collection = new Collection(store.transactions, pace)
   const stops = new Map<string, Outpoint>()
   const end = await addDescent(mintedBeside(origin, name), { ...options, collection, stops })
   if (end !== undefined) return { kind: 'incomplete', txid: end }
@@ -370,9 +385,9 @@ export interface HistoryOptions extends PartOptions {
  */
 export async function nameHistory(
   { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
-  { store, genesis, known = [], maxBytes }: HistoryOptions,
+  { store, genesis, known = [], maxBytes, pace }: HistoryOptions,
 ): Promise<Part> {
-  const collection = new Collection(store.transactions)
+  const collection = new Collection(store.transactions, pace)
   const nodes = new Map<string, Outpoint>()
   if (!known.some(({ txid }) => txid === origin.txid))
     await addDescent(mintedBeside(origin, name), { collection, store, genesis, known, stops: nodes })
@@ -391,9 +406,9 @@ export async function nameHistory(
  */
 export async function nodeHistory(
   node: NodeRecord,
-  { store, genesis, known, maxBytes }: { store: NodesStore; genesis: Outpoint } & PartOptions,
+  { store, genesis, known, maxBytes, pace }: { store: NodesStore; genesis: Outpoint } & PartOptions,
 ): Promise<Part> {
-  const collection = new Collection(store.transactions)
+  const collection = new Collection(store.transactions, pace)
   const stops = new Map<string, Outpoint>()
   await addDescent(node, { collection, store, genesis, known, stops })
   return firstPart(await collection.parentsFirst(), { stops, end: node.outpoint, maxBytes })

@@ -12,7 +12,8 @@ import type { Outpoint } from '../protocol/outpoint.js'
  */
 export class Reader {
   private open: Open | undefined
-  private held: Snapshot | undefined
+  /** How many commits are in the snapshot that is read now, at least. */
+  private seen: number | undefined
 
   /**
    * @param files Both must exist. Without them, all reads throw StoreUnavailableError until it is attached to another one.
@@ -52,7 +53,7 @@ export class Reader {
    */
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
     const { sql, log } = this.opened
-    if (this.held !== undefined || sql.inTransaction) return read(sql, log)
+    if (sql.inTransaction) return read(sql, log)
     sql.exec('begin')
     try {
       return read(sql, log)
@@ -61,37 +62,19 @@ export class Reader {
     }
   }
 
-  /** Has all reads until {@link letGo} see one snapshot. */
-  hold(): Snapshot {
+  /** Runs reads that belong together: all of them see one snapshot, with so many commits in it at least. */
+  snapshot<Answer>(read: (commits: number) => Answer): Answer {
+    if (this.seen !== undefined) return read(this.seen)
     const { sql } = this
-    if (this.held === undefined) {
-      const held: Snapshot = { commits: this.counted(), holders: 0 }
-      sql.exec('begin')
-      this.held = held
+    const commits = this.counted()
+    sql.exec('begin')
+    this.seen = commits
+    try {
+      return read(commits)
+    } finally {
+      this.seen = undefined
+      sql.exec('commit')
     }
-    this.held.holders++
-    return this.held
-  }
-
-  /**
-   * Ends a snapshot once everything is done that follows from the callback that runs now: whatever comes next, as the news of a write
-   * by another thread, is to find what was written. What waits for nothing but reads is done by then.
-   */
-  holdWhileReading(held: Snapshot): void {
-    // The first of these runs before any promise is continued, the last after all of them are.
-    process.nextTick(() => queueMicrotask(() => process.nextTick(() => this.end(held))))
-  }
-
-  /** @returns Whether all reads since then were from that snapshot. */
-  letGo(held: Snapshot): boolean {
-    if (this.held !== held) return false
-    if (--held.holders === 0) this.end(held)
-    return true
-  }
-
-  /** Has the next read see what was written: after each write of this thread. */
-  refresh(): void {
-    if (this.held !== undefined) this.end(this.held)
   }
 
   /**
@@ -102,10 +85,12 @@ export class Reader {
   async acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     for (let tried = 0; tried < TRIES; tried++) {
       const { reorgs } = this
-      // An error, too, may come from a mix of two states.
       const [found] = await Promise.allSettled([read()])
+      const isFailed = found.status === 'rejected'
+      // An error, too, may come from a mix of two states; but not that nothing can be read.
+      if (isFailed && found.reason instanceof StoreUnavailableError) throw found.reason
       if (this.reorgs !== reorgs) continue
-      if (found.status === 'rejected') throw found.reason
+      if (isFailed) throw found.reason
       return found.value
     }
     throw new UnstableReadError(
@@ -115,12 +100,7 @@ export class Reader {
 
   /** How many commits whatever is read now is sure to see. */
   get commits(): number {
-    return this.held?.commits ?? this.counted()
-  }
-
-  /** Whether nothing was committed since a snapshot began. */
-  isLatest({ commits }: Snapshot): boolean {
-    return this.counted() === commits
+    return this.seen ?? this.counted()
   }
 
   /** How often what earlier writes had derived has changed, or what is blocked. */
@@ -131,13 +111,6 @@ export class Reader {
   /** A number that the index counts. */
   count(name: 'reorgs' | 'blocks'): number {
     return Number(this.sql.get(COUNT, name)?.value ?? 0)
-  }
-
-  private end(held: Snapshot): void {
-    if (this.held !== held) return
-    if (held.holders > 0) held.reorgs = this.reorgs
-    this.held = undefined
-    this.sql.exec('commit')
   }
 
   /** As {@link answer}, for a single statement, which is a snapshot by itself. */
@@ -181,7 +154,6 @@ export class Reader {
   }
 
   close(): void {
-    this.refresh()
     this.open?.sql.close()
   }
 }
@@ -190,15 +162,6 @@ interface Open {
   sql: Sql
   log: LocalLog
   counted: () => number
-}
-
-/** What several reads see together. */
-export interface Snapshot {
-  /** How many commits are in it, at least. */
-  readonly commits: number
-  holders: number
-  /** Those that it has ({@link Reader.reorgs}), if it ended before an answer was done. */
-  reorgs?: number
 }
 
 /** How often a long answer is read again that reorganisations come between. */

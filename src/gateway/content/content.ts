@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Dependency, dependenciesOfOutput } from '../../../backend/src/graph/dependencies.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
-import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {
   decodedPointer,
@@ -37,7 +37,7 @@ import {
   sendStored,
 } from '../http/stored-response.js'
 import { type ContentRoot, contentRoot, type MapOptions, outputHeaders } from './content-root.js'
-import { fileFinder } from './directory.js'
+import { FileFinder, type ReadDirectories } from './directory.js'
 
 export interface ContentOptions {
   store: GraphReads
@@ -91,37 +91,43 @@ export interface ContentQuestion extends MapOptions {
   headers?: readonly Header[]
   /** The `Content-Security-Policy` of active content; undefined for none. */
   policy: string | undefined
+  /** See {@link FileFinder.afterLong}. */
+  read: ReadDirectories | undefined
 }
 
 /** Answers with what is below a root, wherever that was found: the one way from a path to a response. */
-export type ContentAnswers = (
-  root: ContentRoot,
-  question: ContentQuestion,
-) => Awaitable<StoredResponse | ContentRedirect>
+export class ContentAnswers {
+  readonly files: FileFinder
 
-export function contentAnswers(options: AnswersOptions): ContentAnswers {
-  const { store } = options
-  const findFile = fileFinder(options)
-  return (root, { segments, raw, isMapAsked, headers: others = [], policy }) =>
-    whenReady(findFile({ root: root.output, segments, raw }), (found) => {
-      const { dependsOn } = root
-      const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
-      if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
-      const { file } = found
-      const isRoot = file === root.output
-      const metadata = isRoot
-        ? root.metadataHeaders({ isMapAsked })
-        : outputHeaders(store, file, { isMapAsked })
-      const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
-      const representation = contentRepresentation(file.content, {
-        headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
-        policy,
-      })
-      return new StoredResponse(representation, bodyOf(store, file.content), [
-        ...dependsOn,
-        ...dependenciesOfOutput(file),
-      ])
+  constructor(private readonly options: AnswersOptions) {
+    this.files = new FileFinder(options)
+  }
+
+  /** @throws what {@link FileFinder.find} throws. */
+  answer(
+    root: ContentRoot,
+    { segments, raw, isMapAsked, headers: others = [], policy, read }: ContentQuestion,
+  ): StoredResponse | ContentRedirect {
+    const { store } = this.options
+    const found = this.files.find({ root: root.output, segments, raw }, read)
+    const { dependsOn } = root
+    const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
+    if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
+    const { file } = found
+    const isRoot = file === root.output
+    const metadata = isRoot
+      ? root.metadataHeaders({ isMapAsked })
+      : outputHeaders(store, file, { isMapAsked })
+    const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
+    const representation = contentRepresentation(file.content, {
+      headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
+      policy,
     })
+    return new StoredResponse(representation, bodyOf(store, file.content), [
+      ...dependsOn,
+      ...dependenciesOfOutput(file),
+    ])
+  }
 }
 
 /** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
@@ -131,20 +137,20 @@ export function contentHandler(options: ContentOptions): RequestHandler {
   const resolve = (
     path: string,
     { framed, ...flags }: Flags,
-  ): Awaitable<StoredResponse | ContentRedirect> => {
+    read: ReadDirectories | undefined,
+  ): StoredResponse | ContentRedirect => {
     const { reference, segments } = splitPath(path)
     const root = contentRoot(store, parseContentReference(reference))
-    const question = { segments, ...flags, policy: framed ? framedPolicy : policy }
-    return whenReady(answers(root, question), (answer) => {
-      const isElsewhere =
-        originOf !== undefined &&
-        !framed &&
-        answer instanceof StoredResponse &&
-        servedType(answer.representation.contentType).document
-      if (!isElsewhere) return answer
-      // Not for ever: the setting may change.
-      return new ContentRedirect([['Cache-Control', CACHE.revalidate]], root.dependsOn, root.output.outpoint)
-    })
+    const question = { segments, ...flags, policy: framed ? framedPolicy : policy, read }
+    const answer = answers.answer(root, question)
+    const isElsewhere =
+      originOf !== undefined &&
+      !framed &&
+      answer instanceof StoredResponse &&
+      servedType(answer.representation.contentType).document
+    if (!isElsewhere) return answer
+    // Not for ever: the setting may change.
+    return new ContentRedirect([['Cache-Control', CACHE.revalidate]], root.dependsOn, root.output.outpoint)
   }
   return (request, response, next) => {
     request.route = CONTENT_ROUTE
@@ -152,7 +158,9 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       refuseServiceWorker(request)
       const { path } = request
       const flags = flagsOf(request)
-      const resolved = responses.cached(request, () => resolve(path, flags), flagsKey)
+      const resolved = answers.files.afterLong((read) =>
+        responses.cached(request, () => resolve(path, flags, read), flagsKey),
+      )
       return whenReady(resolved, (found) => {
         if (found instanceof StoredResponse) {
           found.queryKey = flagsKey

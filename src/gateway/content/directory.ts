@@ -40,41 +40,58 @@ export interface PathQuestion {
   raw: boolean
 }
 
-/**
- * Returns a function that finds files by their paths in directories (`service.md` 4.2). It throws AnswerError `NOT_FOUND` if a path
- * leads nowhere, and `NESTING_TOO_DEEP` if it leads through more than 8 directories.
- */
-export function fileFinder({
-  store,
-  directoryContentTypes,
-  maxDirectoryBytes,
-}: {
-  store: GraphReads
-  directoryContentTypes: string[]
-  /** The largest directory that is read into memory. */
-  maxDirectoryBytes: number
-}): (question: PathQuestion) => Awaitable<Found> {
-  const types = new Set(directoryContentTypes)
-  const isDirectory = ({ content }: ContentOutput): boolean => types.has(content.contentType)
-  const maps = new DirectoryMaps(store, maxDirectoryBytes)
-  const findIn = ({ root, segments, raw }: PathQuestion, readMap: ReadMap): Found => {
+/** Long directories that were read for a question, by the hash of their bodies. */
+export type ReadDirectories = ReadonlyMap<string, ReadMapResult>
+
+/** Finds files by their paths in directories (`service.md` 4.2). */
+export class FileFinder {
+  private readonly types: ReadonlySet<string>
+  private readonly maps: DirectoryMaps
+
+  constructor(
+    private readonly options: {
+      store: GraphReads
+      directoryContentTypes: string[]
+      /** The largest directory that is read into memory. */
+      maxDirectoryBytes: number
+    },
+  ) {
+    this.types = new Set(options.directoryContentTypes)
+    this.maps = new DirectoryMaps(options.store, options.maxDirectoryBytes)
+  }
+
+  /**
+   * @throws AnswerError if a path leads nowhere (`NOT_FOUND`), or through more than 8 directories (`NESTING_TOO_DEEP`); what
+   * {@link afterLong} catches, for a long directory that is not among those that were read.
+   */
+  find({ root, segments, raw }: PathQuestion, read?: ReadDirectories): Found {
+    const { store, maxDirectoryBytes } = this.options
+    const isDirectory = ({ content }: ContentOutput): boolean => this.types.has(content.contentType)
+    // Every path below a file leads to the file: there is no map to look the segments up in.
+    if (!isDirectory(root)) return { kind: 'file', file: root }
+    const readMap: ReadMap = (content) => this.maps.read(content, read)
     const walk = new Walk({ store, isDirectory, readMap, maxPathBytes: 2 * maxDirectoryBytes })
     // `/content/{pointer}/` means the directory too: the slash alone is an empty path.
     if (segments.length > 1 || (segments[0] ?? '') !== '')
       return { kind: 'file', file: walk.follow(root, segments) }
     return raw ? { kind: 'file', file: root } : walk.visit(root)
   }
-  const find = (question: PathQuestion, known?: Map<string, ReadMapResult>): Awaitable<Found> => {
+
+  /** What an answer comes to, at once or after the long directories on its way were read. */
+  afterLong<Answer>(
+    answer: (read: ReadDirectories | undefined) => Answer,
+    read?: ReadDirectories,
+  ): Awaitable<Answer> {
     try {
-      return findIn(question, (content) => maps.read(content, known))
+      return answer(read)
     } catch (error) {
       if (!(error instanceof LongDirectory)) throw error
-      const { sha256 } = error.content
-      return maps.readLong(error.content).then((map) => find(question, new Map(known).set(sha256, map)))
+      const { content } = error
+      return this.maps
+        .readLong(content)
+        .then((map) => this.afterLong(answer, new Map(read).set(content.sha256, map)))
     }
   }
-  // Every path below a file leads to the file: there is no map to look the segments up in.
-  return (question) => (isDirectory(question.root) ? find(question) : { kind: 'file', file: question.root })
 }
 
 /** @throws LongDirectory for one that was not read yet. */

@@ -18,6 +18,7 @@ import {
   sendRedirect,
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
+import type { ReadDirectories } from '../content/directory.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, methodNotAllowed } from '../http/errors.js'
@@ -58,6 +59,12 @@ export type HostHandler = (
   response: Response,
   next: NextFunction,
 ) => void
+
+/** A request, and the long directories that were read for it. */
+interface Asked {
+  request: Request
+  read: ReadDirectories | undefined
+}
 
 /** Where the service has its page about a name. */
 export function namePage(name: string): string {
@@ -146,10 +153,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
   const namesPrefix = profile.namesPrefixes[0] ?? ''
   const gatewayPrefix = profile.gatewayPrefixes[0] ?? ''
 
-  const answerWith = (
-    root: ContentRoot,
-    { request, name }: { request: Request; name?: string },
-  ): Awaitable<HostAnswer> => {
+  const answerWith = (root: ContentRoot, { request, name, read }: Asked & { name?: string }): HostAnswer => {
     const links = {
       ...(name !== undefined && { proof: `${namesPrefix}/proof/${name}` }),
       provenance: `${gatewayPrefix}/provenance/${formatOutpoint(root.outpoint)}`,
@@ -175,37 +179,42 @@ export function hostContent(options: HostContentOptions): HostHandler {
       // Pages of one site could otherwise let each other in, by setting `document.domain`.
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
       policy,
+      read,
     }
-    return whenReady(answers(root, question), (found) =>
-      answer(found, found instanceof ContentRedirect ? found.headers : []),
-    )
+    const found = answers.answer(root, question)
+    return answer(found, found instanceof ContentRedirect ? found.headers : [])
   }
 
-  const ofName = (name: string, request: Request): Awaitable<HostAnswer> => {
+  const ofName = (name: string, asked: Asked): HostAnswer => {
     const outpoint = store.names.originOf(name)
     if (outpoint === undefined) throw new UnclaimedNameError(name)
     const root = contentRoot(store, { pointer: { kind: 'outpoint', outpoint }, sequence: TIP })
-    return answerWith(root, { request, name })
+    return answerWith(root, { ...asked, name })
   }
-  const ofOutpoint = (outpoint: Outpoint, request: Request): Awaitable<HostAnswer> =>
-    answerWith(contentRoot(store, { pointer: { kind: 'outpoint', outpoint } }), { request })
-  const ofDomain = (reference: ContentReference, request: Request): Awaitable<HostAnswer> => {
+  const ofOutpoint = (outpoint: Outpoint, asked: Asked): HostAnswer =>
+    answerWith(contentRoot(store, { pointer: { kind: 'outpoint', outpoint } }), asked)
+  const ofDomain = (reference: ContentReference, asked: Asked): HostAnswer => {
     const root = contentRoot(store, reference)
     // Its records may change.
-    return answerWith({ ...root, cache: CACHE.revalidate }, { request })
+    return answerWith({ ...root, cache: CACHE.revalidate }, asked)
   }
+
+  /** @param key Of what the host shows; no target of a request begins like it. */
+  const cached = (key: string, request: Request, read: (asked: Asked) => HostAnswer): Awaitable<HostAnswer> =>
+    answers.files.afterLong((long) =>
+      responses.cachedOn(key, request, () => read({ request, read: long }), hostedKey),
+    )
 
   const resolve = (
     target: Exclude<HostTarget, { kind: 'nothing' }>,
     request: Request,
-  ): Promise<HostAnswer> | HostAnswer => {
+  ): Awaitable<HostAnswer> => {
     switch (target.kind) {
       case 'name':
-        return responses.cachedOn(target.name, request, () => ofName(target.name, request), hostedKey)
+        return cached(target.name, request, (asked) => ofName(target.name, asked))
       case 'outpoint': {
         const { outpoint } = target
-        const key = `${formatOutpoint(outpoint)}.c`
-        return responses.cachedOn(key, request, () => ofOutpoint(outpoint, request), hostedKey)
+        return cached(`${formatOutpoint(outpoint)}.c`, request, (asked) => ofOutpoint(outpoint, asked))
       }
       case 'domain':
         return whenReady(domains?.referenceOf(target.host), (reference) => {
@@ -213,8 +222,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
             const message = `this service has no such host, and no TXT record of _ordfs.${target.host} names an outpoint`
             throw new AnswerError('NOT_FOUND', message)
           }
-          const key = `${formatReference(reference)}.d`
-          return responses.cachedOn(key, request, () => ofDomain(reference, request), hostedKey)
+          return cached(`${formatReference(reference)}.d`, request, (asked) => ofDomain(reference, asked))
         })
     }
   }

@@ -2,8 +2,8 @@ import { Semaphore } from 'async-mutex'
 import type { RequestHandler, Response } from 'express'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import type { Reading } from '../../../backend/src/read/answering-service.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { Pace } from '../../../backend/src/read/provenance.js'
 
 /** The client has left: there is nothing to answer, and nothing went wrong. */
 export class ReaderLeftError extends Error {
@@ -28,18 +28,18 @@ const longAnswers = new Semaphore(LONG_ANSWERS)
  * {@link LONG_ANSWERS} others are being prepared: so other requests wait for at most so many slices, and at most so many
  * histories are in memory.
  *
- * @param work Reads through what it is given: these reads yield to the event loop, and throw {@link ReaderLeftError} once the
+ * @param work Calls what it is given before each read: that yields to the event loop, and throws {@link ReaderLeftError} once the
  * response is closed. The store never waits, so a long row of reads would otherwise block the thread.
  */
 export async function longRead<Answer>(
   response: Response,
-  work: (reading: Reading) => Promise<Answer>,
+  work: (pace: Pace) => Promise<Answer>,
 ): Promise<Answer> {
   let since = monotonic()
   let reads = 0
   let waiting: Promise<() => void> | undefined
-  /** Undefined if nothing waits for its turn. */
-  const pause = (): Promise<void> | undefined => {
+  const pace: Pace = () => {
+    if (response.destroyed) throw new ReaderLeftError()
     reads++
     return reads > SHORT_READS || monotonic() - since >= SLICE ? pauseNow() : undefined
   }
@@ -53,32 +53,11 @@ export async function longRead<Answer>(
     await yieldToEventLoop()
     since = monotonic()
   }
-  const over = (store: object): object =>
-    new Proxy(store, {
-      get(target, name) {
-        const value: unknown = Reflect.get(target, name, target)
-        // A role of the store.
-        if (typeof value === 'object' && value !== null) return over(value)
-        if (typeof value !== 'function') return value
-        return (...given: unknown[]): unknown => {
-          if (response.destroyed) throw new ReaderLeftError()
-          const result: unknown = value.apply(target, given)
-          const paused = isGenerator(result) ? undefined : pause()
-          if (paused === undefined) return result
-          // Both at once: a read that fails while this one waits would otherwise have no handler, and end the process.
-          return Promise.all([result, paused]).then(([answer]: unknown[]) => answer)
-        }
-      },
-    })
   try {
-    return await work({ over, overRole: over } as Reading)
+    return await work(pace)
   } finally {
     ;(await waiting)?.()
   }
-}
-
-function isGenerator(result: unknown): boolean {
-  return typeof result === 'object' && result !== null && 'next' in result
 }
 
 /** A signal for long reads inside the store, aborted with {@link ReaderLeftError} when the client leaves. */

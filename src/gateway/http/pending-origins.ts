@@ -26,7 +26,7 @@ export class PendingOrigins {
   async isPending(outpoint: Outpoint): Promise<boolean> {
     const { ancestors, store } = this
     if (await ancestors.isWaiting(outpoint)) return true
-    if (store.ordinals.output(outpoint) === undefined) return await this.mayReceive(outpoint)
+    if (store.ordinals.output(outpoint) === undefined) return this.mayReceive(outpoint)
     return this.isMoving(store.ordinals.at(outpoint, TIP))
   }
 
@@ -36,9 +36,9 @@ export class PendingOrigins {
   }
 
   /** Whether a stored transaction that is not placed yet may move an ordinal into an output. */
-  private async mayReceive(outpoint: Outpoint): Promise<boolean> {
+  private mayReceive(outpoint: Outpoint): boolean {
     if (!this.ancestors.isUnplaced(outpoint.txid)) return false
-    return (await storedOutput(outpoint, this.store.transactions, REACH))?.satoshis === 1
+    return storedOutput(outpoint, this.store.transactions, REACH)?.satoshis === 1
   }
 
   /**

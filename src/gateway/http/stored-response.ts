@@ -2,7 +2,6 @@ import { types } from 'node:util'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
@@ -185,13 +184,9 @@ export class ResponseCache {
    * What is cached for a request, or else what `read` returns, which may be cached: by the path as sent, mount points included,
    * and by what of the query changes the answer.
    *
-   * @param read Reads that belong together; may run several times.
+   * @param read Reads that belong together.
    */
-  cached<Answer extends Cached>(
-    request: Request,
-    read: () => Awaitable<Answer>,
-    queryKey = noneOfQuery,
-  ): Promise<Answer> | Answer {
+  cached<Answer extends Cached>(request: Request, read: () => Answer, queryKey = noneOfQuery): Answer {
     const key = keyOf(request.originalUrl, request, queryKey)
     return key === undefined ? this.store.consistent(read) : this.cachedBy(key, read)
   }
@@ -200,15 +195,15 @@ export class ResponseCache {
   cachedOn<Answer extends Cached>(
     host: string,
     request: Request,
-    read: () => Awaitable<Answer>,
+    read: () => Answer,
     queryKey: QueryKey,
-  ): Promise<Answer> | Answer {
+  ): Answer {
     const key = keyOf(request.url, request, queryKey)
     return key === undefined ? this.store.consistent(read) : this.cachedBy(`@${host}${key}`, read)
   }
 
   /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
-  cachedBy<Part extends Cached | undefined>(key: string, read: () => Awaitable<Part>): Promise<Part> | Part {
+  cachedBy<Part extends Cached | undefined>(key: string, read: () => Part): Part {
     return this.store.consistent(read, {
       key: this.prefix + key,
       dependsOn: (part) => part?.dependsOn ?? [],
@@ -220,30 +215,27 @@ export class ResponseCache {
   respond(
     request: Request,
     response: Response,
-    read: () => Awaitable<StoredResponse>,
+    read: () => StoredResponse,
     queryKey = noneOfQuery,
   ): Promise<void> | void {
-    return whenReady(this.cached(request, read, queryKey), (stored) => {
-      stored.queryKey = queryKey
-      return sendStored({ request, response, stored })
-    })
+    const stored = this.cached(request, read, queryKey)
+    stored.queryKey = queryKey
+    return sendStored({ request, response, stored })
   }
 
   /** As {@link respond}, about names: while the host catches up, no response is cached, nor used that was. */
   respondAboutNames(
     request: Request,
     response: Response,
-    read: () => Awaitable<NamesResponse>,
+    read: () => NamesResponse,
     queryKey = noneOfQuery,
   ): Promise<void> | void {
-    const found = this.progress.isCatchingUp
+    const stored = this.progress.isCatchingUp
       ? this.store.consistent(read)
       : this.cached(request, read, queryKey)
-    return whenReady(found, (stored) => {
-      stored.queryKey = queryKey
-      stored.stamp(this.progress)
-      return sendStored({ request, response, stored })
-    })
+    stored.queryKey = queryKey
+    stored.stamp(this.progress)
+    return sendStored({ request, response, stored })
   }
 
   /** Sends the cached response to a GET or HEAD, in front of all routes. Whatever has none is for the routes. */

@@ -105,13 +105,13 @@ export interface ListOptions {
 }
 
 /** Adds to each record the time of its block, where this host has the header. */
-export async function withTimes<Record extends { height?: number }>(
+export function withTimes<Record extends { height?: number }>(
   store: GraphReads,
   records: Record[],
-): Promise<(Record & { time?: string })[]> {
+): (Record & { time?: string })[] {
   const heights = new Set(records.flatMap(({ height }) => height ?? []))
   if (heights.size === 0) return records
-  const times = await store.listings.blockTimes([...heights])
+  const times = store.listings.blockTimes([...heights])
   return records.map((record) => {
     const seconds = record.height === undefined ? undefined : times.get(record.height)
     return seconds === undefined ? record : { ...record, time: new Date(seconds * 1000).toISOString() }
@@ -152,7 +152,7 @@ export function ordinalJson(
 }
 
 export function stepJson(
-  { sequence, outpoint, owner, content, parent, hasMap, blocked, height }: HistoryStep,
+  { sequence, outpoint, owner, content, parent, mapLength, blocked, height }: HistoryStep,
   network: Network,
 ): z.output<typeof historyStepShape> {
   return {
@@ -161,7 +161,7 @@ export function stepJson(
     ...ownerJson(owner, network),
     ...(content && contentJson(content)),
     ...(parent && { parent: formatOutpoint(parent) }),
-    hasMap,
+    hasMap: mapLength !== undefined,
     ...(blocked && { blocked }),
     ...(height !== undefined && { height }),
   }

@@ -6,6 +6,7 @@ import { freeCharacters } from '../../../backend/src/graph/free-characters.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
+import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { NOT_CAUGHT_UP, type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
@@ -20,7 +21,15 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
-import { jsonResponse, namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
+import {
+  jsonResponse,
+  type NamesResponse,
+  namesJsonResponse,
+  type ResponseCache,
+  type StoredResponse,
+  sendStored,
+  unlessAsked,
+} from '../http/stored-response.js'
 import { incomplete, NAMES_FIELDS, noName, requireCaughtUp } from '../http/tree-progress.js'
 import {
   countsShape,
@@ -89,7 +98,7 @@ const searchQuery = z.object({
 export function listsRoutes(options: ListOptions & { prefixes: string[]; responses: ResponseCache }): Router {
   const { store, network, prefixes, progress, responses } = options
   const { listings } = store
-  type Read<Path> = (asked: { path: Path; query: unknown }) => Promise<ListAnswer>
+  type Read<Path> = (asked: { path: Path; query: unknown }) => ListAnswer
   const answering =
     (isAboutNames: boolean) =>
     <Path extends Record<string, string>>(
@@ -97,23 +106,16 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
       { shape = {} }: { shape?: object } = {},
     ): RequestHandler<Path> => {
       const queryKey = unlessAsked(Object.keys(shape))
-      return async (request, response) => {
-        const make = async () => {
-          const { value, dependsOn = ANYTHING } = await read({ path: request.params, query: request.query })
-          return { value, sent: { ...TAGGED, dependsOn } }
-        }
-        if (!isAboutNames) {
-          const plain = async () => {
-            const { value, sent } = await make()
-            return jsonResponse(value, sent)
-          }
-          return await responses.respond(request as never, response, plain, queryKey)
-        }
-        const aboutNames = async () => {
-          const { value, sent } = await make()
-          return namesJsonResponse({ ...value, ...incomplete(progress) }, sent)
-        }
-        await responses.respondAboutNames(request as never, response, aboutNames, queryKey)
+      return (request, response) => {
+        const made = () => read({ path: request.params, query: request.query })
+        if (isAboutNames)
+          return responses.respondAboutNames(
+            request as never,
+            response,
+            () => namesList(made(), progress),
+            queryKey,
+          )
+        return responses.respond(request as never, response, () => list(made()), queryKey)
       }
     }
   const answered = answering(false)
@@ -121,14 +123,14 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
   const routes = Router()
     .get(
       '/counts',
-      answeredAboutNames(async () => ({ value: await listings.counts() })),
+      answeredAboutNames(() => ({ value: listings.counts() })),
     )
     .get(
       '/newest/names',
-      answeredAboutNames(async ({ query }) => {
-        const { shown, last, next } = await newestPage(query, (asked) => listings.newestNames(asked))
+      answeredAboutNames(({ query }) => {
+        const { shown, last, next } = newestPage(query, (asked) => listings.newestNames(asked))
         if (shown.length === 0) requireCaughtUp(progress)
-        const names = await withTimes(store, shown.map(nameJson))
+        const names = withTimes(store, shown.map(nameJson))
         // A list that is not known to end goes on.
         const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
         return { value: { names, ...more }, dependsOn: [dependency.names] }
@@ -136,9 +138,9 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
     )
     .get(
       '/newest/inscriptions',
-      answered(async ({ query }) => {
-        const { shown, next } = await newestPage(query, (asked) => listings.newestInscriptions(asked))
-        const inscriptions = await withTimes(
+      answered(({ query }) => {
+        const { shown, next } = newestPage(query, (asked) => listings.newestInscriptions(asked))
+        const inscriptions = withTimes(
           store,
           shown.map((each) => outputJson(each, network)),
         )
@@ -156,10 +158,10 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
         historyQuery,
       ),
     )
-    .get(
-      '/ordinals',
-      answered(({ query }) => ordinals(options, query), ordinalsQuery),
-    )
+    .get('/ordinals', async (request, response) => {
+      const stored = list(await ordinals(options, request.query))
+      return sendStored({ request, response, stored })
+    })
     .get(
       '/transactions/:txid',
       answered<{ txid: string }>(
@@ -169,9 +171,9 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
     )
     .get(
       '/search',
-      answeredAboutNames(async ({ query }) => {
+      answeredAboutNames(({ query }) => {
         const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
-        return { value: await searchFor(options, asked.text) }
+        return { value: searchFor(options, asked.text) }
       }, searchQuery),
     )
   return Router().use(prefixes, routes.use(badEscapes))
@@ -186,39 +188,45 @@ const badEscapes: ErrorRequestHandler = (error: unknown, { path }, _response, ne
 const ANYTHING = [dependency.all]
 const TAGGED = { cache: CACHE.revalidate, isTagged: true }
 
+function list({ value, dependsOn = ANYTHING }: ListAnswer): StoredResponse {
+  return jsonResponse(value, { ...TAGGED, dependsOn })
+}
+
+function namesList({ value, dependsOn = ANYTHING }: ListAnswer, progress: TreeProgress): NamesResponse {
+  return namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn })
+}
+
 interface ListAnswer {
   value: object
   /** By default, on anything. */
   dependsOn?: readonly Dependency[]
 }
 
-async function newestPage<Row extends ListPlace>(
+function newestPage<Row extends ListPlace>(
   query: unknown,
-  read: (query: NewestQuery) => Row[] | Promise<Row[]>,
-): Promise<{ shown: Row[]; last: Row | undefined; next: { next?: string } }> {
+  read: (query: NewestQuery) => Row[],
+): { shown: Row[]; last: Row | undefined; next: { next?: string } } {
   const { after, limit } = validate(
     newestQuery,
     query,
     `limit must be a whole number from 1 to ${MAX_LISTED}, and after the next of another page`,
   )
   // One more than is shown, to know whether there is a next page.
-  const found = await read({ limit: limit + 1, ...(after !== undefined && { after: parsePlace(after) }) })
+  const found = read({ limit: limit + 1, ...(after !== undefined && { after: parsePlace(after) }) })
   const shown = found.slice(0, limit)
   const last = shown.at(-1)
   return { shown, last, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
 }
 
-async function tree({ store, progress }: ListOptions, asked = ''): Promise<ListAnswer> {
+function tree({ store, progress }: ListOptions, asked = ''): ListAnswer {
   const prefix = validate(domain, asked, () => badDomain())
-  const [children, node] = await Promise.all([
-    store.listings.childNodes(prefix),
-    store.names.liveNode(prefix),
-  ])
+  const children = store.listings.childNodes(prefix)
+  const node = store.names.liveNode(prefix)
   if (node === undefined && children.length === 0)
     throw noName(`this host has no node for ${JSON.stringify(prefix)}`, { progress })
   // What is free, and that nothing spends a node, is not known before.
   const isKnown = !progress.isCatchingUp
-  const free = node && isKnown && (await freeCharacters(store.transactions, node))
+  const free = node && isKnown && freeCharacters(store.transactions, node)
   const live = [node, ...children.map(({ outpoint }) => outpoint)]
   return {
     value: {
@@ -239,14 +247,14 @@ function badDomain(): AnswerError {
   return new AnswerError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
 }
 
-async function history({ store, network }: ListOptions, asked: string, query: unknown): Promise<ListAnswer> {
+function history({ store, network }: ListOptions, asked: string, query: unknown): ListAnswer {
   const outpoint = parseOutpoint(asked)
   const { order, from, limit } = validate(
     historyQuery,
     query,
     `order must be oldest or newest, from a sequence, and limit a whole number from 1 to ${MAX_LISTED}`,
   )
-  const found = await store.listings.history({ outpoint, order, limit, ...(from !== undefined && { from }) })
+  const found = store.listings.history({ outpoint, order, limit, ...(from !== undefined && { from }) })
   if (found === undefined)
     throw new OriginUnknownError('this store has no such output, or the origin is unknown here', outpoint)
   const next = nextSequence(found, order)
@@ -254,7 +262,7 @@ async function history({ store, network }: ListOptions, asked: string, query: un
     value: {
       origin: formatOutpoint(found.origin),
       last: found.last,
-      steps: await withTimes(
+      steps: withTimes(
         store,
         found.steps.map((step) => stepJson(step, network)),
       ),
@@ -282,7 +290,7 @@ async function ordinals({ store, network }: ListOptions, query: unknown): Promis
   const last = shown.at(-1)
   return {
     value: {
-      ordinals: await withTimes(
+      ordinals: withTimes(
         store,
         shown.map((each) => ordinalJson(each, network)),
       ),
@@ -311,11 +319,7 @@ function attributesOf({
   ]
 }
 
-async function transaction(
-  { store, network }: ListOptions,
-  asked: string,
-  query: unknown,
-): Promise<ListAnswer> {
+function transaction({ store, network }: ListOptions, asked: string, query: unknown): ListAnswer {
   const id = validate(
     txid,
     asked,
@@ -326,13 +330,13 @@ async function transaction(
     query,
     `after must be an output index, and limit a whole number from 1 to ${MAX_LISTED}`,
   )
-  const found = await store.listings.transaction({
+  const found = store.listings.transaction({
     txid: id,
     limit,
     ...(after !== undefined && { after }),
   })
   if (found === undefined) throw new AnswerError('NOT_FOUND', 'this store does not have this transaction')
-  const [timed] = await withTimes(store, [transactionJson(found, network)])
+  const [timed] = withTimes(store, [transactionJson(found, network)])
   return { value: { ...timed, ...(found.next !== undefined && { next: found.next }) } }
 }
 

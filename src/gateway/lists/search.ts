@@ -1,13 +1,8 @@
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
-import {
-  formatOutpoint,
-  type Outpoint,
-  PointerError,
-  parseOutpoint,
-} from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, readOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { address, domain, name, outpoint, txid } from '../http/schemas.js'
 import { requireCaughtUp } from '../http/tree-progress.js'
@@ -46,18 +41,16 @@ const NAMES = 10
  *
  * @throws AnswerError while the host catches up, if nothing is found and the text may be a name.
  */
-export async function searchFor(
+export function searchFor(
   { store, progress }: Pick<ListOptions, 'store' | 'progress'>,
   text: string,
-): Promise<SearchAnswer> {
+): SearchAnswer {
   const asked = text.trim()
   const lower = asked.toLowerCase()
-  const [output, transaction, claim, names] = await Promise.all([
-    outputResult(store, lower),
-    transactionResult(store, lower),
-    nameResult(store, lower),
-    isName(lower) ? store.names.byPrefix({ prefix: lower, limit: NAMES }) : [],
-  ])
+  const output = outputResult(store, lower)
+  const transaction = transactionResult(store, lower)
+  const claim = nameResult(store, lower)
+  const names = isName(lower) ? store.names.byPrefix({ prefix: lower, limit: NAMES }) : []
   const isAddress = decodeAddress(asked) !== undefined
   const isUnknown = claim?.kind === 'unclaimed' && progress.isCatchingUp
   const others = [
@@ -71,47 +64,29 @@ export async function searchFor(
   }
 }
 
-async function outputResult(store: GraphReads, text: string): Promise<SearchResult | undefined> {
-  const outpoint = outpointIn(text)
+function outputResult(store: GraphReads, text: string): SearchResult | undefined {
+  const outpoint = readOutpoint(text)
   if (outpoint === undefined) return undefined
-  return await unlessBlocked(async () => {
+  return unlessBlocked((): SearchResult | undefined => {
     const isHeld =
-      (await store.ordinals.output(outpoint)) !== undefined ||
-      (await store.names.genuineOrigins([outpoint])).length > 0 ||
-      (await store.names.genuineNodes([outpoint])).length > 0
+      store.ordinals.output(outpoint) !== undefined ||
+      store.names.genuineOrigins([outpoint]).length > 0 ||
+      store.names.genuineNode(outpoint) !== undefined
     return isHeld ? { kind: 'output', outpoint: formatOutpoint(outpoint) } : undefined
   })
 }
 
-function outpointIn(text: string): Outpoint | undefined {
-  try {
-    return parseOutpoint(text)
-  } catch (error) {
-    if (error instanceof PointerError) return undefined
-    throw error
-  }
-}
-
-async function transactionResult(store: GraphReads, text: string): Promise<SearchResult | undefined> {
+function transactionResult(store: GraphReads, text: string): SearchResult | undefined {
   if (!txid.safeParse(text).success) return undefined
-  return (await store.transactions.has(text)) ? { kind: 'transaction', txid: text } : undefined
+  return store.transactions.has(text) ? { kind: 'transaction', txid: text } : undefined
 }
 
-async function nameResult(store: GraphReads, text: string): Promise<SearchResult | undefined> {
+function nameResult(store: GraphReads, text: string): SearchResult | undefined {
   if (!isName(text)) return undefined
-  return await unlessBlocked(async () => {
-    const origin = await store.names.originOf(text)
+  return unlessBlocked((): SearchResult | undefined => {
+    const origin = store.names.originOf(text)
     if (origin !== undefined) return { kind: 'name', name: text, outpoint: formatOutpoint(origin) }
-    const node = await store.names.longestNode(text)
+    const node = store.names.longestNode(text)
     return node && { kind: 'unclaimed', name: text, domain: node.domain }
   })
-}
-
-async function unlessBlocked<Found>(read: () => Promise<Found>): Promise<Found | undefined> {
-  try {
-    return await read()
-  } catch (error) {
-    if (error instanceof BlockedError) return undefined
-    throw error
-  }
 }

@@ -4,8 +4,8 @@ import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import type { AnsweringOutput, Reading } from '../../../backend/src/read/answering-service.js'
-import { Collection } from '../../../backend/src/read/provenance.js'
+import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
+import { Collection, type Pace } from '../../../backend/src/read/provenance.js'
 import type { Transactions } from '../../../backend/src/read/transactions.js'
 import type { AsOf } from '../http/as-of.js'
 import { countTransactions, longRead } from '../http/long-read.js'
@@ -37,8 +37,8 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
   const asksHistory = formula.some(({ transactions }) => transactions !== undefined)
   // The SDK's client always asks for binary, and keeps only the ancestry that verifies the output, not its history.
   const isBinary = aggregated && (!asksHistory || request.accepts('json', UNTYPED) === UNTYPED)
-  const prepared = await longRead(response, async (read): Promise<Prepared> => {
-    return isBinary ? { binary: await listedAsOne(answer, read) } : await listedEach(answer, read)
+  const prepared = await longRead(response, async (pace): Promise<Prepared> => {
+    return isBinary ? { binary: await listedAsOne(answer, pace) } : await listedEach(answer, pace)
   })
   if ('binary' in prepared) {
     const { binary: beef } = prepared
@@ -56,20 +56,20 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
 /** The outputs of an answer, with one BEEF that has each transaction once. */
 async function listedAsOne(
   { response, formula, graph, pageBytes }: LookupAnswer,
-  reading: Reading,
+  pace: Pace,
 ): Promise<ListedBeef> {
   const histories = new Map<string, ListedTransaction>()
-  let ancestry = new Collection(reading.overRole(graph))
+  let ancestry = new Collection(graph, pace)
   const outputs: AnsweringOutput[] = []
   const isPage = pageBytes !== undefined
   for (const output of formula) {
-    const part = await output.transactions?.(reading)
+    const part = await output.transactions?.(pace)
     const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
     if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
     for (const each of part?.transactions ?? []) histories.set(each.txid, each)
     if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
     if (ancestry.bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0) {
-      ancestry = new Collection(reading.overRole(graph))
+      ancestry = new Collection(graph, pace)
       for (const each of outputs) await ancestry.addAncestry(each.txid)
       break
     }
@@ -84,7 +84,7 @@ async function listedAsOne(
 /** The outputs of an answer, each with the transactions of its own BEEF. */
 async function listedEach(
   { response, formula, graph, pageBytes }: LookupAnswer,
-  reading: Reading,
+  pace: Pace,
 ): Promise<{ outputs: ListedOutput[]; isTruncated: boolean }> {
   const outputs: ListedOutput[] = []
   const isPage = pageBytes !== undefined
@@ -92,8 +92,8 @@ async function listedEach(
   let count = 0
   let isTruncated = false
   for (const output of formula) {
-    const ancestry = new Collection(reading.overRole(graph))
-    const part = await output.transactions?.(reading)
+    const ancestry = new Collection(graph, pace)
+    const part = await output.transactions?.(pace)
     const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
     if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
     const listed = part?.transactions ?? (await ancestry.parentsFirst())

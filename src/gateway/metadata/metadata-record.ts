@@ -62,49 +62,42 @@ export interface MetadataOptions {
 }
 
 /** The output that a reference starts from; undefined if the store has no content in its transaction. */
-export async function outpointOf(
-  store: GraphReads,
-  { pointer }: ContentReference,
-): Promise<Outpoint | undefined> {
-  return pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
+export function outpointOf(store: GraphReads, { pointer }: ContentReference): Outpoint | undefined {
+  return pointer.kind === 'outpoint' ? pointer.outpoint : contentAt(store, pointer)?.outpoint
 }
 
 /**
  * The record of a reference; undefined if the store has no such output, or the ordinal no such step. Takes several reads, which
  * belong together.
  */
-export async function metadataRecord(
+export function metadataRecord(
   options: MetadataOptions,
   { pointer, sequence }: ContentReference,
-): Promise<MetadataRecord | undefined> {
+): MetadataRecord | undefined {
   const { store } = options
-  const found = pointer.kind === 'outpoint' ? undefined : await contentAt(store, pointer)
+  const found = pointer.kind === 'outpoint' ? undefined : contentAt(store, pointer)
   const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : found?.outpoint
   if (outpoint === undefined) return undefined
   if (sequence !== undefined) {
-    const step = await store.ordinals.at(outpoint, sequence)
-    return step && (await recordOf(options, step))
+    const step = store.ordinals.at(outpoint, sequence)
+    return step && recordOf(options, step)
   }
-  const output = found ?? (await store.ordinals.output(outpoint))
-  return output && (await recordOf(options, { output, content: output }))
+  const output = found ?? store.ordinals.output(outpoint)
+  return output && recordOf(options, { output, content: output })
 }
 
-async function recordOf(
+function recordOf(
   { store, network, maxMapBytes }: MetadataOptions,
   found: { output: OutputRecord; content: OutputRecord } | OrdinalStep,
-): Promise<MetadataRecord> {
+): MetadataRecord {
   const { outpoint, satoshis, owner } = found.output
   const isStep = 'origin' in found
   const parent = isStep ? found.parent : found.output.parent
-  // In parallel: each is a round trip if the database is another process.
-  const [map, height, spender] = await Promise.all([
-    // If none is to be shown, only its existence matters.
-    isStep
-      ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
-      : ownMap(store, found.output, maxMapBytes),
-    store.transactions.heightOf(outpoint.txid),
-    store.transactions.spenderOf(outpoint),
-  ])
+  // If none is to be shown, only its existence matters.
+  const map = isStep
+    ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
+    : ownMap(store, found.output, maxMapBytes)
+  const height = store.transactions.heightOf(outpoint.txid)
   const { content, claimedParent } = found.content
   return {
     outpoint: formatOutpoint(outpoint),
@@ -120,7 +113,7 @@ async function recordOf(
     ...(claimedParent && { claimedParent: formatOutpoint(claimedParent) }),
     satoshis,
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
-    spent: spender !== undefined,
+    spent: store.transactions.spenderOf(outpoint) !== undefined,
     ...(height !== undefined && { height }),
   }
 }
@@ -134,11 +127,11 @@ export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRec
 }
 
 /** Undefined if there is MAP, and none of it is to be shown. */
-async function ownMap(
+function ownMap(
   store: GraphReads,
   { outpoint, mapLength }: OutputRecord,
   maxMapBytes: number,
-): Promise<MapState | undefined> {
+): MapState | undefined {
   if (mapLength === undefined) return EMPTY_MAP
-  return maxMapBytes === 0 ? undefined : await store.metadata.own(outpoint)
+  return maxMapBytes === 0 ? undefined : store.metadata.own(outpoint)
 }

@@ -1,7 +1,6 @@
-import { types } from 'node:util'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import {
@@ -44,10 +43,10 @@ export function metadataRoutes(
 
 function single(options: MetadataOptions & { responses: ResponseCache }): RequestHandler {
   const { store, responses } = options
-  return async (request, response) => {
+  return (request, response) => {
     const reference = parseContentReference(decodedPointer(request.path.slice('/metadata/'.length)))
-    const read = async (): Promise<StoredResponse> => {
-      const record = await metadataRecord(options, reference)
+    const read = (): StoredResponse => {
+      const record = metadataRecord(options, reference)
       if (record !== undefined)
         return jsonResponse(record, {
           cache: CACHE.revalidate,
@@ -55,12 +54,12 @@ function single(options: MetadataOptions & { responses: ResponseCache }): Reques
           dependsOn: dependenciesOfRecord(record),
         })
       const message = 'this store has no such output or step, or the origin is unknown here'
-      const outpoint = await outpointOf(store, reference)
+      const outpoint = outpointOf(store, reference)
       throw outpoint === undefined
         ? new AnswerError('NOT_FOUND', message)
         : new OriginUnknownError(message, outpoint)
     }
-    await responses.respond(request, response, read)
+    return responses.respond(request, response, read)
   }
 }
 
@@ -102,9 +101,9 @@ function listedRecord(
   { responses, ...options }: ListOptions,
   { text, reference }: ListedReference,
   maxMapBytes: number,
-): Promise<ListedRecord | undefined> | ListedRecord | undefined {
-  const read = async (): Promise<ListedRecord | undefined> => {
-    const record = await metadataRecord({ ...options, maxMapBytes }, reference)
+): ListedRecord | undefined {
+  const read = (): ListedRecord | undefined => {
+    const record = metadataRecord({ ...options, maxMapBytes }, reference)
     if (record === undefined) return undefined
     const json = JSON.stringify(record)
     const mapLength = JSON.stringify(record.map).length
@@ -116,12 +115,11 @@ function listedRecord(
 }
 
 /** In a list, what is blocked or pending is missing. */
-async function unlessHidden<Found>(found: Promise<Found>): Promise<Found | undefined> {
+function unlessHidden<Found>(read: () => Found): Found | undefined {
   try {
-    return await found
+    return unlessBlocked(read)
   } catch (error) {
-    if (error instanceof BlockedError || (error instanceof AnswerError && error.code === 'ORIGIN_PENDING'))
-      return undefined
+    if (error instanceof AnswerError && error.code === 'ORIGIN_PENDING') return undefined
     throw error
   }
 }
@@ -138,8 +136,8 @@ async function* recordsOf(options: ListOptions, references: ListedReference[]): 
   let chunk = ''
   let mapBytes = options.maxMapBytes * MAPS_PER_ANSWER
   for (const [index, each] of references.entries()) {
-    const found = listedRecord(options, each, Math.min(options.maxMapBytes, mapBytes))
-    const record = types.isPromise(found) ? await unlessHidden(found) : found
+    const shown = Math.min(options.maxMapBytes, mapBytes)
+    const record = unlessHidden(() => listedRecord(options, each, shown))
     if (record !== undefined) mapBytes = Math.max(mapBytes - record.mapLength, 0)
     // The store never waits: without a yield, other requests would wait for the last record.
     if (slice.isOver) await slice.yieldIfOver()

@@ -1,9 +1,10 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TIP } from '../../../backend/src/graph/records.js'
-import { readOutline, type TransactionOutline } from '../../../backend/src/graph/stored-transaction.js'
-import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import type { RawTransaction, TransactionOutline } from '../../../backend/src/graph/stored-transaction.js'
+import { shortOutpointBeef } from '../../../backend/src/graph/write-beef.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { successorOf } from '../../../backend/src/protocol/ordinal-flow.js'
 import {
@@ -14,17 +15,16 @@ import {
   type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { Reading } from '../../../backend/src/read/answering-service.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { GraphReads, PacedStore } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
-import { CACHE, stepCache } from '../http/caching.js'
+import { CACHE, entityTag, stepCache } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText } from '../http/schemas.js'
 import { securityHeaders } from '../http/security-headers.js'
-import { type BeefAnswer, incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
+import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import {
   passingErrors,
   type QueryKey,
@@ -56,7 +56,7 @@ export function proofRoutes({ prefixes, ...options }: ProofOptions & { prefixes:
 interface LongProof {
   cache: string
   /** Collects its transactions, and gives its subject. */
-  collect: (read: Reading, collection: Collection) => Promise<Outpoint>
+  collect: (collection: Collection) => Promise<Outpoint>
   readonly dependsOn: readonly Dependency[]
   readonly weight: 0
 }
@@ -65,13 +65,13 @@ function serveProof(options: ProofOptions): RequestHandler {
   const find = proofFinder(options)
   const { evidence, responses } = options
   return (request, response, next) => {
-    passingErrors(async () => {
+    passingErrors(() => {
       const reference = parseContentReference(decodedPointer(request.path.slice('/proof/'.length)))
       const isNext = nextKey(request) !== ''
-      const proof = await responses.cached(request, () => find(reference, isNext), nextKey)
-      if (proof instanceof StoredResponse) proof.queryKey = nextKey
-      if (proof instanceof StoredResponse) await sendStored({ request, response, stored: proof })
-      else await sendLong({ request, response, proof, evidence })
+      const proof = responses.cached(request, () => find(reference, isNext), nextKey)
+      if (!(proof instanceof StoredResponse)) return sendLong({ request, response, proof, evidence })
+      proof.queryKey = nextKey
+      return sendStored({ request, response, stored: proof })
     }, next)
   }
 }
@@ -89,9 +89,9 @@ async function sendLong({
   proof: LongProof
   evidence: GraphReads
 }): Promise<void> {
-  const answer = await longRead(response, async (read) => {
-    const collection = new Collection(read.overRole(evidence.transactions))
-    const subject = await collect(read, collection)
+  const answer = await longRead(response, async (pace) => {
+    const collection = new Collection(evidence.transactions, pace)
+    const subject = await collect(collection)
     const transactions = await collection.parentsFirst()
     countTransactions(response, transactions.length)
     response.setHeader('X-Outpoint', formatOutpoint(subject))
@@ -101,43 +101,42 @@ async function sendLong({
 }
 
 function proofFinder({ store, evidence }: ProofOptions) {
+  const { guard } = evidence.served
   /** An output: its transaction, with its merkle path or its ancestors. */
-  const ofOutput = async ({ pointer }: ContentReference): Promise<StoredResponse | LongProof> => {
+  const ofOutput = ({ pointer }: ContentReference): StoredResponse | LongProof => {
     const output =
       pointer.kind === 'outpoint'
-        ? await store.ordinals.output(pointer.outpoint)
-        : await store.ordinals.firstContentOutput(pointer.txid)
+        ? store.ordinals.output(pointer.outpoint)
+        : store.ordinals.firstContentOutput(pointer.txid)
     if (output === undefined) throw new AnswerError('NOT_FOUND', 'this store does not have this output')
     const { outpoint: subject } = output
     const { txid } = subject
-    const { length, proof } = await outlineOf(txid, evidence)
+    const { length, proof } = held(txid)
     const dependsOn = [dependency.proof(txid)]
-    if (proof === undefined || length + proof.merklePath.length > SHORT_PROOF)
-      return {
-        ...{ dependsOn, weight: 0 },
-        cache: proof === undefined ? CACHE.unproven : CACHE.immutable,
-        collect: async (_read, collection) => {
-          await evidence.served.guard.refuseTransaction(txid)
-          await collection.addAncestry(txid)
-          return subject
-        },
-      }
-    await evidence.served.guard.refuseTransaction(txid)
-    const transactions = [{ txid, length, proof }]
-    const answer = await outpointBeefAnswer({ subject, transactions, store: evidence.transactions })
-    return await storedProof(answer, { subject, dependsOn })
+    if (proof !== undefined && length + proof.merklePath.length <= SHORT_PROOF) {
+      guard.refuseShort(txid)
+      const record = evidence.transactions.get(txid)
+      if (record === undefined) throw incompleteProof({ txid })
+      return storedProof(shortOutpointBeef(subject, record), { subject, dependsOn })
+    }
+    return {
+      ...{ dependsOn, weight: 0 },
+      cache: proof === undefined ? CACHE.unproven : CACHE.immutable,
+      collect: async (collection) => {
+        await guard.refuseTransaction(txid)
+        await collection.addAncestry(txid)
+        return subject
+      },
+    }
   }
 
   /** An ordinal at a step: its lineage, from its first output to that step and to the one that was asked for. */
-  const ofStep = async ({
-    pointer,
-    sequence,
-  }: ContentReference & { sequence: number }): Promise<LongProof> => {
+  const ofStep = ({ pointer, sequence }: ContentReference & { sequence: number }): LongProof => {
     const asked =
       pointer.kind === 'outpoint'
         ? pointer.outpoint
-        : (await store.ordinals.firstContentOutput(pointer.txid))?.outpoint
-    const step = asked && (await store.ordinals.at(asked, sequence))
+        : store.ordinals.firstContentOutput(pointer.txid)?.outpoint
+    const step = asked && store.ordinals.at(asked, sequence)
     if (asked === undefined || step === undefined) {
       const message = 'the ordinal has no such step here, or its origin is unknown here'
       throw asked === undefined
@@ -145,14 +144,13 @@ function proofFinder({ store, evidence }: ProofOptions) {
         : new OriginUnknownError(message, asked)
     }
     const subject = step.output.outpoint
-    const collect: LongProof['collect'] = async (read, collection) => {
-      const reading = read.over(evidence)
+    const collect: LongProof['collect'] = async (collection) => {
       for (const txid of new Set([subject.txid, step.content.outpoint.txid]))
-        await evidence.served.guard.refuseTransaction(txid)
+        await guard.refuseTransaction(txid)
       const wanted = new Set([asked, subject].map(formatOutpoint))
       let previous: Outpoint | undefined
       for (const hop of evidence.ordinals.lineage(asked)) {
-        const missing = await addHop({ hop, previous, collection, store: reading })
+        const missing = await addHop({ hop, previous, collection, store: evidence })
         if (missing !== undefined) throw incompleteProof({ txid: missing })
         previous = hop
         wanted.delete(formatOutpoint(hop))
@@ -160,46 +158,52 @@ function proofFinder({ store, evidence }: ProofOptions) {
       }
       throw incompleteProof(subject)
     }
-    const cache = sequence === TIP ? CACHE.revalidate : await stepCache(store, step)
+    const cache = sequence === TIP ? CACHE.revalidate : stepCache(store, step)
     return { cache, collect, dependsOn: [dependency.all], weight: 0 }
   }
 
   /** What moves an ordinal on from an output: for streams, which have a step for each chunk. */
-  const ofNext = async ({ pointer, sequence }: ContentReference): Promise<LongProof> => {
+  const ofNext = ({ pointer, sequence }: ContentReference): LongProof => {
     if (pointer.kind !== 'outpoint' || sequence !== undefined)
       throw new AnswerError('NOT_FOUND', 'only an outpoint has a next step')
     const { outpoint } = pointer
-    const output = await store.ordinals.output(outpoint)
-    const txid = output?.satoshis === 1 ? await store.transactions.spenderOf(outpoint) : undefined
+    const output = store.ordinals.output(outpoint)
+    const txid = output?.satoshis === 1 ? store.transactions.spenderOf(outpoint) : undefined
     if (txid === undefined)
       throw new AnswerError('NOT_FOUND', 'nothing that is known here moves an ordinal on from there')
-    const outline = await outlineOf(txid, evidence)
     return {
       ...{ dependsOn: [dependency.all], weight: 0 },
-      cache: outline.proof === undefined ? CACHE.unproven : CACHE.immutable,
-      collect: async (read, collection) => {
-        const reading = read.over(evidence)
-        await evidence.served.guard.refuseTransaction(txid)
-        const subject = await movedTo(outpoint, outline, reading)
-        const missing = await addHop({ hop: subject, previous: outpoint, collection, store: reading })
+      cache: held(txid).proof === undefined ? CACHE.unproven : CACHE.immutable,
+      collect: async (collection) => {
+        await guard.refuseTransaction(txid)
+        const outline = await collection.outline(txid)
+        if (outline === undefined) throw incompleteProof({ txid })
+        const subject = await movedTo(outpoint, outline, collection)
+        const missing = await addHop({ hop: subject, previous: outpoint, collection, store: evidence })
         if (missing !== undefined) throw incompleteProof({ txid: missing })
         return subject
       },
     }
   }
 
-  return async (reference: ContentReference, isNext: boolean): Promise<StoredResponse | LongProof> => {
+  const held = (txid: string): RawTransaction => {
+    const raw = evidence.transactions.raw(txid)
+    if (raw === undefined) throw incompleteProof({ txid })
+    return raw
+  }
+
+  return (reference: ContentReference, isNext: boolean): StoredResponse | LongProof => {
     const { sequence } = reference
-    if (isNext) return await ofNext(reference)
-    return sequence === undefined ? await ofOutput(reference) : await ofStep({ ...reference, sequence })
+    if (isNext) return ofNext(reference)
+    return sequence === undefined ? ofOutput(reference) : ofStep({ ...reference, sequence })
   }
 }
 
-async function storedProof(
-  { body, tag }: BeefAnswer,
+function storedProof(
+  body: Uint8Array,
   { subject, dependsOn }: { subject: Outpoint; dependsOn: Dependency[] },
-): Promise<StoredResponse> {
-  const bytes = joinBytes([...body.bytes()])
+): StoredResponse {
+  const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
   return new StoredResponse(
     {
       headers: [
@@ -208,29 +212,23 @@ async function storedProof(
         ...securityHeaders({ active: false }),
         ['ETag', tag],
       ],
-      ...{ contentType: UNTYPED, length: bytes.length, tag },
+      ...{ contentType: UNTYPED, length: body.length, tag },
     },
-    bytes,
+    body,
     dependsOn,
   )
-}
-
-async function outlineOf(txid: string, { transactions }: GraphReads): Promise<TransactionOutline> {
-  const outline = await readOutline(txid, transactions)
-  if (outline === undefined) throw incompleteProof({ txid })
-  return outline
 }
 
 /** Where a transaction moves the ordinal that it spends. @throws AnswerError if it burns it, or that is not known. */
 async function movedTo(
   from: Outpoint,
   { txid, inputs, outputValues }: TransactionOutline,
-  store: PacedStore<Pick<GraphReads, 'transactions'>>,
+  collection: Collection,
 ): Promise<Outpoint> {
   const input = inputs.findIndex((each) => isSameOutpoint(each, from))
   const inputValues: (number | undefined)[] = []
   for (const before of inputs.slice(0, input)) {
-    const source = await readOutline(before.txid, store.transactions)
+    const source = await collection.outline(before.txid)
     inputValues.push(source?.outputValues[before.vout])
   }
   const next = successorOf({ inputValues, outputValues, input })

@@ -34,10 +34,11 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
     const outpoint = parseOutpoint(decodedPointer(request.path.slice('/provenance/'.length)))
     const part = partOf(request.query)
     // Throws if the subject of the proof is blocked.
-    await store.ordinals.at(outpoint, TIP)
-    const answer = await longRead(response, async (read) => {
-      const reading = read.over(evidence)
-      const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading, part))
+    store.ordinals.at(outpoint, TIP)
+    const answer = await longRead(response, async (pace) => {
+      const provenance = await evidence.acrossSnapshots(() =>
+        provenanceOf(outpoint, evidence, { ...part, pace }),
+      )
       if (provenance.kind === 'unknown') {
         const message = 'this store has no ordinal at this outpoint, or its origin is unknown here'
         throw new OriginUnknownError(message, outpoint)

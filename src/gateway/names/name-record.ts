@@ -6,7 +6,6 @@ import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { TIP } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
-import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
@@ -118,15 +117,15 @@ export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Depen
 export function nameRecord(
   { store, network, maxMapBytes }: NamesOptions,
   name: string,
-): Awaitable<FullNameRecord | undefined> {
+): FullNameRecord | undefined {
   const origin = store.names.originOf(name)
   if (origin === undefined) return undefined
   const step = store.ordinals.at(origin, TIP)
   const node = store.names.liveNode(name)
   const height = store.transactions.heightOf(origin.txid)
   const reach = { longest: MAX_SCRIPT_BYTES, chunks: MAX_SCRIPT_CHUNKS }
-  const read = step && lockingScriptOf(step.output.outpoint, store.transactions, reach)
-  return whenReady(read, (script) => ({
+  const script = step && lockingScriptOf(step.output.outpoint, store.transactions, reach)
+  return {
     name,
     origin: formatOutpoint(origin),
     ...(step && {
@@ -137,7 +136,7 @@ export function nameRecord(
     ...(node && { node: formatOutpoint(node) }),
     ...(height !== undefined && { height }),
     ...tierFields(store, origin.txid),
-  }))
+  }
 }
 
 function tipRecord(

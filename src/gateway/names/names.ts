@@ -1,7 +1,6 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { nameProof } from '../../../backend/src/read/provenance.js'
 import type { TreeProgress } from '../http/as-of.js'
@@ -86,14 +85,14 @@ const listQuery = z.object({
 
 /** Names in order, a page at a time; `next` is the `after` of the next page, missing on the last. */
 function list({ store, progress }: NamesRoutesOptions): RequestHandler {
-  return async ({ query }, response) => {
+  return ({ query }, response) => {
     const { prefix, after, limit } = validate(listQuery, query, (issues) =>
       issues.some(({ path }) => path[0] === 'limit')
         ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
         : new AnswerError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
     )
     // One more than is shown, to know whether there is a next page.
-    const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
+    const found = store.names.byPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
     // A list that is not known to end goes on.
     if (shown.length === 0) requireCaughtUp(progress)
@@ -122,18 +121,17 @@ function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
 }
 
 function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(options, (name) =>
-    whenReady(nameRecord(options, name), (found) => {
-      if (found === undefined) throw notClaimed(name, options)
-      const dependsOn = dependenciesOfName(found)
-      // That nothing spends its node is not known yet.
-      if (options.progress.isCatchingUp) delete found.node
-      return { value: found, dependsOn }
-    }),
-  )
+  return named(options, (name) => {
+    const found = nameRecord(options, name)
+    if (found === undefined) throw notClaimed(name, options)
+    const dependsOn = dependenciesOfName(found)
+    // That nothing spends its node is not known yet.
+    if (options.progress.isCatchingUp) delete found.node
+    return { value: found, dependsOn }
+  })
 }
 
-type NamedRead = (name: string, query: unknown) => Awaitable<{ value: object; dependsOn: Dependency[] }>
+type NamedRead = (name: string, query: unknown) => { value: object; dependsOn: Dependency[] }
 
 /** A route that answers with JSON about a name, which follows from reads that belong together. */
 function named(
@@ -143,10 +141,10 @@ function named(
 ): RequestHandler<{ name: string }> {
   return (request, response) => {
     const name = nameOf(request.params.name)
-    const make = () =>
-      whenReady(read(name, request.query), ({ value, dependsOn }) =>
-        namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn }),
-      )
+    const make = () => {
+      const { value, dependsOn } = read(name, request.query)
+      return namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn })
+    }
     return responses.respondAboutNames(request, response, make, queryKey)
   }
 }
@@ -156,10 +154,9 @@ function proof({ store, genesis, progress }: NamesRoutesOptions): RequestHandler
   return async (request, response) => {
     const name = nameOf(request.params.name)
     const part = partOf(request.query)
-    const answer = await longRead(response, async (read) => {
-      const reading = read.over(store)
+    const answer = await longRead(response, async (pace) => {
       const found =
-        genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis, ...part })))
+        genesis && (await store.acrossSnapshots(() => nameProof(name, { store, genesis, ...part, pace })))
       if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name, { progress })
       if (found.kind === 'incomplete') throw noName(incompleteProof(found).message, { progress })
       const { origin: subject, transactions } = found
@@ -214,11 +211,10 @@ const mineQuery = z.object({
 const originsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
 
 function origins({ store, progress }: NamesRoutesOptions): RequestHandler {
-  return async ({ body }, response) => {
+  return ({ body }, response) => {
     const asked = validateList(originsBody, body, 'the body must be a JSON array of outpoints')
     const outpoints = asked.map(parseOutpoint)
-    // A long list takes several reads: a reorganisation between them must not make two conflicting names genuine.
-    const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
+    const found = store.names.genuineOrigins(outpoints)
     const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
     const answer = asked.map((text, index): [string, boolean] => {
       const outpoint = outpoints[index]

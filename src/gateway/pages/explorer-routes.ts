@@ -47,7 +47,7 @@ Disallow: /type
 type Pages = Awaited<ReturnType<typeof loadExplorer>>
 
 /** What a page is made from: the modules of the explorer, and the host. */
-type Make = (pages: Pages, request: Request) => Promise<MadePage>
+type Make = (pages: Pages, request: Request) => MadePage
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
@@ -64,12 +64,12 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     throw noName(message, { progress })
   }
   const feed = (
-    make: (pages: Pages, base: string) => Promise<string>,
+    make: (pages: Pages, base: string) => string,
     { isOfNames = false }: { isOfNames?: boolean } = {},
   ): RequestHandler => {
     return async (request, response) => {
       const pages = await load()
-      const xml = await explorer.store.consistent(() => make(pages, publicUrl))
+      const xml = explorer.store.consistent(() => make(pages, publicUrl))
       const stored = textResponse(xml, { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] })
       if (isOfNames) stored.stamp(progress)
       await sendStored({ request, response, stored })
@@ -78,18 +78,18 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   return Router()
     .get('/', async (request, response) => {
       const pages = await load()
-      const make = async () => weighed(await pages.homePage(explorer))
-      const [{ html }, view] = await Promise.all([
-        progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy('page:home', make),
-        chain(),
-      ])
+      const view = await chain()
+      const make = () => weighed(pages.homePage(explorer))
+      const { html } = progress.isCatchingUp
+        ? explorer.store.consistent(make)
+        : responses.cachedBy('page:home', make)
       const page = pages.withAsOf(pages.withChain(html, view), progress.asOf)
       setNamesHeaders(response, progress)
       sendPage({ request, response, html: page, headers })
     })
     .get(
       '/names',
-      page(async (pages, { query }) => {
+      page((pages, { query }) => {
         const { order, prefix, after } = validate(namesQuery, query, badQuery)
         if (order === 'name') return pages.namesInOrderPage(explorer, namesAfter(prefix, after))
         return pages.newestNamesPage(explorer, placeOf(pages, after))
@@ -97,37 +97,37 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     )
     .get(
       '/tree',
-      page(async (pages, { query }) => {
+      page((pages, { query }) => {
         const { prefix } = validate(treeQuery, query, () => badName())
-        return found(await pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
+        return found(pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
       }, treeQuery),
     )
     .get(
       '/inscriptions',
-      page(async (pages, { query }) => {
+      page((pages, { query }) => {
         const { after } = validate(afterQuery, query, badQuery)
         return pages.newestInscriptionsPage(explorer, placeOf(pages, after))
       }, afterQuery),
     )
     .get(
       '/name/:name',
-      page(async (pages, { params, query }) => {
+      page((pages, { params, query }) => {
         const name = validate(nameSchema, params.name, () => badName())
         const { from } = validate(stepQuery, query, badQuery)
-        return found(await pages.namePage(explorer, name, from), `${name} is not claimed`)
+        return found(pages.namePage(explorer, name, from), `${name} is not claimed`)
       }, stepQuery),
     )
     .get(
       '/ordinal/:outpoint',
-      page(async (pages, { params, query }) => {
+      page((pages, { params, query }) => {
         const outpoint = parseOutpoint(String(params.outpoint))
         const { from } = validate(stepQuery, query, badQuery)
-        return held(await pages.ordinalPage(explorer, outpoint, from), 'this store does not hold this output')
+        return held(pages.ordinalPage(explorer, outpoint, from), 'this store does not hold this output')
       }, stepQuery),
     )
     .get(
       '/address/:address',
-      page(async (pages, { params, query }) => {
+      page((pages, { params, query }) => {
         const address = String(params.address)
         const owner = decodeAddress(address)
         if (owner === undefined) throw new AnswerError('BAD_BODY', 'this is no P2PKH address')
@@ -137,7 +137,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     .get(
       '/type',
       page(
-        async (pages, { query }) => {
+        (pages, { query }) => {
           const { type } = validate(typeQuery, query, badQuery)
           return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
         },
@@ -148,7 +148,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     .get(
       '/map',
       page(
-        async (pages, { query }) => {
+        (pages, { query }) => {
           const { key, value } = validate(mapQuery, query, badQuery)
           return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
         },
@@ -158,28 +158,25 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     )
     .get(
       '/parent/:outpoint',
-      page(async (pages, { params, query }) => {
+      page((pages, { params, query }) => {
         const parent = parseOutpoint(String(params.outpoint))
         return pages.ordinalsPage(explorer, { kind: 'parent', parent }, outpointAfter(query))
       }, afterQuery),
     )
     .get(
       '/tx/:txid',
-      page(async (pages, { params, query }) => {
+      page((pages, { params, query }) => {
         const id = String(params.txid).toLowerCase()
         if (!txid.safeParse(id).success)
           throw new AnswerError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
         const { after } = validate(outputQuery, query, badQuery)
-        return held(
-          await pages.transactionPage(explorer, id, after),
-          'this store does not have this transaction',
-        )
+        return held(pages.transactionPage(explorer, id, after), 'this store does not have this transaction')
       }, outputQuery),
     )
     .get('/search', async (request, response) => {
       const { q } = validate(searchQuery, request.query, badQuery)
       const pages = await load()
-      const result = await explorer.store.consistent(() => pages.search(explorer, q))
+      const result = explorer.store.consistent(() => pages.search(explorer, q))
       if (result.kind === 'page') {
         response.set('Cache-Control', CACHE.none).redirect(303, explorer.site.path + result.path)
         return
@@ -249,8 +246,8 @@ function cachedPage({
   return async (request: Request, response: Response) => {
     const pages = await load()
     const place = { mark: pages.AS_OF, text: pages.asOfText }
-    const read = async () => {
-      const { html, dependsOn } = await make(pages, request)
+    const read = () => {
+      const { html, dependsOn } = make(pages, request)
       return textResponse(html, { headers, type: HTML_TYPE, dependsOn, place })
     }
     await responses.respondAboutNames(request, response, read, queryKey)

@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { UnstableReadError } from '../../../backend/src/graph/errors.js'
 import { ORIGIN } from '../../../backend/src/graph/records.js'
 import type {
@@ -10,12 +10,7 @@ import type {
   StreamSummary,
 } from '../../../backend/src/graph/stream.js'
 import { segmentOf } from '../../../backend/src/graph/stream.js'
-import {
-  decodedPointer,
-  formatOutpoint,
-  type Outpoint,
-  parseOutpoint,
-} from '../../../backend/src/protocol/outpoint.js'
+import { decodedPointer, formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE } from '../http/caching.js'
@@ -49,16 +44,6 @@ export function streamRoutes({ prefixes, ...options }: StreamRouteOptions & { pr
   return Router().use(prefixes, Router().get(/^\/stream\//, refuseServiceWorkers, serveStream(options)))
 }
 
-/** The origin of the stream's ordinal; undefined if it is blocked, which does not block a stream from a later step. */
-async function originOf(outpoint: Outpoint, store: GraphReads): Promise<Outpoint | undefined> {
-  try {
-    return (await store.ordinals.at(outpoint, ORIGIN))?.origin
-  } catch (error) {
-    if (error instanceof BlockedError) return undefined
-    throw error
-  }
-}
-
 /** About what a segment takes in memory, in bytes. */
 const HELD_BY_SEGMENT = 64
 
@@ -89,7 +74,8 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
     if (stream === undefined)
       throw new OriginUnknownError('this store has no content at this outpoint', query.outpoint)
-    const origin = await originOf(query.outpoint, store)
+    // One that is blocked does not block a stream from a later step.
+    const origin = unlessBlocked(() => store.ordinals.at(query.outpoint, ORIGIN)?.origin)
     const headers: Header[] = [
       ['Cache-Control', CACHE.revalidate],
       ['X-Outpoint', formatOutpoint(query.outpoint)],

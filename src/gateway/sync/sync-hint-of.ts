@@ -33,7 +33,7 @@ export async function syncHintOf(
   const hint: SyncHint = { inputs: [], coins: [] }
   let bytes = 0
   for (const [input, spent] of step.inputs.slice(0, MAX_INPUTS).entries()) {
-    const source = await unlessBlocked(() => readOutline(spent.txid, graph.transactions))
+    const source = await unlessBlocked(async () => await readOutline(spent.txid, graph.transactions))
     const satoshis = source?.outputValues[spent.vout]
     if (source === undefined || satoshis === undefined) break
     const isServed =

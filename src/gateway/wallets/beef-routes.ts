@@ -31,8 +31,8 @@ export function beefRoutes({ graph, prefixes }: { graph: FactStore; prefixes: st
 function sendWithAncestors(graph: FactStore): RequestHandler {
   return async (request, response) => {
     const { txid } = await askedTransaction(request.params, { graph, response })
-    const answer = await longRead(response, async (read) => {
-      const collection = new Collection(read.overRole(graph.transactions))
+    const answer = await longRead(response, async (pace) => {
+      const collection = new Collection(graph.transactions, pace)
       await collection.addAncestry(txid)
       const transactions = await collection.parentsFirst()
       countTransactions(response, transactions.length)

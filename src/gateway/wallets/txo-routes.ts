@@ -2,7 +2,7 @@ import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
-import { readOutline, storedOutput } from '../../../backend/src/graph/stored-transaction.js'
+import { farOutput, readOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { readBump } from '../../../backend/src/protocol/merkle-path.js'
@@ -94,16 +94,12 @@ function sendOutput(graph: FactStore): Handler {
 }
 
 function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
-  return async ({ params }, response) => {
+  return ({ params }, response) => {
     const outpoint = parseOutpoint(params.outpoint)
-    const spendTxid = await spendOfHeld(outpoint, graph)
+    const spendTxid = spendOfHeld(outpoint, graph)
     if (spendTxid === undefined) throw notHeld()
     // A host that follows the tree by this one would take the node for live.
-    if (
-      spendTxid === null &&
-      progress.isCatchingUp &&
-      (await graph.names.genuineNodes([outpoint])).length > 0
-    )
+    if (spendTxid === null && progress.isCatchingUp && graph.names.genuineNode(outpoint) !== undefined)
       throw notCaughtUp(progress.progress())
     response.set('Cache-Control', CACHE.revalidate)
     sendJson(response, { spendTxid } satisfies z.output<typeof spendShape>)
@@ -123,8 +119,8 @@ function sendOutputs({ graph }: TxoRoutesOptions): RequestHandler {
 
 function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
   return async ({ body }, response) => {
-    await sendList(response, listed(body, spendsBody), async (outpoint) => {
-      const spendTxid = (await unlessBlocked(() => spendOfHeld(outpoint, graph))) ?? null
+    await sendList(response, listed(body, spendsBody), (outpoint) => {
+      const spendTxid = unlessBlocked(() => spendOfHeld(outpoint, graph)) ?? null
       return { spendTxid } satisfies z.output<typeof spendShape>
     })
   }
@@ -135,15 +131,12 @@ function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
     const txid = readTxid(params)
     const asked = askedFields(query)
-    const held = await graph.admissions.ofTransaction(txid)
+    const held = graph.admissions.ofTransaction(txid)
     const outpoints = new Map(held.map(({ outpoint }) => [outpoint.vout, outpoint]))
     const values =
       asked.sats === 'true' && held.length > 0 ? await readOutline(txid, graph.transactions) : undefined
-    await sendList(
-      response,
-      [...outpoints.values()],
-      async (outpoint) =>
-        await unlessBlocked(() => heldOutput(outpoint, { ...asked, graph, values: values?.outputValues })),
+    await sendList(response, [...outpoints.values()], (outpoint) =>
+      unlessBlocked(() => heldOutput(outpoint, { ...asked, graph, values: values?.outputValues })),
     )
   }
 }
@@ -162,7 +155,7 @@ const CHARACTERS_PER_CHUNK = 64 * 1024
 async function sendList(
   response: Response,
   outpoints: readonly Outpoint[],
-  read: (outpoint: Outpoint) => Promise<unknown>,
+  read: (outpoint: Outpoint) => unknown,
 ): Promise<void> {
   countTransactions(response, outpoints.length)
   response.set({ 'Cache-Control': CACHE.revalidate, 'Content-Type': JSON_TYPE })
@@ -179,7 +172,7 @@ async function sendList(
 
 async function* textOf(
   outpoints: readonly Outpoint[],
-  read: (outpoint: Outpoint) => Promise<unknown>,
+  read: (outpoint: Outpoint) => unknown,
 ): AsyncGenerator<string> {
   const slice = new TimeSlice()
   let chunk = ''
@@ -209,10 +202,10 @@ function askedFields(query: unknown): z.output<typeof outputQuery> {
 async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<OutputRecord | undefined> {
   const { graph } = asked
   graph.served.guard.refuse([outpoint])
-  return await graph.consistent(async () => {
-    const admission = await admissionOf(outpoint, graph)
-    return admission && (await recordOf(admission, asked))
-  })
+  const admission = admissionOf(outpoint, graph)
+  if (admission === undefined) return undefined
+  const satoshis = asked.sats === 'true' ? await valueIn(outpoint, asked) : undefined
+  return graph.consistent(() => recordOf(admission, asked, satoshis))
 }
 
 /**
@@ -220,21 +213,22 @@ async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<Out
  *
  * @throws BlockedError
  */
-async function spendOfHeld(outpoint: Outpoint, graph: FactStore): Promise<string | null | undefined> {
+function spendOfHeld(outpoint: Outpoint, graph: FactStore): string | null | undefined {
   graph.served.guard.refuse([outpoint])
-  return await graph.consistent(async () => {
-    if ((await admissionOf(outpoint, graph)) === undefined) return undefined
-    return (await graph.transactions.spenderOf(outpoint)) ?? null
+  return graph.consistent(() => {
+    if (admissionOf(outpoint, graph) === undefined) return undefined
+    return graph.transactions.spenderOf(outpoint) ?? null
   })
 }
+
 function notHeld(): AnswerError {
   return new AnswerError('NOT_FOUND', 'no topic of this host holds this output')
 }
 
 /** The first admission of an output; undefined if no topic holds it, or its transaction does not count. */
-async function admissionOf(outpoint: Outpoint, graph: FactStore): Promise<AdmissionRecord | undefined> {
-  const [admission, ...others] = await graph.admissions.of(outpoint)
-  if (admission === undefined || (await graph.transactions.reasonAgainst(outpoint.txid)) !== undefined)
+function admissionOf(outpoint: Outpoint, graph: FactStore): AdmissionRecord | undefined {
+  const [admission, ...others] = graph.admissions.of(outpoint)
+  if (admission === undefined || graph.transactions.reasonAgainst(outpoint.txid) !== undefined)
     return undefined
   return others.reduce((first, each) => (each.score < first.score ? each : first), admission)
 }
@@ -247,15 +241,15 @@ interface RecordOptions extends z.output<typeof outputQuery> {
   values?: readonly number[] | undefined
 }
 
-async function recordOf(
+function recordOf(
   { outpoint, score }: AdmissionRecord,
-  { graph, values, sats, block, spend }: RecordOptions,
-): Promise<OutputRecord> {
+  { graph, block, spend }: RecordOptions,
+  satoshis: number | undefined,
+): OutputRecord {
   const { transactions, admissions } = graph
-  const proof = (await transactions.raw(outpoint.txid))?.proof
+  const proof = transactions.raw(outpoint.txid)?.proof
   const index = proof && indexOf(outpoint.txid, proof)
-  const satoshis = sats === 'true' ? (values?.[outpoint.vout] ?? (await valueIn(outpoint, graph))) : undefined
-  const spender = spend === 'true' ? await transactions.spenderOf(outpoint) : undefined
+  const spender = spend === 'true' ? transactions.spenderOf(outpoint) : undefined
   return {
     outpoint: formatOutpoint(outpoint),
     score: proof === undefined ? score / admissions.scoresPerMs / 1000 : proof.height + (index ?? 0) / 1e9,
@@ -272,10 +266,10 @@ const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
 /** The value of an output in satoshis. */
 async function valueIn(
   outpoint: Outpoint,
-  { ordinals, transactions }: FactStore,
+  { values, graph: { ordinals, transactions } }: RecordOptions,
 ): Promise<number | undefined> {
-  const record = (await ordinals.output(outpoint)) ?? (await storedOutput(outpoint, transactions, NEAR_FRONT))
-  return record?.satoshis
+  const known = values?.[outpoint.vout] ?? ordinals.output(outpoint)?.satoshis
+  return known ?? (await farOutput(outpoint, transactions, NEAR_FRONT))?.satoshis
 }
 
 /** The place of a transaction in its block. */

@@ -6,7 +6,7 @@ import type { LookupService, TopicManager } from '../../../backend/src/graph/ove
 import type { Settings } from '../../../backend/src/graph/pinned-tree.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
-import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
+import { farOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
@@ -189,7 +189,7 @@ async function liveTokens(
     held.push(...(await unspentOf(txid, [ADVERTISEMENTS[protocol].topic], graph)))
   const tokens: (Advertisement & { outpoint: Outpoint })[] = []
   for (const { outpoint } of graph.served.guard.served(held)) {
-    const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
+    const script = (await farOutput(outpoint, graph.transactions, A_TOKEN))?.lockingScript
     const token = script && reader.read(script)
     if (token !== undefined) tokens.push({ ...token, outpoint })
   }

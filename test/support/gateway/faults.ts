@@ -1,5 +1,4 @@
 import { type Logger, pino } from 'pino'
-import type { Paced } from '../../../backend/src/read/graph-reads.js'
 
 /** A logger, and what was logged, a record a line; except progress, which only slow machines log. */
 export function keptLog(): { logger: Logger; records: Record<string, unknown>[] } {
@@ -16,11 +15,16 @@ export function overridden<Subject extends object>(subject: Subject, methods: Pa
   return Object.assign(Object.create(subject) as Subject, methods)
 }
 
+/** A function that is called as another one, and may wait where that does not. */
+type Replacing<Replaced> = Replaced extends (...asked: infer Asked) => unknown
+  ? (...asked: Asked) => unknown
+  : never
+
 /** Does something while a method of an object does something else. */
 export async function whileReplaced<Subject extends object, Method extends keyof Subject, Result>(
   subject: Subject,
   method: Method,
-  { by, during }: { by: Paced<Subject>[Method]; during: () => Promise<Result> },
+  { by, during }: { by: Replacing<Subject[Method]>; during: () => Promise<Result> },
 ): Promise<Result> {
   const own = Object.getOwnPropertyDescriptor(subject, method)
   Object.defineProperty(subject, method, { value: by, configurable: true })

@@ -75,42 +75,47 @@ test('an answer is one snapshot, and the next one has what was written meanwhile
 })
 
 describe('an answer of several reads', () => {
-  const stored = async (...transactions: FakeTransaction[]): Promise<boolean[]> => {
-    const found: boolean[] = []
-    for (const { txid } of transactions) found.push(await store.transactions.has(txid))
-    return found
-  }
   const [one, two] = [chain.inscribe({ body: utf8('one') }), chain.inscribe({ body: utf8('two') })]
 
-  test('is one snapshot if it waits for nothing else', async () => {
+  test('is one snapshot', async () => {
     files.add(one)
-    let reads = 0
-    const answer = await store.consistent(async () => {
-      reads++
-      const before = await stored(one, two)
+    const has = (): boolean[] => [one, two].map(({ txid }) => store.transactions.has(txid))
+    const answer = store.consistent(() => {
+      const before = has()
       files.add(two)
-      return [before, await stored(one, two)]
+      return [before, has(), store.consistent(has)]
     })
     expect(answer).toEqual([
       [true, false],
       [true, false],
+      [true, false],
     ])
-    expect(reads).toBe(1)
-    expect(await stored(one, two)).toEqual([true, true])
+    expect(has()).toEqual([true, true])
   })
 
+  test('ends its snapshot if it fails', () => {
+    const broken = (): never => {
+      throw new Error('the disk is gone')
+    }
+    expect(() => store.consistent(broken)).toThrow('the disk is gone')
+    files.add(one)
+    expect(store.transactions.has(one.txid)).toBe(true)
+  })
+})
+
+describe('a long answer', () => {
   test('that takes longer holds no snapshot, and is read again after a reorganisation', async () => {
     const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
     const [first, second] = [moved(coin, 1), moved(coin, 2)]
     const spender = () => store.transactions.spenderOf({ txid: coin.txid, vout: 0 })
     for (const each of [coin, first, second]) files.add(each)
     let reads = 0
-    const answer = await store.consistent(async () => {
+    const answer = await store.acrossSnapshots(async () => {
       reads++
-      const before = await spender()
+      const before = spender()
       if (reads === 1) files.add(second, 7)
       await new Promise(setImmediate)
-      return [before, await spender()]
+      return [before, spender()]
     })
     expect(answer).toEqual([second.txid, second.txid])
     expect(reads).toBe(2)
@@ -131,14 +136,14 @@ describe('an answer of several reads', () => {
       await new Promise(setImmediate)
       reorganise()
     }
-    await expect((async () => await store.consistent(endless))()).rejects.toThrow(UnstableReadError)
+    await expect(store.acrossSnapshots(endless)).rejects.toThrow(UnstableReadError)
     expect(reads).toBeGreaterThan(1)
     expect(reads).toBeLessThan(100)
   })
 
   test('fails with an error of its state, and not with one of a mix of two states', async () => {
     let reads = 0
-    const answer = await store.consistent(async () => {
+    const answer = await store.acrossSnapshots(async () => {
       await new Promise(setImmediate)
       if (++reads === 3) return 'an answer'
       reorganise()
@@ -149,7 +154,7 @@ describe('an answer of several reads', () => {
       await new Promise(setImmediate)
       throw new Error('the disk is gone')
     }
-    await expect((async () => await store.consistent(broken))()).rejects.toThrow('the disk is gone')
+    await expect(store.acrossSnapshots(broken)).rejects.toThrow('the disk is gone')
   })
 
   test('is not tried again where the store does not respond', async () => {
@@ -160,26 +165,8 @@ describe('an answer of several reads', () => {
       reorganise()
       throw new StoreUnavailableError(new Error('no answer'))
     }
-    await expect((async () => await store.consistent(away))()).rejects.toThrow(StoreUnavailableError)
+    await expect(store.acrossSnapshots(away)).rejects.toThrow(StoreUnavailableError)
     expect(reads).toBe(1)
-  })
-
-  test('sees what this thread wrote, and ends before the next callback', async () => {
-    files.add(one)
-    const held = reader.hold()
-    expect(await stored(two)).toEqual([false])
-    files.add(two)
-    expect(await stored(two)).toEqual([false])
-    reader.refresh()
-    expect(await stored(two)).toEqual([true])
-    expect(reader.letGo(held)).toBe(false)
-    reader.holdWhileReading(reader.hold())
-    await new Promise<void>((resolve) => process.nextTick(() => process.nextTick(resolve)))
-    await Promise.resolve()
-    const another = chain.inscribe({ body: utf8('another') })
-    files.add(another)
-    await new Promise((resolve) => setTimeout(resolve))
-    expect(await stored(another)).toEqual([true])
   })
 })
 

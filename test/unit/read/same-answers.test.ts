@@ -5,7 +5,7 @@ import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
+import type { ListPlace, NewestQuery, OrdinalHistory } from '../../../backend/src/read/listings.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import {
@@ -294,12 +294,18 @@ test('lists', async () => {
     first: await listings.transaction({ txid, limit: 1 }),
     after: await listings.transaction({ txid, after: 1, limit: 1 }),
   }))
-  await compare(outpoints(), async ({ listings }, outpoint) => ({
-    oldest: await listings.history({ outpoint, order: 'oldest', limit: 100 }),
-    newest: await listings.history({ outpoint, order: 'newest', limit: 2 }),
-    from: await listings.history({ outpoint, order: 'oldest', from: 1, limit: 1 }),
-    back: await listings.history({ outpoint, order: 'newest', from: 1, limit: 5 }),
-    behind: await listings.history({ outpoint, order: 'newest', from: 99, limit: 5 }),
+  // How long MAP is was not said then.
+  const withoutLengths = (history: OrdinalHistory | undefined) =>
+    history && {
+      ...history,
+      steps: history.steps.map(({ mapLength, ...step }) => ({ ...step, hasMap: mapLength !== undefined })),
+    }
+  await compare(outpoints(), ({ listings }, outpoint) => ({
+    oldest: withoutLengths(listings.history({ outpoint, order: 'oldest', limit: 100 })),
+    newest: withoutLengths(listings.history({ outpoint, order: 'newest', limit: 2 })),
+    from: withoutLengths(listings.history({ outpoint, order: 'oldest', from: 1, limit: 1 })),
+    back: withoutLengths(listings.history({ outpoint, order: 'newest', from: 1, limit: 5 })),
+    behind: withoutLengths(listings.history({ outpoint, order: 'newest', from: 99, limit: 5 })),
   }))
 })
 

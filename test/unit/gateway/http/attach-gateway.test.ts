@@ -180,7 +180,7 @@ test('an error before it is the host’s, too', async () => {
 test('what goes wrong in its routes is logged, and answered in its shape', async () => {
   const logged: unknown[] = []
   const logger = { error: (about: unknown) => logged.push(about) } as never
-  const broken = async () => {
+  const broken = (): never => {
     throw new Error('the store is gone')
   }
   await hosted({ options: { ...LOCAL, logger } }, async (asked) => {

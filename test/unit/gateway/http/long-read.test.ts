@@ -12,13 +12,6 @@ const LONG = 2
 
 const response = (): Response => new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response
 
-const store = {
-  read: async () => 'bytes',
-  fail: async () => {
-    throw new Error('damaged')
-  },
-}
-
 test('a read that fails while its response waits for others is an error of that response alone', async () => {
   const unhandled: unknown[] = []
   const note = (reason: unknown): void => void unhandled.push(reason)
@@ -28,9 +21,8 @@ test('a read that fails while its response waits for others is an error of that 
     leave = resolve
   })
   const others = Array.from({ length: LONG }, () =>
-    longRead(response(), async (read) => {
-      const reading = read.overRole(store)
-      for (let reads = 0; reads < MANY; reads++) await reading.read()
+    longRead(response(), async (pace) => {
+      for (let reads = 0; reads < MANY; reads++) await pace()
       await left
     }),
   )
@@ -38,11 +30,12 @@ test('a read that fails while its response waits for others is an error of that 
   const failing = new Promise<void>((resolve) => {
     fail = resolve
   })
-  const answer = longRead(response(), async (read) => {
-    const reading = read.overRole(store)
-    for (let reads = 0; reads < MANY - 1; reads++) await reading.read()
+  const answer = longRead(response(), async (pace) => {
+    for (let reads = 0; reads < MANY - 1; reads++) await pace()
+    const turn = pace()
     fail()
-    return await reading.fail()
+    await turn
+    throw new Error('damaged')
   })
   const outcome = expect(answer).rejects.toThrow('damaged')
   await failing

@@ -88,8 +88,8 @@ describe('a large transaction', () => {
     const counts = { chunks: 0 }
     const counting = {
       get: () => Promise.reject(new Error('it is not to be read whole')),
-      async raw(txid: string): Promise<RawTransaction | undefined> {
-        const raw = await store.transactions.raw(txid)
+      raw(txid: string): RawTransaction | undefined {
+        const raw = store.transactions.raw(txid)
         return (
           raw && {
             ...raw,
