@@ -22,8 +22,6 @@ import { blockedPage, heldOf, heldUntil, interactionSince, settingOf, sightingsO
 
 export interface FactStoreOptions extends GraphReadsOptions {
   writer: Pick<Writer, 'record' | 'change' | 'note' | 'setting' | 'failure'>
-  /** Resolves when there is something to read from: before, reads that are no promises throw. By default, there is. */
-  opened?: () => Promise<void>
   /** Called after every reorganisation with how many transactions became inactive or active again. */
   onReorg?: ((transactions: number) => void) | undefined
   /** Called once something was blocked, unblocked or removed: bodies in memory may be gone for good. */
@@ -65,7 +63,6 @@ export class FactStore extends GraphReads {
   constructor(private readonly options: FactStoreOptions) {
     const { reader, writer } = options
     super(options, new Guard(reader))
-    if (options.opened !== undefined) this.opened = options.opened
     this.served = new GraphReads(
       { ...options, transactions: this.transactions },
       new Guard(reader, { blocklist: listBlocked(reader, options.onBlocked) }),

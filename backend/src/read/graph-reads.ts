@@ -46,6 +46,8 @@ export interface GraphReadsOptions {
   bodies?: BodyMemory | undefined
   /** Those of other reads from the same index. */
   transactions?: Transactions
+  /** Resolves when there is something to read from: before, reads that are no promises throw. By default, there is. */
+  opened?: () => Promise<void>
 }
 
 /** Everything that is read of the admitted graph. Every read is answered from the index; none follows the chain. */
@@ -66,7 +68,8 @@ export class GraphReads {
     /** Answers from memory, and reads of what may be in memory, since the start. */
     readonly answersUse = { hits: 0, misses: 0 },
   ) {
-    const { reader, bodies, transactions = new Transactions(reader) } = from
+    const { reader, bodies, opened, transactions = new Transactions(reader) } = from
+    if (opened !== undefined) this.opened = opened
     this.transactions = transactions
     this.names = new Names(reader, guard)
     this.ordinals = new Ordinals(reader, guard)

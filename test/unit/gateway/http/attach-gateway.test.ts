@@ -1,7 +1,11 @@
+import { writeFileSync } from 'node:fs'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
+import { FactStore } from '../../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../../backend/src/read/reader.js'
+import type { Writer } from '../../../../backend/src/writer/writer.js'
 import { attachGateway, type GatewayOptions } from '../../../../src/gateway/index.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
@@ -16,6 +20,7 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
+import { FactFiles } from '../../../support/storage/fact-files.js'
 
 // The gateway on an app that is none of ours, over the store of a server that answers the same questions.
 
@@ -59,17 +64,18 @@ const ownErrors: ErrorRequestHandler = (error: Error, _request, response, _next)
 
 interface Host {
   options?: GatewayOptions
+  stored?: FactStore
   /** What the host has before the gateway. */
   before?: RequestHandler[]
 }
 
 async function hosted<Result>(
-  { options = LOCAL, before = [] }: Host,
+  { options = LOCAL, stored = graph, before = [] }: Host,
   use: (asked: (path: string, question?: Question) => Promise<Answer>) => Promise<Result>,
 ): Promise<Result> {
   const app = express()
   for (const handler of before) app.use(handler)
-  attachGateway(app, { graph }, options)
+  attachGateway(app, { graph: stored }, options)
   const { url, close } = await listening(app.get('/fails', failing).use(lastWord, ownErrors))
   try {
     return await use((path, question) => ask(url, path, question))
@@ -226,6 +232,24 @@ test('limits, addresses and directives are the host’s', async () => {
     })
     expect((await asked(PAGE)).headers['content-security-policy']).toMatch(/; img-src \*$/)
   })
+})
+
+test('whatever is asked first waits until there is an index to read from', async () => {
+  const files = new FactFiles(deployment)
+  const index = new Reader({ index: files.index, log: files.log })
+  const explorer = { files: new URL(`file://${files.folder}/`) }
+  for (const name of ['style.css', 'explorer.js', 'verify.js', 'main.js', 'mining.js', 'search-worker.js'])
+    writeFileSync(new URL(name, explorer.files), '')
+  for (const path of ['/', '/names', '/search?q=a', '/feeds/names.atom', `${NAMES}/a`, PAGE]) {
+    const reader = new Reader()
+    const opened = async (): Promise<void> => reader.attach(index)
+    const late = new FactStore({ reader, writer: {} as Writer, opened })
+    await hosted({ stored: late, options: { ...LOCAL, explorer } }, async (asked) => {
+      expect([path, (await asked(path)).status]).not.toEqual([path, 503])
+    })
+  }
+  index.close()
+  files.close()
 })
 
 test('a host that lets pages of other origins in by itself is not doubled', async () => {
