@@ -1,6 +1,7 @@
 import { type Dependency, dependency } from '../graph/dependencies.js'
 import type { OrdinalStep } from '../graph/records.js'
 import type { StreamQuery, StreamSummary } from '../graph/stream.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { type BodyMemory, Content } from './content.js'
 import { Guard } from './guard.js'
@@ -110,6 +111,11 @@ export class GraphReads {
   /** Runs a long read, and again if a reorganisation came between. @throws UnstableReadError if they keep happening. */
   acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     return this.from.reader.acrossSnapshots(read)
+  }
+
+  /** See {@link Reader.afterLong}. */
+  afterLong<Answer>(answer: () => Answer): Awaitable<Answer> {
+    return this.from.reader.afterLong(answer)
   }
 
   /** The cached answer with a key; undefined if there is none, or it may be out of date. */

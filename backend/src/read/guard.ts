@@ -134,15 +134,15 @@ export class Guard {
   }
 
   /**
-   * The first items of a list of which no output is blocked: as many as requested, while there are any.
+   * The first items of a list of which no output is blocked: as many as requested, while there are any; a page a step.
    *
    * @param query.page The next items after one, at most so many; fewer at the end.
    */
-  filled<Item>(query: {
+  *filled<Item>(query: {
     limit: number
     page: (last: Item | undefined, limit: number) => Item[]
     outputsOf: (item: Item) => Outpoint[]
-  }): Item[] {
+  }): Steps<Item[]> {
     const { limit, page, outputsOf } = query
     const found: Item[] = []
     let last: Item | undefined
@@ -151,6 +151,7 @@ export class Guard {
       found.push(...this.unblocked(items, outputsOf))
       last = items.at(-1)
       if (found.length >= limit || items.length < size) return found.slice(0, limit)
+      yield
     }
   }
 }

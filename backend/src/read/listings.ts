@@ -2,7 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import type { Attribute } from '../graph/attributes.js'
 import { heightIn } from '../graph/listings.js'
 import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '../graph/records.js'
-import { atOnce, inSlices, type Steps } from '../graph/yield-to-event-loop.js'
+import { inSlices, type Steps } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
 import { timeOf } from '../protocol/block-header.js'
@@ -186,7 +186,7 @@ export class Listings {
    * @param query.after Continues after this row, wherever it is by now.
    */
   newestNames(query: NewestQuery): ListedName[] {
-    return this.newest(query, NEWEST_NAMES, (row) => ({
+    return this.newest(query, { pages: NEWEST_NAMES, what: 'names' }, (row) => ({
       ...{ name: String(row.name), outpoint: outpointOf(row) },
       ...recencyIn(row),
     }))
@@ -194,7 +194,7 @@ export class Listings {
 
   /** Inscriptions (`isListed`) in the same order: every output with content, reinscriptions of an ordinal as well. */
   newestInscriptions(query: NewestQuery): ListedOutput[] {
-    return this.newest(query, NEWEST_OUTPUTS, (row) => ({
+    return this.newest(query, { pages: NEWEST_OUTPUTS, what: 'inscriptions' }, (row) => ({
       ...{ outpoint: outpointOf(row), satoshis: Number(row.sats) },
       content: contentOf(row) as ContentSummary,
       ...(row.owner !== null && { owner: hexOf(row.owner) }),
@@ -256,12 +256,13 @@ export class Listings {
     return await inSlices(this.listed(query))
   }
 
-  /** As {@link ordinalsWith}, by one attribute. */
+  /** As {@link ordinalsWith}, by one attribute: a list of {@link Reader.list}. */
   ordinalsBy({
     attribute,
-    ...query
+    ...rest
   }: Omit<OrdinalsQuery, 'attributes'> & { attribute: Attribute }): ListedOrdinal[] {
-    return atOnce(this.listed({ ...query, attributes: [attribute] }))
+    const query = { ...rest, attributes: [attribute] }
+    return this.reader.list(`ordinals ${JSON.stringify(query)}`, this.listed(query))
   }
 
   /**
@@ -296,16 +297,18 @@ export class Listings {
   }
 
   private newest<Listed extends ListPlace>(
-    { after, limit }: NewestQuery,
-    pages: NewestPages,
+    query: NewestQuery,
+    { pages, what }: { pages: NewestPages; what: string },
     read: (row: Row) => Listed,
   ): Listed[] {
-    return this.guard.filled<Listed>({
+    const { after, limit } = query
+    const steps = this.guard.filled<Listed>({
       limit,
       outputsOf: ({ outpoint }) => [outpoint],
       page: (last, size) =>
         this.reader.answer((sql) => newest(sql, pages, { after: last ?? after, limit: size })).map(read),
     })
+    return this.reader.list(`${what} ${JSON.stringify(query)}`, steps)
   }
 
   private listed(query: OrdinalsQuery): Steps<ListedOrdinal[]> {

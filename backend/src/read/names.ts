@@ -1,6 +1,6 @@
 import type { Sql } from '../facts/connection.js'
 import type { NameRecord, NodeRecord } from '../graph/records.js'
-import type { Awaitable } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, atOnce } from '../graph/yield-to-event-loop.js'
 import { sharedPrefix } from '../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { type Guard, NAME_AT } from './guard.js'
@@ -78,7 +78,7 @@ export class Names {
   byPrefix({ prefix, after, limit }: { prefix: string; after?: string; limit: number }): NameRecord[] {
     // All characters of names sort below DEL.
     const end = `${prefix}\x7f`
-    return this.guard.filled<NameRecord>({
+    const steps = this.guard.filled<NameRecord>({
       limit,
       outputsOf: ({ outpoint }) => [outpoint],
       page: (last, size) => {
@@ -89,6 +89,8 @@ export class Names {
         return rows.map((row) => ({ outpoint: outpointOf(row), name: String(row.name) }))
       },
     })
+    // What is left out the operator has blocked, one by one.
+    return atOnce(steps)
   }
 }
 

@@ -2,7 +2,7 @@ import { type Row, Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import type { Dependency } from '../graph/dependencies.js'
 import { StoreUnavailableError, UnstableReadError } from '../graph/errors.js'
-import { type Awaitable, TimeSlice } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, inSlices, type Steps, TimeSlice } from '../graph/yield-to-event-loop.js'
 import { EVERYTHING } from '../index/journal.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
@@ -14,6 +14,8 @@ export class Reader {
   private open: Open | undefined
   /** How many commits are in the snapshot that is read now, at least. */
   private seen: number | undefined
+  /** Long lists that were read for the answer that is made now, and how many commits there were before, at least. */
+  private ahead: { lists: Map<string, unknown[]>; commits: number } | undefined
 
   /**
    * @param files Both must exist. Without them, all reads throw StoreUnavailableError until it is attached to another one.
@@ -66,7 +68,7 @@ export class Reader {
   snapshot<Answer>(read: (commits: number) => Answer): Answer {
     if (this.seen !== undefined) return read(this.seen)
     const { sql } = this
-    const commits = this.counted()
+    const commits = this.ahead?.commits ?? this.counted()
     sql.exec('begin')
     this.seen = commits
     try {
@@ -96,6 +98,49 @@ export class Reader {
     throw new UnstableReadError(
       `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
     )
+  }
+
+  /**
+   * A list that takes few steps, unless much of it is left out: a stranger may inscribe a million times what is blocked.
+   *
+   * @param key The question.
+   * @throws what {@link afterLong} catches if there are more of them.
+   */
+  list<Item>(key: string, steps: Steps<Item[]>): Item[] {
+    const known = this.ahead?.lists.get(key)
+    if (known !== undefined) return known as Item[]
+    for (let taken = 0; taken < STEPS_AT_ONCE; taken++) {
+      const step = steps.next()
+      if (step.done === true) return step.value
+    }
+    throw new LongList(key, steps)
+  }
+
+  /** What an answer comes to: at once, or once its long lists were read in slices, between which others are served. */
+  afterLong<Answer>(answer: () => Answer): Awaitable<Answer> {
+    try {
+      return answer()
+    } catch (error) {
+      if (!(error instanceof LongList)) throw error
+      return this.acrossSnapshots(() => this.withLists(answer))
+    }
+  }
+
+  private async withLists<Answer>(answer: () => Answer): Promise<Answer> {
+    const ahead = { lists: new Map<string, unknown[]>(), commits: this.commits }
+    for (;;) {
+      let missing: LongList
+      this.ahead = ahead
+      try {
+        return answer()
+      } catch (error) {
+        if (!(error instanceof LongList)) throw error
+        missing = error
+      } finally {
+        this.ahead = undefined
+      }
+      ahead.lists.set(missing.key, await inSlices(missing.rest))
+    }
   }
 
   /** How many commits whatever is read now is sure to see. */
@@ -163,6 +208,19 @@ interface Open {
   log: LocalLog
   counted: () => number
 }
+
+/** A list that has to be read before the answer that it is part of. */
+class LongList extends Error {
+  constructor(
+    readonly key: string,
+    readonly rest: Steps<unknown[]>,
+  ) {
+    super(`${key} takes several turns of the event loop, and is not read yet`)
+  }
+}
+
+/** Some milliseconds. */
+const STEPS_AT_ONCE = 4
 
 /** How often a long answer is read again that reorganisations come between. */
 const TRIES = 20

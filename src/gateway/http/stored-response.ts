@@ -2,6 +2,7 @@ import { types } from 'node:util'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
@@ -218,9 +219,11 @@ export class ResponseCache {
     read: () => StoredResponse,
     queryKey = noneOfQuery,
   ): Promise<void> | void {
-    const stored = this.cached(request, read, queryKey)
-    stored.queryKey = queryKey
-    return sendStored({ request, response, stored })
+    const made = this.store.afterLong(() => this.cached(request, read, queryKey))
+    return whenReady(made, (stored) => {
+      stored.queryKey = queryKey
+      return sendStored({ request, response, stored })
+    })
   }
 
   /** As {@link respond}, about names: while the host catches up, no response is cached, nor used that was. */
@@ -230,12 +233,14 @@ export class ResponseCache {
     read: () => NamesResponse,
     queryKey = noneOfQuery,
   ): Promise<void> | void {
-    const stored = this.progress.isCatchingUp
-      ? this.store.consistent(read)
-      : this.cached(request, read, queryKey)
-    stored.queryKey = queryKey
-    stored.stamp(this.progress)
-    return sendStored({ request, response, stored })
+    const made = this.store.afterLong(() =>
+      this.progress.isCatchingUp ? this.store.consistent(read) : this.cached(request, read, queryKey),
+    )
+    return whenReady(made, (stored) => {
+      stored.queryKey = queryKey
+      stored.stamp(this.progress)
+      return sendStored({ request, response, stored })
+    })
   }
 
   /** Sends the cached response to a GET or HEAD, in front of all routes. Whatever has none is for the routes. */

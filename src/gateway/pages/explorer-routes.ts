@@ -69,7 +69,8 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   ): RequestHandler => {
     return async (request, response) => {
       const pages = await load()
-      const xml = explorer.store.consistent(() => make(pages, publicUrl))
+      const { store } = explorer
+      const xml = await store.afterLong(() => store.consistent(() => make(pages, publicUrl)))
       const stored = textResponse(xml, { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] })
       if (isOfNames) stored.stamp(progress)
       await sendStored({ request, response, stored })
@@ -80,9 +81,9 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       const pages = await load()
       const view = await chain()
       const make = () => weighed(pages.homePage(explorer))
-      const { html } = progress.isCatchingUp
-        ? explorer.store.consistent(make)
-        : responses.cachedBy('page:home', make)
+      const { html } = await explorer.store.afterLong(() =>
+        progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy('page:home', make),
+      )
       const page = pages.withAsOf(pages.withChain(html, view), progress.asOf)
       setNamesHeaders(response, progress)
       sendPage({ request, response, html: page, headers })
