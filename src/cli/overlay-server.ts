@@ -112,13 +112,15 @@ export class OverlayServer {
   async spendersOf(outpoints: readonly string[]): Promise<string[]> {
     const found: string[] = []
     for (let at = 0; at < outpoints.length; at += MAX_SPENDS) {
+      const asked = outpoints.slice(at, at + MAX_SPENDS)
       const { body } = await this.ask('/svc/txo/spends', {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify(outpoints.slice(at, at + MAX_SPENDS)),
+        body: JSON.stringify(asked),
         maxBytes: MAX_ANSWER_BYTES * 2,
       })
-      found.push(...(spends.safeParse(readJson(body)).data ?? []).flatMap((each) => each?.spendTxid ?? []))
+      const said = spends.safeParse(readJson(body)).data ?? []
+      found.push(...said.slice(0, asked.length).flatMap((each) => each?.spendTxid ?? []))
     }
     return found
   }

@@ -123,7 +123,7 @@ export class Journal {
     const txid = transaction.id('hex')
     const open = this.get(
       `select txid from payments where kind = ? and subject = ? and place = ?
-        and (state = 'pending' or (state = 'sent' and admitted = 0))`,
+        and state <> 'lost' and (state = 'pending' or admitted = 0)`,
       ...[kind, subject, place],
     )
     if (open !== undefined) throw undecided(draft.what, open.txid)
@@ -136,8 +136,9 @@ export class Journal {
     )
     const own = new Map(draft.inputs.map((each) => [inputOf(transaction, each), each]))
     for (const [index, outpoint] of spentBy(transaction).map(formatOutpoint).entries()) {
-      // A wallet reserves its own coins.
-      if (own.get(index)?.isOpen ?? payer === WALLET) continue
+      const input = own.get(index)
+      // A wallet reserves its own coins, and anybody may spend a node.
+      if (input === undefined ? payer === WALLET : input.isOpen) continue
       const holder = this.get('select txid from reserved where outpoint = ?', outpoint)
       if (holder !== undefined) throw undecided(draft.what, holder.txid)
       this.run('insert into reserved values (?, ?)', outpoint, txid)

@@ -127,8 +127,7 @@ export class Payments {
     for (const payment of this.journal.payments(of)) {
       const { state, isAdmitted, payer } = payment
       // Without a network, the server's word is all there is.
-      const isDone =
-        state === 'mined' || (isAdmitted && (this.payer.send === undefined || payer !== this.name))
+      const isDone = isAdmitted && (state === 'mined' || this.payer.send === undefined || payer !== this.name)
       if (this.journal.stateOf(payment.txid) === 'lost' || (isDone && !again)) continue
       try {
         if (monotonic() > end) throw new Error('earlier payments took too long')

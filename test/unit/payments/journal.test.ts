@@ -5,7 +5,7 @@ import { writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransactions } from '../../../src/cli/payment.js'
 import type { Draft } from '../../../src/payments/draft.js'
-import { Journal, type Purpose } from '../../../src/payments/journal.js'
+import { Journal, type Purpose, WALLET } from '../../../src/payments/journal.js'
 import { p2pkhLockOf } from '../../../src/payments/key.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -34,14 +34,19 @@ const purpose = (subject: string): Purpose => ({ kind: 'move', subject, place: '
 async function store(
   journal: Journal,
   subject: string,
-  { spends = [], change = 9, of = draft }: { spends?: [Transaction, number][]; change?: number; of?: Draft },
+  {
+    spends = [],
+    change = 9,
+    of = draft,
+    payer = address,
+  }: { spends?: [Transaction, number][]; change?: number; of?: Draft; payer?: string },
 ): Promise<Transaction> {
   const transaction = coinsFor(key, change)
   delete transaction.merklePath
   for (const [sourceTransaction, sourceOutputIndex] of spends)
     transaction.addInput({ sourceTransaction, sourceOutputIndex, unlockingScript })
   const paid = { transaction, beef: writeBeef(transaction), fee: 3 }
-  await journal.exclusively(async () => journal.add(paid, { ...purpose(subject), payer: address, draft: of }))
+  await journal.exclusively(async () => journal.add(paid, { ...purpose(subject), payer, draft: of }))
   return transaction
 }
 const valuesOf = (journal: Journal, given: Transaction[]): (number | undefined)[] =>
@@ -115,6 +120,21 @@ test('neither is a coin spent twice, nor the same paid for twice, as long as the
   // Anybody may spend a node.
   const node = { source: coin, vout: 0, description: 'A node', isOpen: true }
   await store(journal, 'x', { spends: [[coin, 0]], of: { ...draft, inputs: [node] } })
+})
+
+test('what only its holder spends is spent once where a wallet pays, too, and its coins are its own', async () => {
+  const journal = opened(await fileIn())
+  const name = coinsFor(key, 1)
+  const of = { ...draft, inputs: [{ source: name, vout: 0, description: 'A name' }] }
+  const coin = coinsFor(key, 50)
+  const spends: [Transaction, number][] = [
+    [name, 0],
+    [coin, 0],
+  ]
+  const first = await store(journal, 'a', { payer: WALLET, of, spends, change: 40 })
+  const undecided = { code: 'UNDECIDED', message: expect.stringContaining(first.id('hex')) }
+  await expect(store(journal, 'b', { payer: WALLET, of, spends, change: 30 })).rejects.toMatchObject(undecided)
+  await store(journal, 'c', { payer: WALLET, spends: [[coin, 0]], change: 20 })
 })
 
 test('a coin that another transaction has spent is none, and one that only may be spent comes last', async () => {

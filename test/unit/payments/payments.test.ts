@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import { PrivateKey } from '@bsv/sdk'
+import type { Draft, SendOutcome } from '../../../src/payments/draft.js'
+import { Journal, type Purpose } from '../../../src/payments/journal.js'
+import { p2pkhLockOf } from '../../../src/payments/key.js'
+import { type Destination, Payments } from '../../../src/payments/payments.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
+import { useServers } from '../../support/server/test-server.js'
+
+const servers = useServers()
+const key = new PrivateKey(21)
+const output = {
+  satoshis: 10,
+  lockingScript: p2pkhLockOf(new PrivateKey(22).toPublicKey()),
+  description: 'It',
+}
+const draft: Draft = { what: 'the test', description: 'A test', inputs: [], outputs: [output], maxFee: 1000 }
+const purpose: Purpose = { kind: 'move', subject: 'a', place: 'here' }
+
+test('what is in a block before a server has it is submitted until one does, and not paid for again', async () => {
+  const journal = new Journal(join(await servers.folder(), 'payments.db'), 'main')
+  const send = async (): Promise<SendOutcome> => ({ kind: 'mined', why: 'MINED' })
+  const payments = new Payments(journal, { key, coins: [coinsFor(key, 5000, 5000)], send })
+  let isAway = true
+  const submitted: string[] = []
+  const to: Destination = {
+    chainTracker: 'scripts only',
+    beefOf: async () => undefined,
+    spendersOf: async () => [],
+    async submit({ transaction }) {
+      if (isAway) throw new Error('away')
+      submitted.push(transaction.id('hex'))
+      return { kind: 'admitted' }
+    },
+  }
+  const paid = await payments.pay(draft, purpose)
+  await expect(payments.submit(paid, purpose, to)).rejects.toThrow('away')
+  expect(await payments.followUp({}, to)).toMatchObject([{ outcome: 'undecided', why: 'away' }])
+  await expect(payments.pay(draft, purpose)).rejects.toMatchObject({ code: 'UNDECIDED' })
+  isAway = false
+  expect(await payments.followUp({}, to)).toMatchObject([{ outcome: 'admitted' }])
+  expect(submitted).toEqual([paid.transaction.id('hex')])
+  expect(await payments.followUp({}, to)).toEqual([])
+  await payments.pay(draft, purpose)
+  journal.close()
+})
