@@ -194,6 +194,8 @@ function chaintracks(questions: Questions): HeaderFetcher {
  */
 function headersService(questions: Questions): HeaderFetcher {
   const limit = 2000
+  // Of one height alone, nothing would tell the block of the chain from those of other branches.
+  const least = 10
   const header = z
     .object({
       ...{ hash, version: headerJson.shape.version, prevBlockHash: hash, merkleRoot: hash },
@@ -211,7 +213,7 @@ function headersService(questions: Questions): HeaderFetcher {
     },
     async headers({ from, count }) {
       const most = Math.min(limit, count)
-      const path = `/api/v1/chain/header/byHeight?height=${from}&count=${most}`
+      const path = `/api/v1/chain/header/byHeight?height=${from}&count=${Math.max(least, most)}`
       // A few branches beside the chain.
       const found = (await questions.page(path, z.array(z.unknown()).max(2 * limit))) ?? []
       const byHash = new Map<string, { bytes: Uint8Array; previous: string; length: number }>()
@@ -222,7 +224,7 @@ function headersService(questions: Questions): HeaderFetcher {
         byHash.set(fields.hash, { bytes: bytes ?? questions.fail('has another hash'), previous, length: 0 })
         await slice.yieldIfOver()
       }
-      return joinBytes(longestOf(byHash))
+      return joinBytes(longestOf(byHash).slice(0, most))
     },
   }
 }

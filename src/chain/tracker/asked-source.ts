@@ -25,6 +25,7 @@ export function askedSource(options: {
       return typeof header !== 'string' && header.length >= HEADER_BYTES && rootOf(header) === root
     },
     currentHeight: async () => (await source.tip()).height,
+    tip: () => source.tip(),
     watch(listener) {
       onTip = listener
       source.watch()

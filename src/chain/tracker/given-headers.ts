@@ -13,8 +13,9 @@ export interface GivenTracker {
   currentHeight(): Promise<number>
 }
 
-/** One that may be closed, and may say when it has a new tip. */
+/** One that may be closed, may know the hash of its tip, and may say when it has a new one. */
 export interface AskedTracker extends GivenTracker {
+  tip?(): Promise<ChainTip>
   watch?(onTip: () => void): void
   close?(): Promise<void>
 }
@@ -30,7 +31,7 @@ export class GivenHeaders implements BlockHeaders {
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private downSince: Date | undefined
   private lastError: LastError | undefined
-  private tip: number | undefined
+  private tip: ChainTip | undefined
   /** When the last answer came, or failed to. */
   private askedAt = Number.NEGATIVE_INFINITY
   private isClosed = false
@@ -55,16 +56,16 @@ export class GivenHeaders implements BlockHeaders {
   }
 
   async currentHeight(): Promise<number> {
-    const height = await this.ask((tracker) => tracker.currentHeight())
-    const isNew = height !== this.tip
-    this.tip = height
-    if (isNew && !this.isClosed) for (const listener of this.listeners) listener({ height })
-    return height
+    const tip = await this.ask(async (tracker) => await (tracker.tip?.() ?? heightOf(tracker)))
+    const isNew = tip.height !== this.tip?.height || tip.hash !== this.tip.hash
+    this.tip = tip
+    if (isNew && !this.isClosed) for (const listener of this.listeners) listener(tip)
+    return tip.height
   }
 
   status(): HeadersStatus {
-    const { tip: height, lastError } = this
-    return { ...(height !== undefined && { height }), ...(lastError && { lastError }) }
+    const { tip, lastError } = this
+    return { ...(tip && { height: tip.height }), ...(lastError && { lastError }) }
   }
 
   /** A new tip is seen when the height is asked for, and when the tracker says that there is one. */
@@ -83,7 +84,7 @@ export class GivenHeaders implements BlockHeaders {
     this.currentHeight().catch(() => {})
   }
 
-  private async ask<Answer>(question: (tracker: GivenTracker) => Promise<Answer>): Promise<Answer> {
+  private async ask<Answer>(question: (tracker: AskedTracker) => Promise<Answer>): Promise<Answer> {
     const { tracker, name } = this.options
     try {
       const answer = await question(tracker)
@@ -97,4 +98,8 @@ export class GivenHeaders implements BlockHeaders {
       this.askedAt = monotonic()
     }
   }
+}
+
+async function heightOf(tracker: GivenTracker): Promise<ChainTip> {
+  return { height: await tracker.currentHeight() }
 }

@@ -136,8 +136,10 @@ export class HeaderService {
         return [200, { header: { hash: tip.hash }, state: 'LONGEST_CHAIN', height: tip.height }]
       if (pathname === '/api/v1/chain/header/byHeight') {
         const count = Math.min(this.page, Number(searchParams.get('count')))
-        const headers = this.headers(Number(searchParams.get('height')), count)
-        return [200, [...headers.reverse(), ...this.stale].map(headersHeader)]
+        const from = Number(searchParams.get('height'))
+        const headers = this.headers(from, count)
+        const stale = this.stale.filter(({ height }) => height >= from && height < from + count)
+        return [200, [...stale, ...headers.reverse()].map(headersHeader)]
       }
       if (pathname === '/v2/headers') {
         const count = Math.min(this.page, Number(searchParams.get('count')))
@@ -155,7 +157,8 @@ export class HeaderService {
   /** The question about one block or the tip, as `asked` has it. */
   private question(url: string, query: URLSearchParams): string {
     if (url.startsWith('/api/v1/chain/tip')) return 'tip'
-    const isOne = url.startsWith('/api/v1/') && query.get('count') === '1'
+    // Some more show which of several blocks at a height is in the chain.
+    const isOne = url.startsWith('/api/v1/') && query.get('count') === '10'
     const height = Number(query.get('height'))
     return isOne ? `${height} ${this.block(height)?.header.root ?? ''}` : url
   }

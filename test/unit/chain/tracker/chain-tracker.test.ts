@@ -359,6 +359,20 @@ describe.each(['a block headers service', 'WhatsOnChain', 'Chaintracks'])('%s', 
   })
 })
 
+test('of several blocks that a Block Headers Service lists at a height, the one in its longest chain counts', async () => {
+  const headers = new HeaderChain()
+  headers.grow(12)
+  const { url, service } = await services.start(headers)
+  const stale = headers.fork(800_006).mine().header
+  service.stale = [stale]
+  const source = openAskedHeaders({ chainTracker: url, chainTrackerTimeoutMs: 5000, network: 'main' })
+  if (source === undefined) throw new Error('no source of headers')
+  const { height } = stale
+  expect(await source.verdict({ height, root: headers.rootAt(height) ?? '' })).toBe('yes')
+  expect(await source.verdict({ height, root: stale.root })).toBe('no')
+  await source.close()
+})
+
 test('the stream of a Chaintracks server says that there is a new tip', async () => {
   const headers = new HeaderChain()
   const { url, service } = await services.start(headers)
