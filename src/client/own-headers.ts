@@ -215,26 +215,26 @@ export class OwnHeaders {
   }
 
   /**
-   * Asks the sources one after another; those that rest only while no other has answered.
+   * Asks the sources one after another.
    *
-   * @param isEnough Whether no other has to be asked after an answer.
+   * @param isEnough Whether no other has to be asked after an answer; by default, those that rest are not.
    * @returns What they answered.
    * @throws OwnHeadersError if none did.
    */
   private async answers<Answer>(
     what: string,
     ask: (source: Source) => Promise<Answer>,
-    isEnough: (answer: Answer) => boolean = () => false,
+    isEnough?: (answer: Answer) => boolean,
   ): Promise<Answer[]> {
     const answers: Answer[] = []
     const failures: string[] = []
     for (const { each: source, isResting } of this.resting.inTurn(this.sources)) {
-      if (answers.length > 0 && isResting) break
+      if (isEnough === undefined && answers.length > 0 && isResting) break
       try {
         const answer = await ask(source)
         this.resting.delete(source)
         answers.push(answer)
-        if (isEnough(answer)) break
+        if (isEnough?.(answer) === true) break
       } catch (error) {
         this.resting.add(source)
         failures.push(`${source.name}: ${messageOf(error)}`)

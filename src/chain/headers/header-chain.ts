@@ -118,7 +118,7 @@ export class HeaderChain {
     const { checkpoint } = this.options
     const range = await this.store.range()
     if (range === undefined) {
-      this.tip = undefined
+      this.forget()
       return
     }
     const start = await this.store.read({ from: checkpoint.height, count: 1 })
@@ -127,7 +127,7 @@ export class HeaderChain {
       this.shownHash(start) !== checkpoint.hash ||
       !(await this.isValid(range.from))
     ) {
-      this.tip = undefined
+      this.forget()
       await this.store.clear()
       return
     }
@@ -158,7 +158,7 @@ export class HeaderChain {
       )
     if (!(await this.isLinked(headers)))
       throw new InvalidHeadersError(`its headers below the checkpoint at ${height} are not linked`)
-    this.tip = undefined
+    this.forget()
     await this.replaceFrom(height - headerCount(headers) + 1, headers)
     await this.load()
   }
@@ -374,6 +374,11 @@ export class HeaderChain {
     if (!(await this.store.replaceFrom({ height, headers, tip: this.tip?.header })))
       throw new ChangedHeadersError('the stored headers were changed by somebody else')
     await this.movedTo(height + headerCount(headers) - 1)
+  }
+
+  private forget(): void {
+    this.tip = undefined
+    this.hasEnoughWork = false
   }
 
   private async movedTo(height: number): Promise<void> {

@@ -286,6 +286,26 @@ test('a height that a proof makes up fetches no chain of headers, above or below
   expect(await tracker.isValidRootForHeight(madeUp, FIRST + 1)).toBe(false)
 })
 
+test('a source that failed once is asked about a block far below that another one does not have', async () => {
+  const chain = new HeaderChain(FIRST)
+  chain.grow(2300)
+  const [whole, other] = [sourceOf(chain), sourceOf(chain)]
+  let failures = 1
+  const failing: HeaderSource = {
+    name: 'fails once',
+    headers: async (query) => (failures-- > 0 ? Promise.reject(new Error('down')) : whole.headers(query)),
+  }
+  const pruned: HeaderSource = {
+    name: 'pruned',
+    headers: async (query) => (query.from < FIRST + 2000 ? new Uint8Array() : other.headers(query)),
+  }
+  const tracker = new OwnHeaders({
+    sources: [failing, pruned],
+    checkpoint: checkpointAt(chain, FIRST + 2250),
+  })
+  expect(await tracker.isValidRootForHeight(chain.rootAt(FIRST + 1) ?? '', FIRST + 1)).toBe(true)
+})
+
 test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {
   const { chain, block } = grownChain()
   const proof = outpointBeef({ txid: hello.txid, vout: 0 }, [

@@ -71,8 +71,9 @@ class MadeChain {
 async function setUp(minimumWork = 0n) {
   const base = MadeChain.upToCheckpoint()
   const checkpoint = { height: CHECKPOINT, hash: base.tip.hash, work: 0n, minimumWork }
+  const store = new MemoryHeaders()
   const chain = new HeaderChain({
-    ...{ store: new MemoryHeaders(), checkpoint, network: 'main', page: 10_000, turn: 60_000 },
+    ...{ store, checkpoint, network: 'main', page: 10_000, turn: 60_000 },
     ...{ now: () => 4_000_000_000_000, clock: () => 0, hash: easyHash, slice: () => new TimeSlice() },
   })
   await chain.begin(base.source, base.tip)
@@ -84,7 +85,7 @@ async function setUp(minimumWork = 0n) {
     expect(chain.tip?.height).toBe(tip.height)
     expect(chain.tip && shownHash(chain.tip.header)).toBe(tip.hash)
   }
-  return { base, chain, follow, isAt, forks }
+  return { base, chain, store, follow, isAt, forks }
 }
 
 test('a longer branch with less work does not replace a shorter one, and is replaced by it', async () => {
@@ -117,6 +118,22 @@ test('the work of blocks that a branch has replaced makes no chain believed', as
   expect(chain.hasEnoughWork).toBe(false)
   await follow(branch.extend(15, 600))
   expect(chain.hasEnoughWork).toBe(true)
+})
+
+test('a chain that begins again, as its store was emptied, is believed when it has enough work again', async () => {
+  const { base, chain, store, follow } = await setUp(30n * workOf(BITS))
+  const honest = base.upTo(CHECKPOINT).extend(40, 600)
+  await follow(honest)
+  expect(chain.hasEnoughWork).toBe(true)
+  await store.clear()
+  await chain.load()
+  await chain.begin(base.source, base.tip)
+  const withheld = honest.upTo(CHECKPOINT + 20)
+  await follow(withheld)
+  const block = { height: CHECKPOINT + 20, root: 'ab'.repeat(32) }
+  expect(await chain.verdict(block)).toBe('unknown')
+  await follow(honest)
+  expect(await chain.verdict(block)).toBe('yes')
 })
 
 test('a branch counts as soon as it has more work', async () => {
