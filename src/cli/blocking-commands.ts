@@ -15,7 +15,7 @@ export function addBlockingCommands(program: Command, context: CommandContext): 
       .description(description)
       .option('--url <url>', 'where the server listens', DEFAULT_URL)
   const subject = 'outpoint:<txid>_<vout>, sha256:<hash of the content> or name:<name>'
-  command('block', 'stop serving something: see docs/blocking.md')
+  command('block', 'stop serving something: see docs/operating.md')
     .argument('<what>', subject)
     .requiredOption('--reason <text>', 'required; shown to nobody but you')
     .action(async (text: string, { url, reason }: { url: string; reason: string }) => {

@@ -57,7 +57,7 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [HeadersError, 'unavailable'],
   [IdentityError, 'refused'],
   [ImportError, 'usage'],
-  [JournalError, 'usage'],
+  [JournalError, 'unavailable'],
   [MintError, 'failure'],
   [PublishError, 'usage'],
   [SearchError, 'failure'],

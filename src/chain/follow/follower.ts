@@ -72,7 +72,7 @@ const MAX_PAUSE = 60_000
 /**
  * Follows the name tree and ordinals along the chain: asks a chain source what spends each live node and each tip, admits what
  * it finds with its ancestors, and continues from there to the end (`docs/follow.md`). What to ask is read from the store, so
- * it continues after a restart. In what order transactions are admitted does not matter (`docs/submissions.md`).
+ * it continues after a restart. In what order transactions are admitted does not matter (`docs/spec/overlay.md`).
  */
 export class Follower {
   private readonly sweeping: Sweep

@@ -27,10 +27,10 @@ const CONFLICT_TIME = 5000
 
 /**
  * Asks the chain sources whether the network has seen unproven transactions, or rejected them, and records what they say
- * (`docs/conflicts.md`, Sightings).
+ * (`docs/spec/overlay.md`, Sightings).
  *
- * All questions are patient ones of the same clients that follow the chain, and those in the background come one at a time:
- * whatever strangers submit, most of what a source may be asked is left to the follower. What is proven or seen is not asked about.
+ * They are asked by the clients that follow the chain: about one batch in the background and two conflicts at a time, so whatever
+ * strangers submit, most of what a source may be asked is left to the follower. What is proven or seen is not asked about.
  */
 export class Sightings {
   private readonly waiting = new Set<string>()

@@ -26,7 +26,7 @@ const SEEN = { max: 64, maxSize: MAX_LOOKUP_BYTES }
 const USUAL_OUTPUTS = [0, 2]
 
 /**
- * Another overlay host. One of this kind is asked by its wallet routes (`docs/http.md`):
+ * Another overlay host. One of this kind is asked by its wallet routes (`docs/spec/http.md`):
  *
  * - `/svc/beef/<txid>/tx`: a transaction of which a topic holds an output; 404 for any other.
  * - `/svc/beef/<txid>/proof`: its merkle path (BUMP, BRC-74); 404 if the host has none.

@@ -35,7 +35,7 @@ export interface ReorgMonitorOptions {
 }
 
 /**
- * Checks in rounds whether the chain still has the blocks that stored proofs lead to (`docs/proofs.md`); the first time at
+ * Checks in rounds whether the chain still has the blocks that stored proofs lead to (`docs/spec/overlay.md`); the first time at
  * once, to find a reorg that happened while the node was down.
  */
 export class ReorgMonitor {

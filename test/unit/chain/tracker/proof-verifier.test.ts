@@ -4,7 +4,7 @@ import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../../sup
 import { HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../../support/server/header-world.js'
 
-// Which proofs of a BEEF are kept, and that each was held against the chain (docs/proofs.md).
+// Which proofs of a BEEF are kept, and that each was held against the chain (docs/spec/overlay.md).
 
 const worlds = useHeaderWorlds()
 
@@ -113,7 +113,8 @@ describe('a BEEF that repeats what is known', () => {
     expect((await world.submit(payment, [coin])).status).toBe(200)
     const after = server.rows()
     expect(after.admissions).toEqual(before.admissions)
-    expect(after.pending).toHaveLength(2)
+    // Two transactions, and a proof of each.
+    expect(after.pending).toHaveLength(4)
   })
 })
 

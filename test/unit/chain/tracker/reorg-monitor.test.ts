@@ -15,7 +15,7 @@ import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/s
 import { posted, SILENT } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
-// A chain that forks, and what becomes of the proofs that lead to blocks of the branch it left (docs/proofs.md).
+// A chain that forks, and what becomes of the proofs that lead to blocks of the branch it left (docs/spec/overlay.md).
 
 const worlds = useHeaderWorlds()
 
