@@ -133,7 +133,9 @@ test('what only its holder spends is spent once where a wallet pays, too, and it
   ]
   const first = await store(journal, 'a', { payer: WALLET, of, spends, change: 40 })
   const undecided = { code: 'UNDECIDED', message: expect.stringContaining(first.id('hex')) }
-  await expect(store(journal, 'b', { payer: WALLET, of, spends, change: 30 })).rejects.toMatchObject(undecided)
+  await expect(store(journal, 'b', { payer: WALLET, of, spends, change: 30 })).rejects.toMatchObject(
+    undecided,
+  )
   await store(journal, 'c', { payer: WALLET, spends: [[coin, 0]], change: 20 })
 })
 
