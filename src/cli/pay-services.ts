@@ -23,6 +23,8 @@ const ABORT_TIMEOUT = 10_000
 const DRAFT_TIMEOUT = 3_000
 /** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
 const MAX_WALLET_BYTES = 8 * 1024 * 1024
+/** The longest transaction that such an answer holds, in bytes: a byte takes up to four characters. */
+export const MAX_WALLET_TRANSACTION = MAX_WALLET_BYTES / 4
 /** In bytes: that of a signature in DER is 72. */
 const MAX_SIGNATURE = 80
 

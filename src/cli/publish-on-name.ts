@@ -5,7 +5,10 @@ import { bindingLock } from '../identity/binding-lock.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import { DEFAULT_FEE_RATE, p2pkhLockOf } from '../payments/key.js'
 import { walletLock } from '../payments/mints.js'
+import { CommandError } from './command.js'
 import { changeName, type FoundName, findName, type MoveOptions } from './move-name.js'
+import { grouped } from './output.js'
+import { MAX_WALLET_TRANSACTION } from './pay-services.js'
 import { costText, layOutInOneTransaction, noteLeftOut, transactionSize } from './publish.js'
 import { countOf, findAt, sizeOf } from './publish-files.js'
 
@@ -33,7 +36,12 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
   const lock = await ownLock(named)
   const { outputs, suffix, note } = await layOutInOneTransaction(found, lock)
   const bytes = transactionSize({ inputs: 2, outputs })
-  output.note(costText(found, [{ bytes, count: 1 }]))
+  if (holder.wallet !== undefined && bytes > MAX_WALLET_TRANSACTION)
+    throw new CommandError(
+      `${path} makes a transaction of ${grouped(bytes)} bytes, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
+      { exit: 'usage' },
+    )
+  output.note(costText(found, [{ bytes, count: 1 }], feeRate))
   const maxFee = options.maxFee ?? 2 * Math.ceil((bytes * feeRate) / 1000) + SPARE_FEE
   const [root, ...files] = outputs
   await changeName({ ...options, maxFee }, named, {

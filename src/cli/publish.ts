@@ -224,18 +224,26 @@ export function streamSizes(stream: {
   ]
 }
 
-/** One line on how much will be published and what it would cost. */
-export function costText(found: FoundEntry, sizes: readonly TransactionSizes[]): string {
+/**
+ * One line on how much will be published and what it would cost.
+ *
+ * @param rate In satoshis per 1,000 bytes.
+ */
+export function costText(
+  found: FoundEntry,
+  sizes: readonly TransactionSizes[],
+  rate = DEFAULT_FEE_RATE,
+): string {
   const files = countOf(found)
   const sumOf = (of: (each: TransactionSizes) => number): number =>
     sizes.reduce((sum, each) => sum + each.count * of(each), 0)
   const transactions = sumOf(() => 1)
   const bytes = sumOf((each) => each.bytes)
-  const satoshis = sumOf((each) => Math.ceil((each.bytes * DEFAULT_FEE_RATE) / 1000))
+  const satoshis = sumOf((each) => Math.ceil((each.bytes * rate) / 1000))
   return [
     `publishing ${grouped(files)} ${files === 1 ? 'file' : 'files'}, ${bytesText(sizeOf(found))},`,
     `in ${grouped(transactions)} ${transactions === 1 ? 'transaction' : 'transactions'}`,
     `of ${grouped(bytes)} bytes: on the live network a fee of about ${grouped(satoshis)} satoshis`,
-    `(${DEFAULT_FEE_RATE} per 1,000 bytes), on a local network none`,
+    `(${rate} per 1,000 bytes), on a local network none`,
   ].join(' ')
 }

@@ -5,6 +5,7 @@ import { PrivateKey, ProtoWallet } from '@bsv/sdk'
 import { type Deed, type MoveOptions, runMove } from '../../../src/cli/move-name.js'
 import { runResolve } from '../../../src/cli/name-commands.js'
 import { CommandOutput } from '../../../src/cli/output.js'
+import { runPublishOnName } from '../../../src/cli/publish-on-name.js'
 import { NOBODY_LOCK } from '../../../src/payments/fake.js'
 import { p2pkhLockOf } from '../../../src/payments/key.js'
 import { walletLock } from '../../../src/payments/mints.js'
@@ -51,17 +52,17 @@ async function printed(
   return { out: out ?? '', err: err ?? '' }
 }
 
-const move = async (name: string, deed: Deed, more: Partial<MoveOptions> = {}) =>
-  await printed((output) =>
-    runMove(
-      {
-        ...{ name, url: server.url, coins: [], maxFee: 1000, yes: true },
-        ...{ ask: undefined, env, output, signal: new AbortController().signal },
-        ...more,
-      },
-      deed,
-    ),
-  )
+type Command = Deed | ((options: MoveOptions) => Promise<void>)
+
+const move = async (name: string, command: Command, more: Partial<MoveOptions> = {}) =>
+  await printed((output) => {
+    const options: MoveOptions = {
+      ...{ name, url: server.url, coins: [], maxFee: 1000, yes: true },
+      ...{ ask: undefined, env, output, signal: new AbortController().signal },
+      ...more,
+    }
+    return typeof command === 'function' ? command(options) : runMove(options, command)
+  })
 const resolve = async (name: string, accept = false) =>
   await printed((output) =>
     runResolve({ name, urls: [server.url], requireProofs: false, env, output }, { accept }),
@@ -131,13 +132,13 @@ describe('with a wallet', () => {
 
   /** A wallet that holds a name, and what moves that. */
   async function holding(name: string) {
-    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 500_000))
     const ownerLock = await walletLock(new ProtoWallet(wallet.key), name)
     await server.submit(beefOf(chain.mint(name, { ownerLock })), ['tm_names', 'tm_ordinals'])
     const { url, close } = await walletServer(wallet)
     closing.push(close)
     const data = join(folder, `data-${name}`)
-    const moveIt = async (deed: Deed, more: Partial<MoveOptions> = {}) =>
+    const moveIt = async (deed: Command, more: Partial<MoveOptions> = {}) =>
       await move(name, deed, {
         ...{ wallet: url, maxFee: 2000, env: { ...env, XDG_DATA_HOME: data } },
         ...more,
@@ -167,6 +168,18 @@ describe('with a wallet', () => {
     })
     await moveIt({ ...positional, terms: { layout: 'positional', protocol: 'onesat' } })
     expect((await resolve('x')).out).toContain('(layout positional, protocol onesat)\n')
+  })
+
+  test('what is too long for its answers is refused before it is asked to draft it', async () => {
+    const { wallet, moveIt } = await holding('v')
+    const path = join(folder, 'long.bin')
+    await writeFile(path, new Uint8Array(2 * 1024 * 1024))
+    const publish = async (options: MoveOptions) => await runPublishOnName({ ...options, path })
+    await expect(moveIt(publish)).rejects.toMatchObject({ code: 'USAGE' })
+    expect(wallet.actions).toEqual([])
+    await writeFile(path, new Uint8Array(2 * 1024 * 1024 - 2000))
+    await moveIt(publish, { maxFee: 300_000 })
+    expect(wallet.sent).toHaveLength(1)
   })
 
   test.each([
