@@ -31,7 +31,7 @@ export function followerConfig(
   const config = readConfig({ ...set, ...tree })
   if (config.chainSources.length === 0)
     throw new ConfigError(
-      'CHAIN_SOURCES: must name the services to follow the chain by, such as junglebus (docs/chain-sources.md)',
+      'CHAIN_SOURCES: must name the services to follow the chain by, such as junglebus (docs/follow.md)',
     )
   return { ...config, deployment }
 }

@@ -108,7 +108,7 @@ function medianOfThree(known: readonly Known[], end: number): Known {
 }
 
 /**
- * Verifies headers one after another by the rules of consensus that headers alone show (docs/headers.md): linkage, proof of
+ * Verifies headers one after another by the rules of consensus that headers alone show (docs/follow.md): linkage, proof of
  * work, the target that the difficulty adjustment asks for, and time.
  */
 export class HeaderRules {

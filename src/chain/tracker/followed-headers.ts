@@ -59,7 +59,7 @@ const RECENT = 5000
 
 /**
  * Block headers from a chain of our own: fetched from several sources, verified, and kept in the store, so that a proof is
- * checked without a request (docs/headers.md).
+ * checked without a request (docs/follow.md).
  */
 export class FollowedHeaders implements BlockHeaders {
   private readonly chain: HeaderChain

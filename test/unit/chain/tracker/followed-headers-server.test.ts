@@ -13,7 +13,7 @@ import {
 } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
-// A server with headers of its own (docs/headers.md).
+// A server with headers of its own (docs/follow.md).
 
 const servers = useServers()
 const services = useHeaderServices()
