@@ -179,7 +179,8 @@ onEachSharedEngine('copies of a log, to and from', (databases) => {
     const [source, one] = [await filled(everything), await database()]
     const [{ id }, sourceId] = [await copy(source, one), inLog(source, (_sql, log) => log.id)]
     expect(id).not.toBe(sourceId)
-    await expect(copy(source, one)).rejects.toThrow(/a log already/)
+    await expect(copy(source, one)).rejects.toThrow(/a complete copy of that log already/)
+    await expect(copy(await filled(world()), one)).rejects.toThrow(/a log already/)
     await expect(copy(await database(), join(await folder(), 'copy'))).rejects.toThrow(
       /holds no log of facts/,
     )
