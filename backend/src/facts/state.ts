@@ -225,11 +225,12 @@ export class Pending {
     )
   }
 
-  /** Adds a proof, as the one that came last. */
+  /** Adds a proof, as the one that came last. None is kept of what is not pending. */
   prove(txid: string, { height, root, merklePath }: Proof): void {
     this.sql.run(
-      'insert or replace into pending_proof (txid, height, root, merkle_path) values (?, ?, ?, ?)',
-      ...[fromHex(txid), height, fromHex(root), merklePath],
+      `insert or replace into pending_proof (txid, height, root, merkle_path)
+        select txid, ?, ?, ? from pending where txid = ?`,
+      ...[height, fromHex(root), merklePath, fromHex(txid)],
     )
     this.noteProofs(fromHex(txid))
     this.raise(txid)

@@ -38,6 +38,17 @@ describe('pending transactions', () => {
     expect(pending.spendsOf(txidOf(2))).toEqual([coin(8), coin(9)])
   })
 
+  test('alone have proofs', () => {
+    const pending = open()
+    const block = { height: 7, root: 'cd'.repeat(32) }
+    const proof = { ...block, merklePath: Uint8Array.of(1) }
+    pending.prove(txidOf(1), proof)
+    pending.replaceProofs(txidOf(1), [proof])
+    expect(pending.disprove(block)).toEqual([])
+    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
+    expect(pending.get(txidOf(1))?.proofs).toEqual([])
+  })
+
   test('that wait: of the client that has the most, the oldest goes first', () => {
     const pending = open()
     const lengths = [10, 10, 50, 10, 10]
