@@ -38,8 +38,14 @@ export function makeMirror(sql: Sql, id: string): void {
   makeTables(sql, id, SCHEMA.replace(' autoincrement', ''))
 }
 
-/** Makes the tables of a log that another one is copied to. @returns What is copied into it: an earlier one may have been. */
+/**
+ * Makes the tables of a log that another one is copied to.
+ *
+ * @returns What is copied into it: an earlier one may have been.
+ * @throws Error if the part of a copy that is there has tables of another version.
+ */
 export function makeCopy(sql: Sql, copyOf: string): string {
+  assertVersion(sql)
   if (sql.get("select 1 as one from sqlite_master where name = 'log_meta'") === undefined) {
     sql.exec('begin')
     makeTables(sql, randomBytes(16).toString('hex'), SCHEMA)

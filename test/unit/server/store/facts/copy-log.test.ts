@@ -112,6 +112,18 @@ test('a copy that was interrupted is continued, and not by that of another log',
   expect(rowsOf(to)).toEqual(rowsOf(from))
 })
 
+test('a copy that another version has begun is refused, and not read', async () => {
+  const [from, to] = [await logFolder(), await servers.folder()]
+  const onProgress = (): void => {
+    throw new Error('stopped')
+  }
+  await expect(copy(from, to, { onProgress })).rejects.toThrow('stopped')
+  const sql = new Sql(join(to, 'log.db.part'))
+  sql.run("update log_meta set value = 2 where name = 'version'")
+  sql.close()
+  await expect(copy(from, to)).rejects.toThrow(/of another version of minetree/)
+})
+
 test('a copy that was interrupted at its end has what is pending when it is continued', async () => {
   const [from, to] = [await logFolder(), await servers.folder()]
   const source = opened(from)
