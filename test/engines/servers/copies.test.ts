@@ -1,14 +1,17 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
-import { FACT } from '../../../backend/src/facts/log.js'
-import { register, registerFact } from '../../../backend/src/facts/registers.js'
+import { FACT, transactionFact } from '../../../backend/src/facts/log.js'
+import { latestOf, register, registerFact } from '../../../backend/src/facts/registers.js'
+import { appended, grouped } from '../../../backend/src/facts/shared-log.js'
 import { Pending, State } from '../../../backend/src/facts/state.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { prunedRow } from '../../../backend/src/writer/state-changes.js'
 import { copyLog } from '../../../src/server/store/facts/copy-log.js'
+import { openSharedLog } from '../../../src/server/store/open-shared-log.js'
 import {
   beefOf,
   FakeChain,
@@ -172,6 +175,26 @@ onEachSharedEngine('copies of a log, to and from', (databases) => {
     const wanted = await expectWhole(everything, source)
     expect(wanted.pending).toHaveLength(1)
     for (const place of [one, two, back]) expect(await expectWhole(everything, place)).toEqual(wanted)
+  })
+
+  test('that were interrupted keep what was removed and came again', async () => {
+    const [from, to] = [await database(), join(await folder(), 'copy')]
+    const shared = await openSharedLog(databases.isSql ? { knexUrl: from } : { mongoUrl: from })
+    const { mint } = world()
+    const fact = transactionFact(mint)
+    const sightings = Array.from({ length: MANY }, (_, n) =>
+      registerFact(register.sighting('ab'.repeat(32)), n + 1, 'seen'),
+    )
+    await shared.insert(appended(0, [fact, prunedRow({ ...fact, seq: 1 }), fact]))
+    for (const some of grouped(sightings, 250)) await shared.insert(appended(await shared.last(), some))
+    await shared.discard([1])
+    await shared.close()
+    await expect(stopping(from, to)).rejects.toThrow('stopped')
+    await copy(from, to)
+    inLog(to, (_sql, log) => {
+      expect(log.get(FACT.transaction, fact.key)?.body).toEqual(Buffer.from(fact.body))
+      expect(latestOf(log, register.sighting('ab'.repeat(32)))?.n).toBe(MANY)
+    })
   })
 
   test('overwrite no log, are made of none, and give higher scores than it', async () => {

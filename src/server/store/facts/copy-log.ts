@@ -30,7 +30,7 @@ import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { goneRow } from '../../../../backend/src/writer/mirror.js'
 import { isState } from '../../../../backend/src/writer/shared-state.js'
-import { changeRow, EMPTY } from '../../../../backend/src/writer/state-changes.js'
+import { changeRow, EMPTY, prunedBy } from '../../../../backend/src/writer/state-changes.js'
 import { reasonOf } from '../../config/errors.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
@@ -216,8 +216,11 @@ class Copy {
       known.delete(subject)
       return [changeRow(subject, n + 1, row.body)]
     }
-    // A folder has no rows of them.
-    if (row.kind === CHANGE && into.state !== undefined) return [row]
+    if (row.kind === CHANGE && into.state !== undefined) {
+      // A folder has no rows of them. What it has behind a removal may be that fact, which came again.
+      const isDone = prunedBy(row) !== undefined && (await this.behindOwn()) !== undefined
+      return isDone ? [] : [row]
+    }
     let own = await this.peek()
     while (own !== undefined && !isSame(own, row) && this.isOwn(own)) own = await this.peek()
     if (own !== undefined && isSame(own, row)) {
@@ -230,8 +233,15 @@ class Copy {
   }
 
   private async toEnd(): Promise<void> {
-    for (let own = await this.peek(); own !== undefined; own = await this.peek())
-      if (!this.isOwn(own)) throw this.otherError(own)
+    const own = await this.behindOwn()
+    if (own !== undefined) throw this.otherError(own)
+  }
+
+  /** The next row of the copy that is not the copy's alone; undefined at its end. */
+  private async behindOwn(): Promise<LogRow | undefined> {
+    let own = await this.peek()
+    while (own !== undefined && this.isOwn(own)) own = await this.peek()
+    return own
   }
 
   /** Whether a row is the copy's alone, which then is behind it. */
