@@ -63,13 +63,18 @@ export class LargeSubmissions {
   readonly submitInWorker: Submit = async (submission) => {
     const { writes } = this.options.node.overlay.engine
     const weight = Math.min(Math.ceil(submission.beef.length / MiB), LARGE_AT_ONCE)
-    const submit = (thread: WorkerThread) => writes.run(() => thread.call('submit', submission))
+    const submit = (thread: WorkerThread) =>
+      writes.run(() => {
+        // A copy, as it may have to be submitted again, and of nothing else that its buffer has.
+        const beef = Uint8Array.from(submission.beef)
+        return thread.call('submit', [{ ...submission, beef }], [beef.buffer])
+      })
     return await this.capacity.runExclusive(() => this.withThread(submit), weight)
   }
 
   /** Runs the scripts of small submissions: cheap ones in this thread, others in the worker. */
   readonly runScripts: ScriptRunner = offloadingExpensive(async (job) => {
-    await this.withThread((thread) => thread.call('runScripts', job))
+    await this.withThread((thread) => thread.call('runScripts', [job]))
   })
 
   async close(): Promise<void> {
@@ -150,11 +155,10 @@ class WorkerThread {
     })
   }
 
-  /** Calls a method there. What is passed is copied: it may have to be submitted again. */
-  async call(method: string, ...args: unknown[]): Promise<never> {
+  async call(method: string, args: unknown[], transfer: ArrayBuffer[] = []): Promise<never> {
     if (this.hasEnded) throw workerEnded()
     const { id, answer } = this.calls.next()
-    this.worker.postMessage({ id, method, args } satisfies Call)
+    this.worker.postMessage({ id, method, args } satisfies Call, transfer)
     return (await answer) as never
   }
 
