@@ -9,7 +9,7 @@ import type { Journal } from './journal.js'
 import type { TransactionRow, Transactions } from './transactions.js'
 
 /*
- * Which transactions are active (`docs/conflicts.md`; `conflict-resolution.ts` has the rules and the order of ranks): of all that
+ * Which transactions are active (`docs/spec/overlay.md`; `conflict-resolution.ts` has the rules and the order of ranks): of all that
  * spend one outpoint, the best-ranked one whose parents are all active and that was not rejected.
  */
 
@@ -22,7 +22,7 @@ interface RankedTransaction extends TransactionStatus {
 interface Coin {
   pid: number
   vout: number
-  /** Whether it is a node: then only mints conflict, as nothing else can spend one (`spec/overlay.md`, gap 11). */
+  /** Whether it is a node: then only mints conflict, as nothing else can spend one (`docs/spec/overlay.md`, Conflicts). */
   node: 0 | 1
 }
 

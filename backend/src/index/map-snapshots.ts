@@ -6,7 +6,7 @@ import { equalBytes } from '../protocol/bytes.js'
 /*
  * Some outputs keep a snapshot of all MAP up to them: those by which the MAP since the last snapshot has grown as long as that
  * snapshot. So a read takes about as many bytes as it returns, however long the ordinal lives, and all snapshots stay within a small
- * multiple of what was inscribed. Which outputs do follows from the lineage alone (`docs/metadata.md`, Snapshots).
+ * multiple of what was inscribed. Which outputs do follows from the lineage alone.
  */
 
 /** A snapshot holds at least this much: nearly every ordinal has its MAP in one output or two. */

@@ -71,8 +71,7 @@ const MANY_INPUTS = 1000
  * verification runs beside them.
  *
  * Topic managers and lookup services have the interfaces of the SDK's `Engine`, so that the same ones run in any host. This
- * host does not use that engine, which judges a transaction once, when it arrives: what could not be judged then is lost
- * (`spec/overlay.md`, What the engine does not do).
+ * host does not use that engine, which judges a transaction once, when it arrives: what could not be judged then is lost.
  */
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>

@@ -103,7 +103,7 @@ export function createOverlay(options: {
   }
 }
 
-/** The topics to submit to when `topics` are asked for, each once: a mint belongs in both (`spec/overlay.md`, Topics). */
+/** The topics to submit to when `topics` are asked for, each once: a mint belongs in both (`docs/spec/overlay.md`, Topics and lookups). */
 export function withOrdinals(topics: string[]): string[] {
   return [...new Set(topics.includes(TOPICS.names) ? [...topics, TOPICS.ordinals] : topics)]
 }
