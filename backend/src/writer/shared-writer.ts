@@ -297,8 +297,10 @@ export class SharedWriter extends LocalWriter {
     return new StoreUnavailableError(cause)
   }
 
+  /** Before facts are gone: nobody is to read of an index that lacks them, or of none, as if something were not there. */
   private forgetIndex(): void {
     this.isEmptied = true
+    this.report({ state: 'reading', done: 0 })
     this.indexFile.run("update meta set value = '' where name = 'log'")
   }
 

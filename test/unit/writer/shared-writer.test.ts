@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { FACT } from '../../../backend/src/facts/log.js'
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { appended } from '../../../backend/src/facts/shared-log.js'
+import { fromHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { prunedRow } from '../../../backend/src/writer/state-changes.js'
 import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -60,6 +62,29 @@ test('what one gateway writes, another one has once it follows', async () => {
   await expectEqual()
   expect(read(one.folder, 'select txid from pending')).toEqual([])
   expect(read(one.folder, 'select txid from held')).toEqual([])
+})
+
+test('what somebody has removed stays until nothing is read of the index, and that is derived without it', async () => {
+  const [one, two] = [await open(), await open()]
+  const [gone, kept] = [inscribe([], 'gone'), inscribe([], 'kept')]
+  for (const each of [gone, kept]) await one.writer.record([recordOf(each)])
+  await two.writer.follow()
+  const stored = (): number => read(two.folder, 'select 1 from log where kind = 1').length
+  const emptied: number[] = []
+  const derived = new Promise<void>((resolve) => {
+    two.writer.onStatus(({ state, isEmptied = false }) => {
+      if (isEmptied) emptied.push(stored())
+      else if (state === 'equal' && emptied.length > 0) resolve()
+    })
+  })
+  const fact = rows.rows.find(({ kind }) => kind === FACT.transaction)
+  const row = prunedRow({ kind: FACT.transaction, key: fromHex(gone.txid), seq: fact?.seq ?? 0 })
+  await one.log.insert(appended(await one.log.last(), [row]))
+  // What reads of it first has to be tried again.
+  for (const { writer } of [one, two]) await expect(writer.follow()).rejects.toThrow('try again')
+  await derived
+  expect([emptied[0], stored()]).toEqual([2, 1])
+  await expectEqual()
 })
 
 test.each([
