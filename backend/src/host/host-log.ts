@@ -29,6 +29,8 @@ export function connectionOf(database: HostDatabase): Connection | undefined {
   if (isMongo(database) || !isMysql(database as SqlDatabase)) return undefined
   const { driverName, config, connectionSettings: settings } = (database as SqlDatabase).client as KnexClient
   if (driverName !== 'mysql2' || typeof config?.connection === 'function') return undefined
+  // What the host does with each of its connections, as to take a role, it would not do with those.
+  if (config?.pool?.afterCreate !== undefined) return undefined
   try {
     // Knex hides the password.
     return structuredClone({ ...settings, password: settings?.password })
@@ -40,7 +42,7 @@ export function connectionOf(database: HostDatabase): Connection | undefined {
 
 interface KnexClient {
   driverName?: string
-  config?: { connection?: unknown }
+  config?: { connection?: unknown; pool?: { afterCreate?: unknown } }
   connectionSettings?: Connection
 }
 
