@@ -34,11 +34,11 @@ const MOST_FAILURES = 3
  *
  * It passes on active outputs in the order of their scores, as to a peer that syncs, parents first, and as something historical: engines
  * broadcast nothing of that. How far it is, is kept while the engine refuses nothing, and holds as long as the engine has what was passed
- * last: otherwise all is compared with what it has applied.
+ * last, and nothing before it has come to count or was unblocked: otherwise the next start compares all with what it has applied.
  */
 export class EngineCatchUp {
   private readonly stopping = new AbortController()
-  private readonly topics: { topic: string; name: string; since?: number }[]
+  private readonly topics: { topic: string; name: string; place?: Place }[]
   private readonly retries = new Retries<string>(FIRST_PAUSE)
   private running: Promise<void> | undefined
   private failures = 0
@@ -84,9 +84,10 @@ export class EngineCatchUp {
     for (const txid of this.retries.due()) if (!this.isInterrupted) await this.submit(txid)
     for (const followed of this.topics) {
       const { topic } = followed
-      followed.since ??= await this.passed(topic)
+      followed.place ??= await this.passed(topic)
+      const { place } = followed
       while (!this.isInterrupted) {
-        const page = graph.admissions.ofTopic({ topic, since: followed.since, limit: PAGE })
+        const page = graph.admissions.ofTopic({ topic, since: place.since, limit: PAGE })
         const last = page.at(-1)
         if (last === undefined) break
         const txids = new Set(graph.served.guard.served(page).map(({ outpoint }) => outpoint.txid))
@@ -94,20 +95,21 @@ export class EngineCatchUp {
           if (this.isInterrupted) return
           if (!this.retries.isWaiting(txid)) await this.submit(txid)
         }
-        followed.since = last.score + 1
+        place.since = last.score + 1
         const [known] = [...txids].slice(-1)
         if (known !== undefined && [...this.retries.keys].length === 0)
-          await graph.settings.set(placeOf(topic), `${followed.since} ${known}`)
+          await graph.settings.set(placeOf(topic), `${place.since} ${known} ${place.reorgs}`)
       }
     }
   }
 
-  /** The score up to which the engine has everything. */
-  private async passed(topic: string): Promise<number> {
+  /** Up to where the engine has everything. */
+  private async passed(topic: string): Promise<Place> {
     const { graph, tables } = this.options
-    const [since, txid = ''] = ((await graph.settings.get(placeOf(topic))) ?? '').split(' ')
+    const [since, txid = '', before] = ((await graph.settings.get(placeOf(topic))) ?? '').split(' ')
     const applied = await (await tables())?.applied([txid], topicNames(topic))
-    return applied?.has(txid) === true ? Number(since) : 0
+    const { reorgs } = graph
+    return { since: applied?.has(txid) === true && Number(before) === reorgs ? Number(since) : 0, reorgs }
   }
 
   /** Those that the engine has not applied to a topic. */
@@ -137,6 +139,14 @@ export class EngineCatchUp {
     // An engine parses and stores in turns of its own, but for short ones.
     await nextTurn()
   }
+}
+
+/** How far the engine was passed what a topic holds. */
+interface Place {
+  /** A score. */
+  since: number
+  /** How often what was derived had changed when all up to there was compared. */
+  reorgs: number
 }
 
 /** The setting that says how far the engine was passed what a topic holds. */

@@ -198,6 +198,11 @@ export class FactStore extends GraphReads {
     return (await this.after(this.options.writer.change('disprove', block))).result
   }
 
+  /** How often what earlier writes had derived has changed, or what is blocked. */
+  get reorgs(): number {
+    return this.options.reader.reorgs
+  }
+
   /** Blocks an output for good, as the engine's eviction: it is no longer found, and no later `record` brings it back. */
   async evict(outpoint: Outpoint): Promise<void> {
     await this.after(this.options.writer.change('evict', outpoint, steadyTime()))

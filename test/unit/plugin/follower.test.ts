@@ -213,7 +213,7 @@ describe.each([
   })
 })
 
-test('what an engine was passed is compared again only if it has lost that', async () => {
+test('what an engine was passed is compared again only if it has lost that, or other things count', async () => {
   const world = await worlds.world()
   const started = await start(world, { folder: await worlds.folder(), ...(await TRACKERS.tracker(world)) })
   await until(() => !started.follower.progress.isCatchingUp, 'the host has caught up')
@@ -258,6 +258,15 @@ test('what an engine was passed is compared again only if it has lost that', asy
   await catchUp()
   // The last of each topic.
   expect([passed, compared.length]).toEqual([[], 2])
+  // What was blocked, or did not count, as it was passed by is looked for once it may be passed.
+  const block = { kind: 'name', value: 'zz' } as const
+  await graph.blocklist.add({ ...block, reason: 'a test', since: 1 })
+  await graph.blocklist.remove(block)
+  await catchUp()
+  expect(passed).toEqual([])
+  expect(compared.length).toBeGreaterThan(all)
+  await catchUp()
+  expect(compared).toHaveLength(2)
   known.clear()
   await catchUp()
   expect(passed).toHaveLength(all)
