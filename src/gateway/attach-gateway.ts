@@ -14,7 +14,7 @@ import { overlayPathGroup, overlayPaths } from './wallets/overlay-paths.js'
 /**
  * Adds everything that only reads the graph to an Express app (`docs/plugin.md`): content, and below the profile's prefixes names,
  * streams, metadata, previews and provenance, and what wallets ask for by txid and outpoint; `/deployment.json`, `/openapi.json`; if
- * asked for, the explorer, and hosts as sites. `spec/http.md` specifies them, for every host. Other paths are passed on, so call
+ * asked for, the explorer, and hosts as sites. `docs/spec/http.md` specifies them, for every host. Other paths are passed on, so call
  * this before the app's 404 handler, which OverlayExpress adds in `start`.
  *
  * Call it before body parsers too: these routes read bodies themselves, each up to its own limit, and accept a parsed body

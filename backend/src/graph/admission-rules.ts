@@ -9,8 +9,8 @@ export interface NodeInput {
 
 /**
  * What the topics of a host admit, as functions of bytes. With them a store derives the admissions of every transaction that it
- * has, whatever the order in which they came (`spec/overlay.md`, Order independence): an output is a node, a name or an ordinal
- * because of what its transaction spends, and is judged again when more is known of that.
+ * has, whatever the order in which they came (`docs/idea.md`): an output is a node, a name or an ordinal because of what its
+ * transaction spends, and is judged again when more is known of that.
  */
 export interface AdmissionRules {
   /** The root of the tree to follow; undefined: none, and `tm_names` admits nothing. */

@@ -1,5 +1,5 @@
 /**
- * Conflict resolution: which transactions are active (`spec/overlay.md`, One spender, one name; `docs/conflicts.md`).
+ * Conflict resolution: which transactions are active (`docs/spec/overlay.md`, Conflicts).
  *
  * Of all transactions that spend one outpoint, one is active at any time: the best-ranked one whose parents are all active and
  * that was not rejected. The others are inactive, and so is everything built on them. Ranks are a total order in which a transaction ranks below
@@ -21,7 +21,7 @@ export interface TransactionStatus {
   isInactive: boolean
 }
 
-/** What the network said last of a transaction itself (`docs/conflicts.md`, Sightings). */
+/** What the network said last of a transaction itself (`docs/spec/overlay.md`, Sightings). */
 export type Sighting = 'seen' | 'rejected'
 
 /** What the network said last of a transaction. */

@@ -7,7 +7,7 @@ const UNPROVEN = 2 ** 32
 /**
  * What newest lists are sorted by, highest first, before the outpoint. Proven transactions come by height; unproven ones come
  * before all of them, those that came last first. So the lists depend on the insertion order as far as conflicts do
- * (`docs/conflicts.md`), and not at all once everything is proven.
+ * (`docs/spec/overlay.md`, Conflicts), and not at all once everything is proven.
  *
  * A row moves when its transaction is proven, or its block reorganised: a page read after that may show it once more, or leave
  * it out. All others are shown once.

@@ -39,7 +39,7 @@ interface Found {
 /** The most outputs of an answer that clients of `@bsv/sdk` 3 take from a host. */
 const MAX_OUTPUTS = 256
 
-/** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
+/** `ls_names`: who holds a name, where it was mined, where mining goes on (`docs/spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
   /** Only an admitted mint spends a node, and its admission says so: notifications of spends add nothing. */
   readonly spendNotificationMode = 'none'

@@ -21,7 +21,7 @@ export interface OrdinalsLookupServiceOptions {
   hooks?: HostHooks | undefined
 }
 
-/** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`spec/overlay.md`; BRC-24). */
+/** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`docs/spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   constructor(private readonly options: OrdinalsLookupServiceOptions) {}
 

@@ -51,7 +51,7 @@ export interface RecordOptions {
  * The facts of a log, as a host has them: reads from its index, blocked things included, and writes by the one writer.
  */
 export class FactStore extends GraphReads {
-  /** The same without what is blocked, as everybody may see it (`docs/blocking.md`). */
+  /** The same without what is blocked, as everybody may see it (`docs/operating.md`, Blocking). */
   readonly served: GraphReads
   readonly blocks: Blocks
   readonly frontier: Frontier
@@ -121,7 +121,7 @@ export class FactStore extends GraphReads {
 
   /**
    * What the network said of transactions: answers to questions of this host, and callbacks that carry its token
-   * (`docs/conflicts.md`, Sightings). Not derived from anything else, and kept for good.
+   * (`docs/spec/overlay.md`, Sightings). Not derived from anything else, and kept for good.
    */
   readonly sightings = {
     /** What was recorded of these transactions themselves. */

@@ -13,8 +13,8 @@ export interface GuardOptions {
 }
 
 /**
- * What reads leave out or refuse, as it is blocked (`docs/blocking.md`). A read of a single thing that leads to something blocked
- * throws BlockedError; a read of many leaves it out and still returns as many as requested.
+ * What reads leave out or refuse, as it is blocked (`docs/operating.md`, Blocking). A read of a single thing that leads to
+ * something blocked throws BlockedError; a read of many leaves it out and still returns as many as requested.
  *
  * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or by its
  * origin; an ordinal at a step by its output there, and by the output with its content.

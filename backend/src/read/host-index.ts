@@ -12,7 +12,7 @@ import type { GraphReads } from './graph-reads.js'
 
 /**
  * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
- * one, and often without options (`spec/overlay.md`, What real hosts do).
+ * one, and often without options (`docs/plugin.md`).
  */
 
 /** What topic managers look up of the index. */

@@ -139,7 +139,7 @@ export interface ListedOrdinal {
 export interface ListedTransaction {
   txid: string
   height?: number
-  /** Whether it counts: an inactive one has lost a conflict, and has no outputs here (`docs/conflicts.md`). */
+  /** Whether it counts: an inactive one has lost a conflict, and has no outputs here (`docs/spec/overlay.md`, Conflicts). */
   isActive: boolean
   outputs: TransactionOutput[]
   /** More outputs come after this index. */

@@ -95,7 +95,7 @@ export function contentRoot(store: GraphReads, reference: ContentReference): Con
   }
 }
 
-/** The longest `X-Map` that any proxy passes on, and the longest for a client that asks for it (docs/content.md). */
+/** The longest `X-Map` that any proxy passes on, and the longest for a client that asks for it (`docs/spec/http.md`, Content). */
 const MAX_HEADER_BYTES = 4 * 1024
 const MAX_ASKED_HEADER_BYTES = 12 * 1024
 /** How much stored MAP is read for a header. More than this is far too long for one, unless nearly all was removed again. */

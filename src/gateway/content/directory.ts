@@ -181,7 +181,7 @@ class Walk {
   }
 }
 
-/** The entry of a segment. The empty one of a trailing slash has none, whatever the map says (`spec/http.md`). */
+/** The entry of a segment. The empty one of a trailing slash has none, whatever the map says (`docs/spec/http.md`). */
 function entry(map: ReadonlyMap<string, string>, segment: string): string | undefined {
   return segment === '' ? undefined : map.get(segment)
 }

@@ -13,7 +13,7 @@ const REACH = { longest: 64 * 1024, chunks: 16 }
 
 /**
  * Whether something about an ordinal is unknown while the host fetches it, for all routes that answer by its origin, its later
- * steps or its tip (`docs/provenance.md`, Missing ancestors).
+ * steps or its tip (`docs/spec/overlay.md`, Missing ancestors).
  */
 export class PendingOrigins {
   /** @param store With blocked outputs: what is blocked is refused elsewhere. */

@@ -94,7 +94,7 @@ const searchQuery = z.object({
     .describe('A name or the begin of names, an outpoint, a txid or an address.'),
 })
 
-/** The routes for lists, below each of the prefixes (`docs/lists.md`). */
+/** The routes for lists, below each of the prefixes (`docs/spec/http.md`, Lists). */
 export function listsRoutes(options: ListOptions & { prefixes: string[]; responses: ResponseCache }): Router {
   const { store, network, prefixes, progress, responses } = options
   const { listings } = store

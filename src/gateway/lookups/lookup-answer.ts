@@ -26,7 +26,7 @@ interface LookupAnswer {
 type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated: boolean }
 
 /**
- * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). First it lists
+ * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`docs/spec/http.md`, Overlay). First it lists
  * the transactions, and then reads each again to send it: a history or an unproven chain may have any length.
  *
  * A page ends before the output that would exceed `pageBytes`, but has one at least; JSON then has `"truncated"`.

@@ -45,7 +45,7 @@ export interface LookupRoutesOptions {
   leavesOthers?: boolean
 }
 
-/** `POST /lookup` (`spec/http.md`, Overlay), answered from the index. */
+/** `POST /lookup` (`docs/spec/http.md`, Overlay), answered from the index. */
 export function lookupRoutes(options: LookupRoutesOptions): Router {
   const { bodies, leavesOthers = false } = options
   const read = bodies.json({ limit: MAX_QUERY_BYTES })

@@ -14,7 +14,7 @@ import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
-/** The record of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Missing fields are unknown or empty. */
+/** The record of an output, or of an ordinal at a step (`docs/spec/http.md`, Metadata and proofs). Missing fields are unknown or empty. */
 export const metadataRecordShape = z
   .strictObject({
     outpoint,

@@ -26,7 +26,7 @@ import {
 /** Room for 100 pointers of at most 96 characters, with quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** The routes for metadata of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
+/** The routes for metadata of outputs and ordinals (`docs/spec/http.md`, Metadata and proofs), below each of the prefixes. */
 export function metadataRoutes(
   options: MetadataOptions & {
     prefixes: string[]

@@ -19,7 +19,7 @@ export interface ProvenanceOptions {
 
 /**
  * `GET /provenance/{outpoint}`, below each of the prefixes: proof of where the ordinal at that outpoint comes from, as an
- * Outpoint BEEF (BRC-158) of its tip that a client can verify offline (`spec/http.md`, Provenance).
+ * Outpoint BEEF (BRC-158) of its tip that a client can verify offline (`docs/spec/http.md`, Metadata and proofs).
  */
 export function provenanceRoutes({
   prefixes,

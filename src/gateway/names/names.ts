@@ -41,7 +41,7 @@ import {
   tierFields,
 } from './name-record.js'
 
-/** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
+/** Room for 1,000 outpoints of at most 78 characters, with quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
 export interface NamesRoutesOptions extends NamesOptions {
@@ -56,7 +56,7 @@ export interface NamesRoutesOptions extends NamesOptions {
   asksNetwork: boolean
 }
 
-/** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
+/** The lookup routes for names (`service.md` 4.4, `docs/spec/http.md`, Names), below each of the prefixes. */
 export function namesRoutes(options: NamesRoutesOptions): Router {
   const { prefixes, bodies } = options
   const routes = Router()

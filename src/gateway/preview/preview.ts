@@ -8,13 +8,13 @@ import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER } from '../http/op
 import type { RequestBodies } from '../http/request-body.js'
 import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
 
-/** The largest preview (`spec/http.md`, Preview). */
+/** The largest preview (`docs/spec/http.md`, Content). */
 const MAX_PREVIEW_BYTES = 1024 * 1024
 
 const HTML = 'text/html; charset=utf-8'
 
 /**
- * Previews of an inscription (`spec/http.md`, Preview), below each of the prefixes: `GET /preview/{base64}` as HTML,
+ * Previews of an inscription (`docs/spec/http.md`, Content), below each of the prefixes: `GET /preview/{base64}` as HTML,
  * `POST /preview` with the type of the request. The bytes are sent back with the security headers of content of that type,
  * and stored nowhere.
  *

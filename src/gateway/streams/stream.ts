@@ -37,7 +37,7 @@ export interface StreamRouteOptions {
 
 /**
  * `GET /stream/{outpoint}`, below each of the prefixes: what an ordinal holds from that output on, step after step, as
- * one body (`service.md` 4.3; `spec/http.md`, Streams).
+ * one body (`service.md` 4.3; `docs/spec/http.md`, Content).
  */
 export function streamRoutes({ prefixes, ...options }: StreamRouteOptions & { prefixes: string[] }): Router {
   // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.

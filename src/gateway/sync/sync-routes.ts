@@ -58,7 +58,7 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
       const outpoint = { txid, vout: outputIndex }
       // Checked before any bytes are read.
       if (!isOfGraph(outpoint, graph) || !isOffered(graphID, graph)) throw notOffered()
-      // A spent output is evidence for the outputs after it, blocked or not (`docs/blocking.md`).
+      // A spent output is evidence for the outputs after it, blocked or not (`docs/operating.md`, Blocking).
       const isSpent = graph.transactions.spenderOf(outpoint) !== undefined
       graph.served.guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
       const transaction = graph.transactions.raw(txid)

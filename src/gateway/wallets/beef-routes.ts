@@ -18,7 +18,7 @@ import { sendChunks } from '../http/send-body.js'
  * ancestors, alone, and its merkle path.
  *
  * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
- * the ancestors of another it is evidence (`docs/blocking.md`).
+ * the ancestors of another it is evidence (`docs/operating.md`, Blocking).
  */
 export function beefRoutes({ graph, prefixes }: { graph: FactStore; prefixes: string[] }): Router {
   const routes = Router()
