@@ -143,9 +143,9 @@ export class Reader {
     }
   }
 
-  /** How many commits whatever is read now is sure to see. */
+  /** How many commits whatever is read now is sure to see; no number that equals another in an {@link answer}, which counts none. */
   get commits(): number {
-    return this.seen ?? this.counted()
+    return this.seen ?? (this.sql.inTransaction ? Number.NaN : this.counted())
   }
 
   /** How often what earlier writes had derived has changed, or what is blocked. */

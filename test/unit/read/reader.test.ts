@@ -1,6 +1,8 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { transactionFact } from '../../../backend/src/facts/log.js'
+import { register, registerFact } from '../../../backend/src/facts/registers.js'
 import { State } from '../../../backend/src/facts/state.js'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { StoreUnavailableError, UnstableReadError } from '../../../backend/src/graph/errors.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
@@ -337,4 +339,19 @@ test('a store that nothing can be written to any more does not answer as a healt
   const failure = new Error('the thread has ended')
   const ended = new FactStore({ reader, writer: { failure } as Writer })
   await expect(ended.ping()).rejects.toBe(failure)
+})
+
+test('what is blocked while lists are read counts for whatever is read next', () => {
+  let commits = 1
+  const counting = new Reader(files, () => commits)
+  const { served } = new FactStore({ reader: counting, writer: {} as Writer })
+  const subject = { kind: 'name', value: 'a' } as const
+  counting.answer((sql) => {
+    expect(sql.get('select count(*) as count from tx')).toEqual({ count: 0 })
+    files.insert(registerFact(register.block(subject), 1, { blocked: true, reason: 'a test', since: 1 }))
+    commits++
+    expect(served.guard.isOpen).toBe(true)
+  })
+  expect(() => served.names.originOf('a')).toThrow(BlockedError)
+  counting.close()
 })
