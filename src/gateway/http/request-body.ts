@@ -211,7 +211,7 @@ function gather(stream: Readable, { limit, upload, announced = 0 }: Bounds): Pro
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     if (stream.destroyed) throw endedEarly()
-    const received = new Received({ limit, announced, onRoom: (bytes) => upload.hold(bytes) })
+    const received = new Received({ limit, announced, upload })
     const finish = (error?: unknown): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
       // An abandoned stream may still fail, and nothing else listens for its errors.
@@ -264,13 +264,8 @@ class Received {
   length = 0
   private room = Buffer.alloc(0)
 
-  /**
-   * @param options.onRoom Called with the bytes of further room before it is allocated, and of room that is free, negative.
-   * @param options.announced The announced length in bytes; 0 if there is none.
-   */
-  constructor(
-    private readonly options: { limit: number; announced: number; onRoom: (bytes: number) => void },
-  ) {}
+  /** @param options.announced The announced length in bytes; 0 if there is none. */
+  constructor(private readonly options: { limit: number; announced: number; upload: Upload }) {}
 
   /** Adds bytes that are within the limit. */
   add(chunk: Buffer): void {
@@ -279,19 +274,32 @@ class Received {
     this.length += chunk.copy(this.room, this.length)
   }
 
+  /** All bytes, in a buffer of their length: as much is counted while a submission waits, and sent to other threads. */
   all(): Buffer {
-    return this.room.subarray(0, this.length)
+    const { room, length } = this
+    if (room.length > length) {
+      this.moveTo(length)
+      this.options.upload.hold(length - room.length)
+    }
+    return this.room
   }
 
   private grow(needed: number): void {
-    const { limit, announced, onRoom } = this.options
+    const { limit, announced, upload } = this.options
     const isTrusted = needed <= announced && needed >= announced * TRUSTED_SHARE
     const doubled = Math.max(LEAST_ROOM, 2 ** Math.ceil(Math.log2(needed)))
     const bytes = isTrusted ? announced : Math.min(doubled, limit)
-    onRoom(bytes)
+    upload.hold(bytes)
+    // It had to make room for others.
+    if (upload.signal.aborted) return
+    const before = this.room.length
+    this.moveTo(bytes)
+    upload.hold(-before)
+  }
+
+  private moveTo(bytes: number): void {
     const { room } = this
     this.room = Buffer.allocUnsafeSlow(bytes)
     room.copy(this.room, 0, 0, this.length)
-    onRoom(-room.length)
   }
 }

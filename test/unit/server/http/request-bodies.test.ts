@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { jest } from '@jest/globals'
@@ -290,11 +291,13 @@ describe('bodies that are being read', () => {
 
   test.each([
     // There is room for all of what is announced from a sixteenth of it on.
-    ['announced', { 'Content-Length': String(8 * MiB) }, 8 * MiB],
+    ['announced', { 'Content-Length': String(8 * MiB) }, 8 * MiB, 8 * MiB],
     // The room of what nobody announced doubles: for a moment, half of it is there twice.
-    ['in chunks', { 'Transfer-Encoding': 'chunked' }, 12 * MiB],
-  ])('take hardly more memory than they have bytes, %s', async (_, headers, least) => {
-    const body = Buffer.alloc(8 * MiB).map((_, at) => at % 251)
+    ['in chunks', { 'Transfer-Encoding': 'chunked' }, 8 * MiB, 12 * MiB],
+    // What waits for its turn has no room to spare.
+    ['a little over a power of two', { 'Transfer-Encoding': 'chunked' }, 4 * MiB + 1, 12 * MiB],
+  ])('take hardly more memory than they have bytes, %s', async (_, headers, length, least) => {
+    const body = Buffer.alloc(length).map((_, at) => at % 251)
     let held = 0
     let most = 0
     const bodies = new RequestBodies({
@@ -309,8 +312,8 @@ describe('bodies that are being read', () => {
         }),
       },
     })
-    const app = express().post('/', bodies.raw({ limit: 8 * MiB }), ({ body: read }, response) => {
-      response.json({ isSame: Buffer.compare(body, read) === 0 })
+    const app = express().post('/', bodies.raw({ limit: 16 * MiB }), ({ body: read }, response) => {
+      response.json({ isSame: Buffer.compare(body, read) === 0, memory: read.buffer.byteLength })
     })
     const server = app.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -327,10 +330,29 @@ describe('bodies that are being read', () => {
       sent.end(body)
     })
     server.close()
-    expect(JSON.parse(answer)).toEqual({ isSame: true })
+    expect(JSON.parse(answer)).toEqual({ isSame: true, memory: body.length })
     expect(most).toBeGreaterThanOrEqual(least)
     expect(most).toBeLessThan(least + 3 * MiB)
-    expect(held).toBe(8 * MiB)
+    expect(held).toBe(body.length)
+  })
+
+  test('take no more memory once they have to make room', async () => {
+    const leaving = new AbortController()
+    const full = new Error('full')
+    const hold = (bytes: number): void => {
+      if (bytes > MiB) leaving.abort(full)
+    }
+    const bodies = new RequestBodies({
+      uploads: { begin: () => ({ signal: leaving.signal, hold, end() {} }) },
+    })
+    const chunks = Readable.from([Buffer.alloc(MiB), Buffer.alloc(1)])
+    const request = Object.assign(chunks, { headers: { 'transfer-encoding': 'chunked' }, complete: true })
+    const allocated = jest.spyOn(Buffer, 'allocUnsafeSlow')
+    const refusal = await new Promise((resolve) => {
+      bodies.raw({ limit: 8 * MiB })(request as never, { locals: {} } as never, resolve)
+    })
+    expect([refusal, ...allocated.mock.calls.flat()]).toEqual([full, MiB])
+    allocated.mockRestore()
   })
 
   test('are counted as what they take, and one alone is always taken', () => {
