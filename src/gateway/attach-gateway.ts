@@ -6,7 +6,7 @@ import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-option
 import { toOriginForm } from './hosts/host-content.js'
 import { allowedMethods, refusingOthers } from './http/allowed-methods.js'
 import type { RouteGroup } from './http/route-group.js'
-import { crossOrigin } from './http/security-headers.js'
+import { crossOrigin, isPreflight } from './http/security-headers.js'
 import { aboutRoutes } from './openapi/about-routes.js'
 import { readPageFiles } from './pages/page-files.js'
 import { overlayPathGroup, overlayPaths } from './wallets/overlay-paths.js'
@@ -105,6 +105,8 @@ export function mountGateway(
     // Before them: Express answers OPTIONS by itself.
     routes.use((request, response, next) => {
       if (ROUTED.has(request.method)) next()
+      // Of a host that sends CORS headers itself, maybe behind these routes.
+      else if (cors === undefined && isPreflight(request)) next('router')
       else refuse(request, response, next)
     })
   for (const { handler } of groups) if (handler !== undefined) routes.use(handler)

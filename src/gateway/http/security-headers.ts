@@ -105,7 +105,7 @@ export function crossOrigin(): RequestHandler {
 }
 
 /** Whether a browser asks for permission (Fetch, CORS-preflight request). `OPTIONS *` asks for nothing (RFC 9110 9.3.7). */
-function isPreflight({ method, url, headers }: Request): boolean {
+export function isPreflight({ method, url, headers }: Request): boolean {
   return method === 'OPTIONS' && (headers['access-control-request-method'] !== undefined || url === '*')
 }
 

@@ -254,8 +254,15 @@ test('whatever is asked first waits until there is an index to read from', async
 
 test('a host that lets pages of other origins in by itself is not doubled', async () => {
   await hosted({ options: { ...LOCAL, crossOrigin: false } }, async (asked) => {
-    for (const path of [PAGE, `${NAMES}/a`])
+    for (const path of [PAGE, `${NAMES}/a`]) {
       expect((await asked(path)).headers['access-control-allow-origin']).toBeUndefined()
+      // Its own handler may stand behind the gateway.
+      const preflight = { Origin: 'https://example.com', 'Access-Control-Request-Method': 'GET' }
+      expect(await asked(path, { method: 'OPTIONS', headers: preflight })).toMatchObject({
+        status: 404,
+        json: { description: 'Route not found.' },
+      })
+    }
   })
 })
 
