@@ -57,7 +57,7 @@ function isBusy({ status, headers }: FuzzAnswer): boolean {
   return status === 503 && headers.has('retry-after')
 }
 
-/** The one shape of errors (`spec/http.md`, Errors). */
+/** The one shape of errors (`docs/spec/http.md`, Errors). */
 function judgeError({ method, host, headers: sent }: PlainRequest, { headers, body }: FuzzAnswer): string[] {
   const complaints: string[] = []
   const type = headers.get('content-type') ?? ''

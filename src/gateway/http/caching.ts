@@ -4,7 +4,7 @@ import type { OrdinalStep } from '../../../backend/src/graph/records.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { AnswerError } from './errors.js'
 
-/** `Cache-Control` values (`spec/http.md`). */
+/** `Cache-Control` values (`docs/spec/http.md`). */
 export const CACHE = {
   /** The bytes of an outpoint never change. */
   immutable: 'public, max-age=31536000, immutable',

@@ -20,7 +20,7 @@ const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range',
 
 export interface ErrorResponseOptions {
   logger: ErrorLogger
-  /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
+  /** Add the fields that overlay clients expect (`docs/spec/http.md`, Overlay). */
   overlay?: boolean
   /** Only asked when nothing was found. */
   pending?: PendingOrigins

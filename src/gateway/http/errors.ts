@@ -11,7 +11,7 @@ import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { type ErrorDetails, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
 
-/** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
+/** Every `code` of an error body (`docs/spec/http.md`, Errors), with the status that routes answer it with. */
 export const ERROR_STATUSES = {
   BAD_OUTPOINT: 400,
   BAD_SEQUENCE: 400,

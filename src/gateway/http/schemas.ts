@@ -89,7 +89,7 @@ const overlayErrorFields = {
   message: z.string().describe('The same as `error`, where overlay clients look for it.'),
 }
 
-/** The bodies of errors (`spec/http.md`, Errors). */
+/** The bodies of errors (`docs/spec/http.md`, Errors). */
 export const errorBodies = {
   Error: z.strictObject(errorFields).meta({ id: 'Error' }),
   OverlayError: z

@@ -19,7 +19,7 @@ export function sandboxPolicy(additions?: string): string {
 
 /**
  * Content comes from strangers: browsers must not sniff another type, any site may embed it, and active content runs in an
- * origin of its own (`spec/http.md`, Content).
+ * origin of its own (`docs/spec/http.md`, Content).
  */
 export function securityHeaders(
   type: { active: false } | { active: boolean; policy: string | undefined },
@@ -50,7 +50,7 @@ export const refuseServiceWorkers: RequestHandler = (request, _response, next) =
   next()
 }
 
-/** Every header of `spec/http.md`, of the mining page and of the log that a page of another origin may read. */
+/** Every header of `docs/spec/http.md`, of the mining page and of the log that a page of another origin may read. */
 export const EXPOSED_HEADERS = [
   'Accept-Encoding',
   'Accept-Ranges',

@@ -26,7 +26,7 @@ export interface Representation {
 }
 
 /**
- * The representation of content (`spec/http.md`, Content).
+ * The representation of content (`docs/spec/http.md`, Content).
  *
  * @param options.headers Those that depend on the path.
  * @param options.policy The `Content-Security-Policy` of active content; undefined for none.

@@ -53,7 +53,7 @@ Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator
 
 The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 const OF_HOST = `These are the routes that minetree adds to an overlay node. All others, limits per client, and what is refused before a route is chosen are the node's own.
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\` if this host has pages. Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`).`
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\` if this host has pages. A path that is described here, with another method, is 405 \`METHOD_NOT_ALLOWED\`, with \`Allow\`, unless it is one of the overlay. Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`).`
 
 export interface DocumentOptions {
   groups: readonly RouteGroup[]

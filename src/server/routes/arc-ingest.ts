@@ -57,9 +57,9 @@ const noticesBody = z.union([notices, z.object({ callbacks: notices }), notice])
 const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
 /**
- * `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). Its other
+ * `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`docs/spec/http.md`, Overlay). Its other
  * callbacks have no path; they are acknowledged, as it would send them again. With the configured token, what they say of a
- * transaction is recorded (`docs/conflicts.md`, Sightings).
+ * transaction is recorded (`docs/spec/overlay.md`, Sightings).
  */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
   const { token, bodies, record } = options

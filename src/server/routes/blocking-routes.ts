@@ -81,8 +81,8 @@ function placeOf(next: string): BlockedSubject | undefined {
 }
 
 /**
- * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: the blocklist of this host (`spec/overlay.md`, Eviction;
- * `docs/blocking.md`). Outputs that are not stored can be blocked in advance. Each change is logged.
+ * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: the blocklist of this host (`docs/operating.md`,
+ * Blocking). Outputs that are not stored can be blocked in advance. Each change is logged.
  */
 export function blockingRoutes({ graph, logger, bodies }: BlockingOptions): Router {
   const json = bodies.json({ limit: MAX_BODY_BYTES })

@@ -67,7 +67,7 @@ const topicsHeader = z
   .describe(
     'The topics, as `["tm_names"]`. Below a prefix for wallets, `tm_names,tm_ordinals` is accepted as well.',
   )
-/** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`spec/http.md`, Overlay). */
+/** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`docs/spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
   const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
   const topics = aliased(profile.topicAliases)

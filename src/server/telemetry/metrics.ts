@@ -52,7 +52,7 @@ const COUNTERS = {
 const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
 
 /**
- * The metrics of a server (docs/metrics.md). Each server has a registry of its own, as a process may run several. No label
+ * The metrics of a server (`docs/operating.md`, Metrics). Each server has a registry of its own, as a process may run several. No label
  * comes from a client: topics, codes and routes are the host's own, and few.
  */
 export class Metrics {

@@ -17,7 +17,7 @@ export interface ExpectedError {
 /** Headers that would speak of a body other than the error. */
 const DESCRIBING = ['etag', 'accept-ranges', 'location']
 
-/** Expects the one shape that errors have on every route (`spec/http.md`, Errors), and nothing beside it. */
+/** Expects the one shape that errors have on every route (`docs/spec/http.md`, Errors), and nothing beside it. */
 export function expectError(answer: Answer, expected: ExpectedError): void {
   const { status, code, error = expect.stringMatching(/^.{5,400}$/), overlay = false, data = {} } = expected
   expect({ status: answer.status, body: answer.json }).toEqual({

@@ -24,7 +24,7 @@ async function factsOf({ host }: PluginHost): Promise<string[]> {
 }
 
 /**
- * What holds for the plugin in every host, whatever its engine and its databases (`spec/overlay.md`, What real hosts do).
+ * What holds for the plugin in every host, whatever its engine and its databases (`docs/plugin.md`).
  * Everything is asked and said over HTTP.
  */
 export function describePluginContract(
