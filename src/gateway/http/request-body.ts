@@ -270,35 +270,28 @@ class Received {
   /** Adds bytes that are within the limit. */
   add(chunk: Buffer): void {
     const needed = this.length + chunk.length
-    if (needed > this.room.length) this.grow(needed)
+    if (needed > this.room.length) {
+      const { limit, announced } = this.options
+      const isTrusted = needed <= announced && needed >= announced * TRUSTED_SHARE
+      const doubled = Math.max(LEAST_ROOM, 2 ** Math.ceil(Math.log2(needed)))
+      this.moveTo(isTrusted ? announced : Math.min(doubled, limit))
+    }
     this.length += chunk.copy(this.room, this.length)
   }
 
   /** All bytes, in a buffer of their length: as much is counted while a submission waits, and sent to other threads. */
   all(): Buffer {
-    const { room, length } = this
-    if (room.length > length) {
-      this.moveTo(length)
-      this.options.upload.hold(length - room.length)
-    }
+    if (this.room.length > this.length) this.moveTo(this.length)
     return this.room
   }
 
-  private grow(needed: number): void {
-    const { limit, announced, upload } = this.options
-    const isTrusted = needed <= announced && needed >= announced * TRUSTED_SHARE
-    const doubled = Math.max(LEAST_ROOM, 2 ** Math.ceil(Math.log2(needed)))
-    const bytes = isTrusted ? announced : Math.min(doubled, limit)
-    upload.hold(bytes)
-    // It had to make room for others.
-    if (upload.signal.aborted) return
-    const before = this.room.length
-    this.moveTo(bytes)
-    upload.hold(-before)
-  }
-
+  /** What was there before is not counted: it is copied at once, for one body at a time. */
   private moveTo(bytes: number): void {
     const { room } = this
+    const { upload } = this.options
+    upload.hold(bytes - room.length)
+    // It had to make room for others.
+    if (upload.signal.aborted) return
     this.room = Buffer.allocUnsafeSlow(bytes)
     room.copy(this.room, 0, 0, this.length)
   }
