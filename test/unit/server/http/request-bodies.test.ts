@@ -257,7 +257,7 @@ describe('bodies that are being read', () => {
     const server = await servers.start({ TRUST_PROXY: '1', MAX_UPLOAD_BYTES: String(8 * MiB) })
     const clients = Array.from({ length: 24 }, (_, at) => `192.0.2.${at}`)
     const sockets = await Promise.all(clients.map((client) => unfinished(server, { client, bytes: MiB })))
-    // A body of 1 MiB takes pages of as much, and no two of them fit in where eight do not.
+    // From a sixteenth of it on, an announced body takes room for all of it: one of 8 MiB fits.
     const refused = await refusals(sockets, 16)
     expectFull(refused)
     expect(
