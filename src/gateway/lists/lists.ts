@@ -69,6 +69,8 @@ const historyQuery = z.object({
   limit,
 })
 
+const ADDRESS = 'a P2PKH address of main or test'
+
 const ordinalsQuery = z.object({
   owner: z
     .string()
@@ -275,7 +277,7 @@ async function ordinals({ store, network }: ListOptions, query: unknown): Promis
   const asked = validate(
     ordinalsQuery,
     query,
-    `limit must be a whole number from 1 to ${MAX_LISTED}; contentType and value are texts`,
+    `limit must be a whole number from 1 to ${MAX_LISTED}, and owner ${ADDRESS}; contentType and value are texts`,
   )
   const attributes = attributesOf(asked)
   if (attributes.length === 0)
@@ -308,7 +310,7 @@ function attributesOf({
 }: z.output<typeof ordinalsQuery>): Attribute[] {
   const holder = owner === undefined ? undefined : decodeAddress(owner)
   if (owner !== undefined && holder === undefined)
-    throw new AnswerError('BAD_BODY', 'owner must be a P2PKH address of main or test')
+    throw new AnswerError('BAD_BODY', `owner must be ${ADDRESS}`)
   if ((key === undefined) !== (value === undefined))
     throw new AnswerError('BAD_BODY', 'key and value go together')
   return [

@@ -279,3 +279,15 @@ test.each(bodied)('$id takes the body that the document describes, and no other'
 test('the bodies of all operations are tried', () => {
   expect(bodied.map(({ id }) => id).sort()).toEqual(Object.keys(BODIES).sort())
 })
+
+// The pattern cannot say what the checksum is.
+test.each(['3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy', '1BoatSLRHtKNngkdXEeobR76b53LETtpyU'])(
+  'an owner that is no P2PKH address is refused as that: %s',
+  async (owner) => {
+    const { status, json } = await server.ask(`/svc/gateway/ordinals?owner=${owner}`)
+    expect({ status, json }).toEqual({
+      status: 400,
+      json: { code: 'BAD_BODY', error: expect.stringContaining('P2PKH address of main or test') },
+    })
+  },
+)
