@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Request, RequestHandler } from 'express'
+import { LRUCache } from 'lru-cache'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
 
 /** Over how long requests are counted, in milliseconds. */
 const WINDOW = 60_000
+/** How many clients are remembered. Beyond that, the one that has asked for nothing for longest starts again: never one that floods. */
+const MAX_CLIENTS = 10_000
 
 /** A client in its current window. */
 interface Client {
@@ -36,13 +39,13 @@ export function rateLimit({
   transactionsPerRequest?: number
 }): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  const clients = new Clients()
+  const clients = new LRUCache<string, Client>({ max: MAX_CLIENTS })
   return (request, response, next) => {
     const key = clientOf(request)
-    const client = clients.get(key)
+    const client = counted(clients, key)
     client.requests++
     countTransactionsWith(response, (transactions) => {
-      clients.get(key).requests += Math.min(Math.floor(transactions / transactionsPerRequest), rate)
+      counted(clients, key).requests += Math.min(Math.floor(transactions / transactionsPerRequest), rate)
     })
     const left = Math.max(0, rate - client.requests)
     const seconds = Math.max(0, Math.ceil((client.until - monotonic()) / 1000))
@@ -62,24 +65,14 @@ export function rateLimit({
   }
 }
 
-/** Clients by their keys. One moves to `current` with its first request in a window, so that the others are forgotten at once. */
-class Clients {
-  private current = new Map<string, Client>()
-  private previous = new Map<string, Client>()
-  private rotated = monotonic()
-
-  get(key: string): Client {
-    const now = monotonic()
-    if (now - this.rotated > WINDOW) {
-      this.previous = now - this.rotated > 2 * WINDOW ? new Map() : this.current
-      this.current = new Map()
-      this.rotated = now
-    }
-    const known = this.current.get(key) ?? this.previous.get(key)
-    const client = known !== undefined && known.until > now ? known : newClient(key, now)
-    if (client !== this.current.get(key)) this.current.set(key, client)
-    return client
-  }
+/** A client in its current window. */
+function counted(clients: LRUCache<string, Client>, key: string): Client {
+  const now = monotonic()
+  const known = clients.get(key)
+  if (known !== undefined && known.until > now) return known
+  const client = newClient(key, now)
+  clients.set(key, client)
+  return client
 }
 
 function newClient(key: string, now: number): Client {

@@ -1,4 +1,5 @@
 import { clientKey } from '../../../../src/server/http/gates.js'
+import { rateLimit } from '../../../../src/server/http/rate-limit.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import {
@@ -173,4 +174,26 @@ test('what is refused for its rate is not read: a submission over it changes not
   if (status === 429) expect(server.rows()).toEqual(before)
   expect((await server.ask('/submit', from('192.0.2.2', question))).status).toBe(200)
   expect(server.rows()).not.toEqual(before)
+})
+
+test('of many addresses, those that ask for nothing are forgotten, and never one that floods', () => {
+  const limit = rateLimit({ identifier: 'reads', rate: 1, clientOf: ({ ip }) => String(ip) })
+  const isTaken = (ip: string): boolean => {
+    let refusal: unknown
+    limit({ ip } as never, { setHeader() {}, locals: {} } as never, (error) => {
+      refusal = error
+    })
+    return refusal === undefined
+  }
+  const twice = (ip: string): boolean[] => [isTaken(ip), isTaken(ip)]
+  expect([twice('quiet'), twice('loud')]).toEqual([
+    [true, false],
+    [true, false],
+  ])
+  const taken = new Set<boolean>()
+  for (let other = 0; other < 10_000; other++) {
+    isTaken(String(other))
+    if (other % 1000 === 0) taken.add(isTaken('loud'))
+  }
+  expect([...taken, isTaken('loud'), isTaken('quiet')]).toEqual([false, false, true])
 })
