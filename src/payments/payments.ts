@@ -140,7 +140,10 @@ export class Payments {
   }
 
   private async follow(payment: Payment, to: Destination): Promise<Omit<Followed, 'payment'>> {
-    const { transaction, state, payer, txid } = payment
+    const { transaction, payer, txid } = payment
+    // Not every service that is sent a transaction once more knows that it is in a block: one may reject it as spent.
+    const isMined = payment.state === 'sent' && (await this.foundMined(txid, to))
+    const state = isMined ? 'mined' : payment.state
     // A wallet refuses what another one has signed, and sends again by itself what it has sent.
     const isOurs = payer === this.name && (state === 'pending' || (state === 'sent' && payer !== WALLET))
     if (!isOurs && state === 'pending')
@@ -156,10 +159,16 @@ export class Payments {
       }
     }
     const submitted = await this.submitted({ ...payment, beef: writeBeef(transaction) }, to)
-    const beef = submitted.outcome === 'admitted' && state !== 'mined' ? await to.beefOf(txid) : undefined
+    if (submitted.outcome === 'admitted' && state === 'pending') await this.foundMined(txid, to)
+    return submitted
+  }
+
+  /** Whether the server shows a payment in a block, which is recorded. */
+  private async foundMined(txid: string, to: Destination): Promise<boolean> {
+    const beef = await to.beefOf(txid)
     const proven = beef && (await provenBy(beef, txid, to.chainTracker))
     if (proven) this.journal.setMined(txid, writeBeef(proven))
-    return submitted
+    return proven !== undefined
   }
 
   /** Records that a server has taken a payment. */

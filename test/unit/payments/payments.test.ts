@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { PrivateKey } from '@bsv/sdk'
+import { readBeefTransaction, writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
 import type { Draft, SendOutcome } from '../../../src/payments/draft.js'
+import { singleTransactionPath } from '../../../src/payments/fake.js'
 import { Journal, type Purpose } from '../../../src/payments/journal.js'
 import { p2pkhLockOf } from '../../../src/payments/key.js'
 import { type Destination, Payments } from '../../../src/payments/payments.js'
@@ -16,6 +18,31 @@ const output = {
 }
 const draft: Draft = { what: 'the test', description: 'A test', inputs: [], outputs: [output], maxFee: 1000 }
 const purpose: Purpose = { kind: 'move', subject: 'a', place: 'here' }
+
+test('what the server shows in a block is not sent again, and so not given up where it is rejected as spent', async () => {
+  const journal = new Journal(join(await servers.folder(), 'payments.db'), 'main')
+  let kind: SendOutcome['kind'] = 'accepted'
+  const send = async (): Promise<SendOutcome> => ({ kind, why: '' })
+  const payments = new Payments(journal, { key, coins: [coinsFor(key, 5000)], send })
+  const paid = await payments.pay(draft, purpose)
+  const txid = paid.transaction.id('hex')
+  const mined = readBeefTransaction(paid.beef)
+  mined.merklePath = singleTransactionPath({ txid, height: 800_000 })
+  let shown = paid.beef
+  const to: Destination = {
+    chainTracker: { isValidRootForHeight: async () => true, currentHeight: async () => 800_000 },
+    beefOf: async () => shown,
+    spendersOf: async () => [],
+    submit: async () => ({ kind: 'admitted' }),
+  }
+  expect(await payments.followUp({}, to)).toMatchObject([{ outcome: 'admitted' }])
+  expect(journal.stateOf(txid)).toBe('sent')
+  shown = writeBeef(mined)
+  kind = 'refused'
+  expect(await payments.followUp({}, to)).toMatchObject([{ outcome: 'admitted' }])
+  expect(journal.payments()).toMatchObject([{ state: 'mined', isAdmitted: true }])
+  journal.close()
+})
 
 test('what is in a block before a server has it is submitted until one does, and not paid for again', async () => {
   const journal = new Journal(join(await servers.folder(), 'payments.db'), 'main')
