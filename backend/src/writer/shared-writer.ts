@@ -299,8 +299,9 @@ export class SharedWriter extends LocalWriter {
 
   /** Before facts are gone: nobody is to read of an index that lacks them, or of none, as if something were not there. */
   private forgetIndex(): void {
+    const isNews = !this.isEmptied
     this.isEmptied = true
-    this.report({ state: 'reading', done: 0 })
+    if (isNews) this.report({ state: 'reading', done: 0 })
     this.indexFile.run("update meta set value = '' where name = 'log'")
   }
 
