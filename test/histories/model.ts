@@ -33,7 +33,7 @@ export interface ModelOptions {
 
 /**
  * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
- * operator blocked. All answers are a function of these (`spec/overlay.md`, Order independence), except that of two
+ * operator blocked. All answers are a function of these (`docs/spec/overlay.md`, Submissions), except that of two
  * unproven conflicting transactions of which the network said the same the first one counts, and that one that loses to a mined
  * one and that nothing proves is not kept.
  */

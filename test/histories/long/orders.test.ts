@@ -8,7 +8,7 @@ import { Run } from '../run.js'
 import { ServerHost } from '../server-host.js'
 import { expectRuns, IS_LONG } from '../trial.js'
 
-// The index is a pure function of what is known (`spec/overlay.md`, Order independence): most of a history is mined, and it
+// The index is a pure function of what is known (`docs/spec/overlay.md`, Submissions): most of a history is mined, and it
 // is submitted in random order, each transaction with some of its sources, to a server that is restarted and killed, and loses its
 // index. `npm run orders` does thousands of runs.
 

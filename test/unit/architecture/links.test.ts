@@ -55,6 +55,20 @@ test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('every file that %s n
   expect(named.map(([path]) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
+test('every page that a comment names exists', () => {
+  const files = ['backend/src', 'src', 'test', 'bench', 'trials'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`),
+  )
+  const gone = files
+    .filter((file) => /\.tsx?$/.test(file))
+    .flatMap((file) =>
+      [...read(join(root, file)).matchAll(/(?<![\w/.])(?:docs|spec)\/[\w/-]+\.md/g)]
+        .filter(([page]) => !existsSync(join(root, page)))
+        .map(([page]) => `${file}: ${page}`),
+    )
+  expect(gone).toEqual([])
+})
+
 test('pictures have a text in place of them', () => {
   const pictures = pages.flatMap((page) => withoutCode(read(join(root, page))).match(/<img [^>]*>/g) ?? [])
   expect(pictures.length).toBeGreaterThan(0)

@@ -138,7 +138,7 @@ test('a txid alone is its first output with content', async () => {
 
 describe('pages of other origins', () => {
   const origin = { Origin: 'https://elsewhere.example' }
-  /** Every header that `spec/http.md` names. */
+  /** Every header that `docs/spec/http.md` names. */
   const named = [
     'Accept-Ranges',
     'Cache-Control',

@@ -18,7 +18,7 @@ import { type TestServer, treeOf, useServers } from '../../../support/server/tes
 import { until } from '../../../support/server/waiting.js'
 
 // Mints that a block may hold and not every node takes: by the form of their unlocking script. What a block holds is
-// followed, whatever it is; what none holds counts only where every node takes it (docs/lineage.md).
+// followed, whatever it is; what none holds counts only where every node takes it (docs/spec/protocol.md, Mints).
 
 const worlds = useHeaderWorlds()
 const servers = useServers()
