@@ -192,7 +192,7 @@ export class ChainSources implements ChainSource {
   ): Promise<Found | undefined> {
     const { patience = DEFAULT_PATIENCE } = this.options
     const end = monotonic() + patience
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       const errors: ChainSourceError[] = []
       let isKnown = false
       for (const source of this.sources) {
@@ -208,8 +208,9 @@ export class ChainSources implements ChainSource {
       }
       const [error] = errors
       if (isKnown || error === undefined) return undefined
-      // A wrong answer is no reason to wait: nor is one that would be the same later.
+      // A wrong answer is no reason to wait, but may have been cut on its way: it is asked for once more.
       const isLasting = errors.find(({ code }) => code !== 'NO_ANSWER')
+      if (isLasting?.code === 'BAD_ANSWER' && tries === 1) continue
       if (isLasting !== undefined) throw isLasting
       await this.oneRested(this.sources, { patience: end - monotonic(), error })
     }
