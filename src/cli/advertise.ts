@@ -11,7 +11,6 @@ import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { readJson } from '../client/bounded-fetch.js'
 import type { Draft, Paid } from '../payments/draft.js'
-import { FAKE_PAYER } from '../payments/fake.js'
 import type { Purpose } from '../payments/journal.js'
 import type { Coin } from '../payments/key.js'
 import type { Destination, Payments } from '../payments/payments.js'
@@ -37,6 +36,7 @@ import {
   holderOf,
   openPayments,
   type PaymentOptions,
+  payAndSubmit,
   reportFollowed,
 } from './payment.js'
 
@@ -106,14 +106,8 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
         maxFee,
       }
       options.signal.throwIfAborted()
-      if (payments === undefined) {
-        paid = await FAKE_PAYER.pay(draft)
-        await server.submit({ ...paid, ...purpose })
-      } else {
-        await approve(options, { missing, revoked, url })
-        paid = await payments.pay(draft, purpose)
-        await payments.submit(paid, purpose, server)
-      }
+      if (payments !== undefined) await approve(options, { missing, revoked, url })
+      paid = await payAndSubmit(payments, { draft, purpose, to: server })
     }
     await requireShown(wanted, server)
     const sources = new Map(

@@ -8,7 +8,6 @@ import { draftMove, type Holder, type NameMove } from '../identity/move-name.js'
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { Paid } from '../payments/draft.js'
-import { FAKE_PAYER } from '../payments/fake.js'
 import type { Purpose } from '../payments/journal.js'
 import { p2pkhLockOf } from '../payments/key.js'
 import { walletLock } from '../payments/mints.js'
@@ -24,6 +23,7 @@ import {
   holderOf,
   openPayments,
   type PaymentOptions,
+  payAndSubmit,
   reportFollowed,
 } from './payment.js'
 
@@ -150,20 +150,14 @@ export async function changeName(
       )
     reportFollowed(earlier, output)
     const draft = await draftMove({ coin, holder, maxFee, ...(await change.move()) })
-    let paid: Paid
-    if (payments === undefined) {
-      // A server of the live network that checks no proofs would take a fake transaction for a real one.
-      await server.requireLocal()
-      paid = await FAKE_PAYER.pay(draft)
-      await to.submit({ ...paid, ...purpose })
-    } else {
+    // A server of the live network that checks no proofs would take a fake transaction for a real one.
+    if (payments === undefined) await server.requireLocal()
+    else
       await confirmPayment(
         [`the fee is paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis`],
         options,
       )
-      paid = await payments.pay(draft, purpose)
-      await payments.submit(paid, purpose, to)
-    }
+    const paid = await payAndSubmit(payments, { draft, purpose, to })
     change.report(paid)
     if (paid.fee > 0) output.note(`paid ${grouped(paid.fee)} satoshis of fees`)
   } finally {

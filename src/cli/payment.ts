@@ -4,9 +4,11 @@ import type { Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { askedOnce, type Holder } from '../identity/move-name.js'
-import { Journal } from '../payments/journal.js'
+import type { Draft, Paid } from '../payments/draft.js'
+import { FAKE_PAYER } from '../payments/fake.js'
+import { Journal, type Purpose } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
-import { type Followed, Payments } from '../payments/payments.js'
+import { type Destination, type Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
 import { CommandError } from './command.js'
 import { findTransactions } from './import-files.js'
@@ -82,6 +84,27 @@ export async function openPayments(
   const journal = openJournal(env, config)
   if (wallet !== undefined) return new Payments(journal, { wallet })
   return new Payments(journal, { key: key as NonNullable<typeof key>, coins, feeRate, send: arcFor(options) })
+}
+
+/**
+ * Pays for a draft, and submits it to a server.
+ *
+ * @param payments As {@link openPayments} returns them: without them, the money is fake.
+ * @throws as `Payments.pay` and `Payments.submit`; with fake money CommandError (`refused`) if another transaction counts.
+ */
+export async function payAndSubmit(
+  payments: Payments | undefined,
+  { draft, purpose, to }: { draft: Draft; purpose: Purpose; to: Destination },
+): Promise<Paid> {
+  if (payments !== undefined) {
+    const paid = await payments.pay(draft, purpose)
+    await payments.submit(paid, purpose, to)
+    return paid
+  }
+  const paid = await FAKE_PAYER.pay(draft)
+  const said = await to.submit({ ...paid, ...purpose })
+  if (said.kind === 'conflict') throw new CommandError(said.why, { exit: 'refused' })
+  return paid
 }
 
 /**

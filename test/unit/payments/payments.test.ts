@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { PrivateKey } from '@bsv/sdk'
 import { readBeefTransaction, writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
+import { payAndSubmit } from '../../../src/cli/payment.js'
 import type { Draft, SendOutcome } from '../../../src/payments/draft.js'
 import { singleTransactionPath } from '../../../src/payments/fake.js'
 import { Journal, type Purpose } from '../../../src/payments/journal.js'
@@ -70,4 +71,17 @@ test('what is in a block before a server has it is submitted until one does, and
   expect(await payments.followUp({}, to)).toEqual([])
   await payments.pay(draft, purpose)
   journal.close()
+})
+
+test('with fake money, too, it is refused where another transaction counts', async () => {
+  const to: Destination = {
+    chainTracker: 'scripts only',
+    beefOf: async () => undefined,
+    spendersOf: async () => [],
+    submit: async () => ({ kind: 'conflict', why: 'it is spent' }),
+  }
+  await expect(payAndSubmit(undefined, { draft, purpose, to })).rejects.toMatchObject({
+    message: 'it is spent',
+    exit: 'refused',
+  })
 })
