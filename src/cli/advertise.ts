@@ -83,8 +83,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   const payments = await openPayments(await holderOf(options), options)
   try {
     const purpose: Purpose = { kind: 'advertise', subject: url, place: server.identityKey }
-    const found = await liveTokens(options, { payments, server })
-    const live = found.flatMap(({ token }) => token)
+    const live = await liveTokens(options, { payments, server })
     const kept = wanted.flatMap((each) => live.find((token) => isSame(token, each)) ?? [])
     const missing = wanted.filter((each) => !live.some((token) => isSame(token, each)))
     const revoked = live.filter((token) => !kept.includes(token))
@@ -132,14 +131,14 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
 async function liveTokens(
   { again, output }: AdvertiseOptions,
   { payments, server }: { payments: Payments | undefined; server: AdvertisedServer },
-): Promise<{ token: LiveToken }[]> {
-  const found = new Map<string, { token: LiveToken }>()
+): Promise<LiveToken[]> {
+  const found = new Map<string, LiveToken>()
   const add = ({ transaction, vout }: Coin): void => {
     const outpoint = `${transaction.id('hex')}_${vout}`
     const script = transaction.outputs[vout]?.lockingScript.toUint8Array() ?? new Uint8Array()
     const token = server.reader.read(Uint8Array.from(script))
     if (token === undefined || payments?.journal.isReserved(outpoint)) return
-    found.set(outpoint, { token: { ...token, transaction, vout } })
+    found.set(outpoint, { ...token, transaction, vout })
   }
   const of = { kinds: ['advertise'] as const, place: server.identityKey }
   const followed = (await payments?.followUp(of, server, { again: true })) ?? []
