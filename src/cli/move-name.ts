@@ -1,13 +1,13 @@
-import { ProtoWallet } from '@bsv/sdk'
 import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import type { BindingProfile } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
-import { draftMove, type Holder, type NameMove } from '../identity/move-name.js'
+import { draftMove, type Holder, type NameMove, signerOf } from '../identity/move-name.js'
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { Paid } from '../payments/draft.js'
+import { NOBODY_LOCK } from '../payments/fake.js'
 import type { Purpose } from '../payments/journal.js'
 import { p2pkhLockOf } from '../payments/key.js'
 import { walletLock } from '../payments/mints.js'
@@ -196,14 +196,19 @@ async function lockFor(deed: Deed, { coin, holder, checked }: FoundName): Promis
     requireBindingLock({ coin, lock })
     return lock
   }
-  const { wallet, key } = holder
-  const signer = wallet ?? (key && new ProtoWallet(key))
+  const signer = signerOf(holder)
   if (signer === undefined)
     throw new CommandError('say whose name it is: use --wallet or --key-file', { exit: 'usage' })
   if (deed.kind === 'bind') return await bindingLock({ coin, signer, ...deed.terms })
   if (checked.identity.state === 'unbound')
     throw new CommandError(`${name} is bound to no identity`, { exit: 'refused' })
-  return key === undefined ? await walletLock(signer, name) : p2pkhLockOf(key.toPublicKey())
+  return await ownLock({ coin, holder })
+}
+
+/** The lock of whoever holds a name, bound to no identity. */
+export async function ownLock({ coin, holder }: Pick<FoundName, 'coin' | 'holder'>): Promise<Uint8Array> {
+  if (holder.wallet !== undefined) return await walletLock(holder.wallet, coin.name)
+  return holder.key === undefined ? NOBODY_LOCK : p2pkhLockOf(holder.key.toPublicKey())
 }
 
 function lockOf(hex: string): Uint8Array {

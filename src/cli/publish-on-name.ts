@@ -1,12 +1,10 @@
 import { basename, resolve } from 'node:path'
-import { ProtoWallet } from '@bsv/sdk'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { bindingLock } from '../identity/binding-lock.js'
-import { NOBODY_LOCK } from '../payments/fake.js'
-import { DEFAULT_FEE_RATE, p2pkhLockOf } from '../payments/key.js'
-import { walletLock } from '../payments/mints.js'
+import { signerOf } from '../identity/move-name.js'
+import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import { CommandError } from './command.js'
-import { changeName, type FoundName, findName, type MoveOptions } from './move-name.js'
+import { changeName, findName, type MoveOptions, ownLock } from './move-name.js'
 import { grouped } from './output.js'
 import { MAX_WALLET_TRANSACTION } from './pay-services.js'
 import { costText, layOutInOneTransaction, noteLeftOut, transactionSize } from './publish.js'
@@ -47,7 +45,7 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
   await changeName({ ...options, maxFee }, named, {
     kind: 'publish',
     async move() {
-      const signer = holder.wallet ?? (holder.key && new ProtoWallet(holder.key))
+      const signer = signerOf(holder)
       const isBound = checked.identity.state === 'bound' && signer !== undefined
       return {
         lock: isBound ? await bindingLock({ coin, signer }) : lock,
@@ -63,10 +61,4 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
       if (note !== undefined) output.note(note)
     },
   })
-}
-
-/** The lock of whoever holds a name, bound to no identity. */
-async function ownLock({ coin, holder }: FoundName): Promise<Uint8Array> {
-  if (holder.wallet !== undefined) return await walletLock(holder.wallet, coin.name)
-  return holder.key === undefined ? NOBODY_LOCK : p2pkhLockOf(holder.key.toPublicKey())
 }

@@ -65,6 +65,11 @@ export async function draftMove(move: NameMove): Promise<Draft> {
   }
 }
 
+/** What signs for a holder; undefined if that is nobody. */
+export function signerOf({ wallet, key }: Holder): BindingSigner | undefined {
+  return wallet ?? (key && new ProtoWallet(key))
+}
+
 /** The same wallet, which is asked for each key once: it may have to ask its user each time. */
 export function askedOnce(wallet: BindingWallet): BindingWallet {
   const known = new Map<string, ReturnType<BindingWallet['getPublicKey']>>()
@@ -103,7 +108,7 @@ async function unlockOf(
 ): Promise<sdk.ScriptTemplateUnlock | undefined> {
   const binding = bindingOf(coin)
   const owner = ownerOf(coin.lockingScript)
-  const signer = wallet ?? (key && new ProtoWallet(key))
+  const signer = signerOf({ wallet, key })
   if (wallet === undefined && owner === NOBODY) return undefined
   if (signer === undefined) throw notYours(coin, 'no key was given')
   if (binding.state === 'bound') {
