@@ -86,7 +86,7 @@ export interface FoundName {
 }
 
 /** Resolves and verifies a name, and finds the transaction of its output. */
-export async function findName(options: MoveOptions): Promise<FoundName> {
+export async function findName(options: Omit<MoveOptions, 'maxFee'>): Promise<FoundName> {
   const { name, url, genesis, env, output, signal } = options
   const holder = await holderOf(options)
   const checked = await checkName({

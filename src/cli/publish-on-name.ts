@@ -12,7 +12,7 @@ import { countOf, findAt, sizeOf } from './publish-files.js'
 
 export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
   path: string
-  /** The highest fee, in satoshis; by default twice of what it should be. */
+  /** The highest fee, in satoshis; by default twice the estimate, and {@link SPARE_FEE}. */
   maxFee?: number
 }
 
@@ -29,7 +29,7 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
   const { path, name, output, feeRate = DEFAULT_FEE_RATE } = options
   const { found, leftOut } = await findAt(path, basename(resolve(path)))
   noteLeftOut(leftOut, output)
-  const named = await findName({ ...options, maxFee: 0 })
+  const named = await findName(options)
   const { coin, holder, checked } = named
   const lock = await ownLock(named)
   const { outputs, suffix, note } = await layOutInOneTransaction(found, lock)
