@@ -167,14 +167,14 @@ export class Journal {
    */
   async lose(txid: string, other?: { txid: string; outpoint: string }): Promise<boolean> {
     return await this.exclusively(async () => {
-      for (const lost = [txid]; lost.length > 0; ) {
-        const [each = ''] = lost.splice(0, 1)
-        const of = this.all(
+      const lost = [txid]
+      for (const each of lost) {
+        const spending = this.all(
           'select txid from reserved where outpoint between ? and ?',
           `${each}_`,
           `${each}_:`,
         )
-        lost.push(...of.map((row) => String(row.txid)))
+        lost.push(...spending.map((row) => String(row.txid)))
         this.setState(each, 'lost')
         this.run('delete from reserved where txid = ?', each)
       }
