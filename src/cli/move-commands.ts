@@ -152,10 +152,11 @@ export function addPaymentsCommand(program: Command, context: CommandContext): v
       try {
         if (lose !== undefined && !(await journal.lose(lose)))
           throw new CommandError(`${lose} is not in ${journal.path}`, { exit: 'notFound' })
-        for (const { transaction: _, ...payment } of journal.payments()) {
-          const { txid, state, kind, subject, fee } = payment
-          output.result(payment, `${txid} ${state} ${kind} ${subject} ${fee}`)
-        }
+        for (const { txid, kind, subject, place, payer, state, fee, isAdmitted } of journal.payments())
+          output.result(
+            { txid, kind, subject, place, payer, state, fee, isAdmitted },
+            `${txid} ${state} ${kind} ${subject} ${fee}`,
+          )
       } finally {
         journal.close()
       }

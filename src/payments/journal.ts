@@ -258,9 +258,14 @@ export const WALLET = 'wallet'
 
 function paymentOf(row: Row): Payment {
   const { txid, kind, subject, place, payer, state, admitted, fee, beef } = row
+  let transaction: Transaction | undefined
   return {
     ...{ txid, kind, subject, place, payer, state, fee, isAdmitted: admitted === 1 },
-    transaction: readBeefTransaction(Uint8Array.from(beef), { txid, hash: nativeHash256 }),
+    // Read when it is needed: most payments of a journal are done with.
+    get transaction() {
+      transaction ??= readBeefTransaction(Uint8Array.from(beef), { txid, hash: nativeHash256 })
+      return transaction
+    },
   }
 }
 
