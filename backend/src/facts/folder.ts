@@ -36,13 +36,14 @@ export function makeFolder(folder: string): void {
  * One process writes at a time, as it checks for conflicting spends before it writes. An exclusive SQLite lock on a separate
  * file keeps a second process out, and ends with the process that holds it, however that ends.
  *
+ * @param patience Milliseconds to wait for another process, during which this one does nothing else.
  * @returns What ends the lock.
  * @throws FolderInUseError; what SQLite throws.
  */
-export function lockFile(folder: string, name = 'minetree.lock'): () => void {
+export function lockFile(folder: string, name = 'minetree.lock', patience = 0): () => void {
   const connection = new Sql(join(folder, name))
   try {
-    connection.exec('pragma busy_timeout = 0; begin exclusive;')
+    connection.exec(`pragma busy_timeout = ${patience}; begin exclusive;`)
   } catch (cause) {
     connection.close()
     throw (cause as { code?: unknown }).code === 'SQLITE_BUSY' ? new FolderInUseError(cause) : cause

@@ -1,24 +1,26 @@
 import { open, rename, rm } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { Mutex } from 'async-mutex'
-import { Sql } from '../../../backend/src/facts/connection.js'
+import { lockFile } from '../../../backend/src/facts/folder.js'
 
+/** Waiting for SQLite blocks the process: a holder in the same process would never finish. */
 const inThisProcess = new Mutex()
+/** How long a command waits for another one, in milliseconds. */
+const PATIENCE = 10_000
 
 /**
- * Runs work that no other process runs at the same time for the same file. The lock is that of SQLite on a file beside it: it ends
- * with the process that holds it, and holds between containers that share a volume.
+ * Runs work that no other process runs at the same time for the same file, under the lock of {@link lockFile} on a file beside it,
+ * which also holds between containers that share a volume.
  *
- * @throws Error if it cannot be had within ten seconds, or the file cannot be created.
+ * @throws FolderInUseError if another process has it for ten seconds; what SQLite throws if the file cannot be created.
  */
 export async function withFileLock<Result>(file: string, work: () => Promise<Result>): Promise<Result> {
   return await inThisProcess.runExclusive(async () => {
-    const lock = new Sql(`${file}.lock`)
+    const unlock = lockFile(dirname(file), `${basename(file)}.lock`, PATIENCE)
     try {
-      lock.exec('pragma busy_timeout = 10000; begin exclusive')
       return await work()
     } finally {
-      lock.close()
+      unlock()
     }
   })
 }
