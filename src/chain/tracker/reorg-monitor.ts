@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { Block } from '../../../backend/src/graph/records.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { unlessAborted } from '../../client/bounded-fetch.js'
 import type { BlockHeaders, ProofVerifier } from './chain-tracker.js'
 
 /** The setting in the store that says up to which tip its proofs were checked; each gateway has its own (`OWN_STATE`). */
@@ -186,13 +187,7 @@ export class ReorgMonitor {
   private async unlessStopped<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     const { signal } = this.stopping
     signal.throwIfAborted()
-    return await new Promise((resolve, reject) => {
-      const stop = (): void => reject(signal.reason)
-      signal.addEventListener('abort', stop, { once: true })
-      void question()
-        .then(resolve, reject)
-        .finally(() => signal.removeEventListener('abort', stop))
-    })
+    return await unlessAborted(question(), signal)
   }
 }
 
