@@ -1,8 +1,8 @@
-import { HEADER_BYTES, rootOf } from '../../backend/src/protocol/block-header.js'
+import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { HEADER_CHECKPOINTS, type HeaderCheckpoint } from '../../backend/src/protocol/header-checkpoints.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import { HeaderChain, type HeaderSource as Source } from '../chain/headers/header-chain.js'
+import { HeaderChain, type HeaderSource as Source, showsRoot } from '../chain/headers/header-chain.js'
 import {
   DEFAULT_TIMEOUT,
   type FetchOptions,
@@ -130,11 +130,11 @@ export class OwnHeaders {
    * @throws OwnHeadersError if none answers.
    */
   private async isShown(root: string, height: number): Promise<boolean> {
-    const hasRoot = async (source: Source): Promise<boolean> => {
-      const header = await source.headers({ from: height, count: 1 })
-      return typeof header !== 'string' && header.length >= HEADER_BYTES && rootOf(header) === root
-    }
-    const answers = await this.answers(`no block header at ${height}`, hasRoot, (answer) => answer)
+    const answers = await this.answers(
+      `no block header at ${height}`,
+      (source) => showsRoot(source, { root, height }),
+      (isShown) => isShown,
+    )
     return answers.includes(true)
   }
 

@@ -50,6 +50,19 @@ export interface HeaderSource {
   headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'>
 }
 
+/**
+ * Whether the header that a source shows at a height has a merkle root. The header is not verified.
+ *
+ * @throws what the source throws.
+ */
+export async function showsRoot(
+  source: Pick<HeaderSource, 'headers'>,
+  { root, height }: { root: string; height: number },
+): Promise<boolean> {
+  const header = await source.headers({ from: height, count: 1 })
+  return typeof header !== 'string' && header.length >= HEADER_BYTES && rootOf(header) === root
+}
+
 /** Cuts long work into slices, between which the thread does other work. */
 export interface Slice {
   readonly isOver: boolean

@@ -1,9 +1,9 @@
-import { HEADER_BYTES, rootOf } from '../../../backend/src/protocol/block-header.js'
+import { showsRoot } from '../headers/header-chain.js'
 import { HeaderSource } from '../sources/header-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
 import type { AskedTracker } from './given-headers.js'
 
-/** The most requests a second: as many as there are proofs. */
+/** The most requests a second: every proof takes one. */
 const RATE = 1000
 
 /** A chain tracker that asks a source of headers for the header of each block, and believes it. */
@@ -20,10 +20,7 @@ export function askedSource(options: {
     ...{ firstRest: 0, longestRest: 0, pageTimes: 1 },
   })
   return {
-    async isValidRootForHeight(root, height) {
-      const header = await source.headers({ from: height, count: 1, tip: height })
-      return typeof header !== 'string' && header.length >= HEADER_BYTES && rootOf(header) === root
-    },
+    isValidRootForHeight: (root, height) => showsRoot(source, { root, height }),
     currentHeight: async () => (await source.tip()).height,
     tip: () => source.tip(),
     watch(listener) {
