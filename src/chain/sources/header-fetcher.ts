@@ -218,8 +218,8 @@ function headersService(questions: Questions): HeaderFetcher {
       const found = (await questions.page(path, z.array(z.unknown()).max(2 * limit))) ?? []
       const byHash = new Map<string, { bytes: Uint8Array; previous: string; length: number }>()
       const slice = new TimeSlice()
-      const read = found.map((each) => questions.checked(each, header))
-      for (const { previous, ...fields } of read) {
+      for (const each of found) {
+        const { previous, ...fields } = questions.checked(each, header)
         const bytes = encoded({ ...fields, height: from }, reversed(fromHex(previous)))
         byHash.set(fields.hash, { bytes: bytes ?? questions.fail('has another hash'), previous, length: 0 })
         await slice.yieldIfOver()
