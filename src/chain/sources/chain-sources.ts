@@ -192,7 +192,8 @@ export class ChainSources implements ChainSource {
   ): Promise<Found | undefined> {
     const { patience = DEFAULT_PATIENCE } = this.options
     const end = monotonic() + patience
-    for (let tries = 1; ; tries++) {
+    let isAskedAgain = false
+    for (;;) {
       const errors: ChainSourceError[] = []
       let isKnown = false
       for (const source of this.sources) {
@@ -210,8 +211,11 @@ export class ChainSources implements ChainSource {
       if (isKnown || error === undefined) return undefined
       // A wrong answer is no reason to wait, but may have been cut on its way: it is asked for once more.
       const isLasting = errors.find(({ code }) => code !== 'NO_ANSWER')
-      if (isLasting?.code === 'BAD_ANSWER' && tries === 1) continue
-      if (isLasting !== undefined) throw isLasting
+      if (isLasting !== undefined) {
+        if (isLasting.code !== 'BAD_ANSWER' || isAskedAgain) throw isLasting
+        isAskedAgain = true
+        continue
+      }
       await this.oneRested(this.sources, { patience: end - monotonic(), error })
     }
   }

@@ -121,6 +121,24 @@ describe('a source that fails', () => {
     expect(impatient.first.asked).toHaveLength(1)
   })
 
+  test.each<[string, Fault[]]>([
+    ['at once', ['half']],
+    ['after it was waited for', [BROKEN, 'half']],
+    ['before it is waited for', ['half', BROKEN]],
+  ])('is asked once more for an answer that was cut, %s', async (_, faults) => {
+    const { sources, services, first, coin } = await setUp(['junglebus'], { firstRest: 1, patience: 30_000 })
+    first.fault = (_path, nth) => faults[nth]
+    expect(await sources.proof(coin.txid)).toEqual(services.facts.transaction(coin.txid)?.proof)
+    expect(first.asked).toHaveLength(faults.length + 1)
+  })
+
+  test('is not asked a third time for an answer that it cuts', async () => {
+    const { sources, first, coin } = await setUp(['junglebus'])
+    first.fault = () => 'half'
+    await expect(sources.proof(coin.txid)).rejects.toMatchObject({ code: 'BAD_ANSWER' })
+    expect(first.asked).toHaveLength(2)
+  })
+
   test('leaves unknown what it may know', async () => {
     const { sources, first } = await setUp(['junglebus'])
     first.fault = () => BROKEN
