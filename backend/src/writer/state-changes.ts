@@ -146,4 +146,13 @@ export function prunedBy(row: Pick<LogRow, 'kind' | 'key'>): PrunedFact | undefi
   return name === PRUNED ? { kind: Number(kind) as FactKind, key: fromHex(key), seq } : undefined
 }
 
+/** The places of all facts that the changes in the copy of a log say to be removed. */
+export function prunedPlaces(logFile: Sql): number[] {
+  const rows = logFile.all(
+    'select kind, key from log where kind = ? and key between ? and ?',
+    ...[CHANGE, utf8(`${PRUNED} `), utf8(`${PRUNED}!`)],
+  )
+  return rows.flatMap((row) => prunedBy(row as LogRow)?.seq ?? [])
+}
+
 const PRUNED = 'pruned'

@@ -5,11 +5,11 @@ import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { FACT } from '../../../../backend/src/facts/log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
-import { appended, CHANGE, endOf, grouped, type Place } from '../../../../backend/src/facts/shared-log.js'
-import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { appended, endOf, grouped, type Place } from '../../../../backend/src/facts/shared-log.js'
+import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { placeIn } from '../../../../backend/src/writer/mirror.js'
-import { type PrunedFact, prunedBy, prunedRow } from '../../../../backend/src/writer/state-changes.js'
+import { type PrunedFact, prunedPlaces, prunedRow } from '../../../../backend/src/writer/state-changes.js'
 import { storeFolder } from '../../config/place.js'
 import { openWriter } from '../start-writer.js'
 import { completeIndex, type DeriveOptions, isIndex, lockBuild, treeIn } from './build-index.js'
@@ -98,18 +98,19 @@ async function pruneShared(log: CommandLog, options: PruneOptions & { folder: st
   const { folder } = options
   const all: Dropped[] = []
   for (;;) {
-    let place = await completeCopy(options)
+    const { place, removed } = await completeCopy(options)
     // Also what an interrupted command has left.
-    await log.discard(prunedIn(folder))
+    await log.discard(removed)
     const dropped = unneeded(folder, options)
     // This host's copy has dropped it by now.
     if (dropped.length === 0) return pruned(all)
+    let { seq } = place
     for (const some of grouped(dropped, DROPPED_AT_ONCE)) {
       const rows = some.flatMap(({ facts }) => facts.map(prunedRow))
-      const batch = appended(place.seq, rows)
+      const batch = appended(seq, rows)
       if (!(await log.insert(batch))) break
       all.push(...some)
-      place = endOf(batch)
+      seq = endOf(batch).seq
     }
   }
 }
@@ -117,14 +118,18 @@ async function pruneShared(log: CommandLog, options: PruneOptions & { folder: st
 /** So many transactions are dropped at once: rows of them stand in one document. */
 const DROPPED_AT_ONCE = 5000
 
-/** Brings this host's copy of a log in a database up to date, and its index. @returns How far it was read. */
+/**
+ * Brings this host's copy of a log in a database up to date, and its index.
+ *
+ * @returns How far it was read, and the places of the facts that it says to be removed.
+ */
 async function completeCopy({
   config,
   admission,
   signal,
   onProgress = () => {},
   folder,
-}: DeriveOptions & { folder: string }): Promise<Place> {
+}: DeriveOptions & { folder: string }): Promise<{ place: Place; removed: number[] }> {
   const writer = await openWriter({ folder, shared: config })
   try {
     await withSignal(writer.logRead, signal)
@@ -135,7 +140,7 @@ async function completeCopy({
   } finally {
     await writer.close()
   }
-  return await readFolder(folder, async ({ sql }) => placeIn(sql))
+  return await readFolder(folder, async ({ sql }) => ({ place: placeIn(sql), removed: prunedPlaces(sql) }))
 }
 
 async function withSignal(work: Promise<void>, signal: AbortSignal): Promise<void> {
@@ -143,23 +148,6 @@ async function withSignal(work: Promise<void>, signal: AbortSignal): Promise<voi
   await Promise.race([work, once(signal, 'abort')])
   signal.throwIfAborted()
 }
-
-/** The places of what was dropped, by the copy of a log. */
-function prunedIn(folder: string): number[] {
-  const sql = new Sql(storeFiles(folder).log)
-  try {
-    const rows = sql.all(
-      'select kind, key from log where kind = ? and key between ? and ?',
-      CHANGE,
-      ...PRUNED,
-    )
-    return rows.flatMap((row) => prunedBy(row as never)?.seq ?? [])
-  } finally {
-    sql.close()
-  }
-}
-
-const PRUNED = ['pruned ', 'pruned!'].map(utf8)
 
 function placesOf(dropped: readonly Dropped[]): number[] {
   return dropped.flatMap(({ facts }) => facts.map(({ seq }) => seq))
