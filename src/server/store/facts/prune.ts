@@ -6,6 +6,7 @@ import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { FACT } from '../../../../backend/src/facts/log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import { appended, endOf, grouped, type Place } from '../../../../backend/src/facts/shared-log.js'
+import { parentsFirst } from '../../../../backend/src/graph/ancestry.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { placeIn } from '../../../../backend/src/writer/mirror.js'
@@ -183,20 +184,11 @@ function after(txid: Buffer): Buffer {
 }
 
 function childrenFirst(sql: Sql, candidates: Map<number, Candidate>): Candidate[] {
-  const ordered = new Set<Candidate>()
-  for (const first of candidates.keys()) {
-    const waiting = [first]
-    for (let id = waiting.at(-1); id !== undefined; id = waiting.at(-1)) {
-      const candidate = candidates.get(id) as Candidate
-      const children = sql.all('select distinct sid from spend where pid = ?', id).flatMap(({ sid }) => {
-        const child = candidates.get(sid)
-        return child === undefined || ordered.has(child) ? [] : [sid as number]
-      })
-      if (children.length === 0) ordered.add(candidates.get(waiting.pop() as number) ?? candidate)
-      else waiting.push(...children)
-    }
-  }
-  return [...ordered]
+  const byId = new Map([...candidates.values()].map((candidate) => [String(candidate.id), candidate]))
+  const childrenOf = ({ id }: Candidate): string[] =>
+    sql.all('select distinct sid from spend where pid = ?', id).map(({ sid }) => String(sid))
+  // The other way round, it is the same order.
+  return parentsFirst(byId, childrenOf)
 }
 
 /** By their ids. The tree stands on its genesis, whatever is known of it. */
