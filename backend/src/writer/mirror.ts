@@ -1,6 +1,6 @@
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, type FactKind, type NewFact } from '../facts/log.js'
+import { FACT, type Fact, type FactKind, type NewFact } from '../facts/log.js'
 import {
   lastOf,
   numberedKey,
@@ -19,7 +19,7 @@ import {
   START,
 } from '../facts/shared-log.js'
 import { clearPending, type Pending, type State } from '../facts/state.js'
-import { fromHex, toHex } from '../protocol/bytes.js'
+import { equalBytes, fromHex, toHex } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { readTransaction } from '../protocol/transaction.js'
 import { holdersOf, withoutContent } from './purged-content.js'
@@ -119,7 +119,8 @@ export class Mirror {
   }
 
   private isAt({ seq, kind, key }: PrunedFact): boolean {
-    return this.options.log.get(kind, key)?.seq === seq
+    const fact = this.options.log.keyAt(seq)
+    return fact?.kind === kind && equalBytes(fact.key, key)
   }
 
   /** Stores rows that were read, in a transaction of its own. */
@@ -216,7 +217,7 @@ export class Mirror {
     if (kind === CHANGE) {
       applyChange(this.options, row)
       const pruned = prunedBy(row)
-      if (pruned !== undefined && this.isAt(pruned)) this.remove(pruned.kind, pruned.key)
+      if (pruned !== undefined && this.isAt(pruned)) this.remove(pruned)
     } else if (kind === FACT.transaction) pending.delete(toHex(key))
     else if (kind === FACT.register && body !== undefined) return this.applyPurge({ key, body })
     return undefined
@@ -234,16 +235,15 @@ export class Mirror {
       log.overwrite(FACT.transaction, key, withoutContent(found, vout))
     }
     const { sha256, position } = value as PurgedValue
-    if (position === null) this.remove(FACT.body, fromHex(sha256))
+    const body = position === null ? log.get(FACT.body, fromHex(sha256)) : undefined
+    if (body !== undefined) this.remove(body)
     return sha256
   }
 
   /** Deletes a fact, and keeps its place. */
-  private remove(kind: FactKind, key: Uint8Array): void {
-    const { log, logFile } = this.options
-    const fact = log.get(kind, key)
-    if (fact === undefined) return
-    logFile.run('delete from chunk where kind = ? and key = ?', kind, key)
+  private remove(fact: Pick<Fact, 'kind' | 'key' | 'seq'>): void {
+    const { logFile } = this.options
+    logFile.run('delete from chunk where kind = ? and key = ?', fact.kind, fact.key)
     const gone = goneRow(fact)
     logFile.run(
       'update log set kind = ?, key = ?, length = 0, body = ? where seq = ?',
