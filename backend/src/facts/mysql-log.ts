@@ -57,7 +57,7 @@ const TRIED = [
 const COLUMNS = 'seq, kind, fact_key, at, first, batch, length, chunks'
 /** Values of a row, if a row of a batch is there. */
 const AFTER_ROW = `select ${'?, '.repeat(8)}? from minetree_log where seq = ? and batch = ?`
-/** So many of them may stand in one statement. */
+/** The most rows of a batch that are inserted by that. */
 const CONDITIONAL = 16
 
 /**
@@ -140,14 +140,17 @@ export class MysqlLog implements SharedLog {
     ])
     const into = `insert into minetree_log (${COLUMNS}, body)`
     try {
-      // One way to the database, and not two: the row that its writer has read last says whether it may be inserted.
-      const isThere = isConditional
-        ? (await this.changed(
-            `${into} ${values.map(() => AFTER_ROW).join(' union all ')}`,
-            values.flatMap((row) => [...row, after.seq, Buffer.from(after.batch, 'hex')]),
-          )) > 0
-        : await this.all(`${into} values ${tuples(rows, 9)}`, values.flat())
-      if (isThere) return true
+      if (!isConditional) {
+        await this.all(`${into} values ${tuples(rows, 9)}`, values.flat())
+        return true
+      }
+      // One round trip instead of two: the statement itself looks for the row that its writer has read last.
+      const inserted = await this.changed(
+        `${into} ${values.map(() => AFTER_ROW).join(' union all ')}`,
+        values.flatMap((row) => [...row, after.seq, Buffer.from(after.batch, 'hex')]),
+      )
+      if (inserted > 0) return true
+      // Throws if that row is gone because the log is another one.
       await isBehind(this, batch)
     } catch (error) {
       if (codeOf((error as Error).cause) !== 'ER_DUP_ENTRY') throw error
