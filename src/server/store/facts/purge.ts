@@ -159,8 +159,11 @@ class Purge {
       bytes !== undefined &&
       bytes.length > 0 &&
       (kind === 'held' ? isInBeef(bytes, this.hashes) : this.found(bytes, txid).size > 0)
-    const seqs = [...(this.waiting.get(subject)?.seqs ?? []), ...(row.seq === undefined ? [] : [row.seq])]
-    if (isHolder || this.waiting.has(subject)) this.waiting.set(subject, { n, isThere, seqs })
+    const known = this.waiting.get(subject)
+    if (known === undefined && !isHolder) return
+    const seqs = known?.seqs ?? []
+    if (row.seq !== undefined) seqs.push(row.seq)
+    this.waiting.set(subject, { n, isThere, seqs })
   }
 
   /** The outputs of a transaction with such a body. What cannot be read is noted. */
