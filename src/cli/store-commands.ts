@@ -88,11 +88,15 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   /** Runs a command that needs no service, until it is done or the process is to end. */
   const maintain = async (
-    run: (at: { output: CommandContext['output']; signal: AbortSignal }) => Promise<void>,
+    run: (
+      commands: typeof import('./fact-maintenance.js'),
+      at: { output: CommandContext['output']; signal: AbortSignal },
+    ) => Promise<void>,
   ): Promise<void> => {
     const interruption = untilSignal()
     const { output } = context
-    await interruption.during(() => run({ output, signal: interruption.signal }))
+    const { signal } = interruption
+    await interruption.during(async () => run(await import('./fact-maintenance.js'), { output, signal }))
   }
 
   program
@@ -100,34 +104,21 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .description(
       'verify all stored bytes against their hashes, while the service runs: see docs/operating.md',
     )
-    .action(() =>
-      maintain(async (at) => {
-        const { runFactCheck } = await import('./fact-maintenance.js')
-        await runFactCheck({ ...at, config: settings() })
-      }),
-    )
+    .action(() => maintain((commands, at) => commands.runFactCheck({ ...at, config: settings() })))
 
   program
     .command('copy')
     .description('copy a log to where there is none, while services run: see docs/operating.md')
     .argument('<from>', 'a folder, mysql://… or mongodb://…')
     .argument('<to>', 'likewise; it holds no log yet')
-    .action((from: string, to: string) =>
-      maintain(async (at) => {
-        const { runCopy } = await import('./fact-maintenance.js')
-        await runCopy({ ...at, from, to })
-      }),
-    )
+    .action((from: string, to: string) => maintain((commands, at) => commands.runCopy({ ...at, from, to })))
 
   program
     .command('build-index')
     .description('build the index of this version from the log, before it is started: see docs/operating.md')
     .option('--again', 'derive it again where it is there already; the service must not run', false)
     .action((options: { again: boolean }) =>
-      maintain(async (at) => {
-        const { runBuildIndex } = await import('./fact-maintenance.js')
-        await runBuildIndex({ ...at, ...options, config: settings() })
-      }),
+      maintain((commands, at) => commands.runBuildIndex({ ...at, ...options, config: settings() })),
     )
 
   program
@@ -137,10 +128,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('[value]', 'replaces it; no service must run')
     .option('--restored', 'raise the scores of a log that was restored from elsewhere', false)
     .action((name: string | undefined, value: string | undefined, options: { restored: boolean }) =>
-      maintain(async (at) => {
-        const { runSetting } = await import('./fact-maintenance.js')
-        await runSetting({ ...at, ...options, config: settings(), name, value })
-      }),
+      maintain((commands, at) => commands.runSetting({ ...at, ...options, config: settings(), name, value })),
     )
 
   program
@@ -149,10 +137,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('<outpoints...>', 'outputs with the content')
     .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
     .action((outpoints: string[], options: { reason: string }) =>
-      maintain(async (at) => {
-        const { runPurge } = await import('./fact-maintenance.js')
-        await runPurge({ ...at, ...options, config: settings(), outpoints })
-      }),
+      maintain((commands, at) => commands.runPurge({ ...at, ...options, config: settings(), outpoints })),
     )
 
   program
@@ -162,9 +147,6 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     )
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
     .action((options: { force: boolean }) =>
-      maintain(async (at) => {
-        const { runPrune } = await import('./fact-maintenance.js')
-        await runPrune({ ...at, ...options, config: settings() })
-      }),
+      maintain((commands, at) => commands.runPrune({ ...at, ...options, config: settings() })),
     )
 }
