@@ -33,8 +33,9 @@ const MOST_FAILURES = 3
  * offers those to peers: what the follower finds would be in the answers of the gateway, and in no other.
  *
  * It passes on active outputs in the order of their scores, as to a peer that syncs, parents first, and as something historical: engines
- * broadcast nothing of that. How far it is, is kept while the engine refuses nothing, and holds as long as the engine has what was passed
- * last, and nothing before it has come to count or was unblocked: otherwise the next start compares all with what it has applied.
+ * broadcast nothing of that. Its progress is stored as long as the engine refuses nothing. A start goes on from there if the engine still
+ * has what was passed last, and nothing before it has become active or was unblocked since; otherwise it compares everything with what the
+ * engine has applied.
  */
 export class EngineCatchUp {
   private readonly stopping = new AbortController()
@@ -96,14 +97,14 @@ export class EngineCatchUp {
           if (!this.retries.isWaiting(txid)) await this.submit(txid)
         }
         place.since = last.score + 1
-        const [known] = [...txids].slice(-1)
+        const known = [...txids].at(-1)
         if (known !== undefined && [...this.retries.keys].length === 0)
           await graph.settings.set(placeOf(topic), `${place.since} ${known} ${place.reorgs}`)
       }
     }
   }
 
-  /** Up to where the engine has everything. */
+  /** Up to where the engine is known to have everything. */
   private async passed(topic: string): Promise<Place> {
     const { graph, tables } = this.options
     const [since, txid = '', before] = ((await graph.settings.get(placeOf(topic))) ?? '').split(' ')

@@ -29,7 +29,7 @@ export function connectionOf(database: HostDatabase): Connection | undefined {
   if (isMongo(database) || !isMysql(database as SqlDatabase)) return undefined
   const { driverName, config, connectionSettings: settings } = (database as SqlDatabase).client as KnexClient
   if (driverName !== 'mysql2' || typeof config?.connection === 'function') return undefined
-  // What the host does with each of its connections, as to take a role, it would not do with those.
+  // The host prepares each of its connections, for example by taking a role: those of the thread would lack that.
   if (config?.pool?.afterCreate !== undefined) return undefined
   try {
     // Knex hides the password.

@@ -297,7 +297,7 @@ export class SharedWriter extends LocalWriter {
     return new StoreUnavailableError(cause)
   }
 
-  /** Before facts are gone: nobody is to read of an index that lacks them, or of none, as if something were not there. */
+  /** Called before facts are removed: nobody must read that something does not exist from an index without them, or from none. */
   private forgetIndex(): void {
     const isNews = !this.isEmptied
     this.isEmptied = true

@@ -131,8 +131,8 @@ export interface PrunedFact {
 }
 
 /**
- * Says that a fact is removed: it is none any more, and may come again. Its place tells it from one that came again meanwhile. An index
- * that was derived with it is to be derived again.
+ * Says that a fact is removed. The same fact may be inserted again later, at another place. An index that was derived with it has to
+ * be derived again.
  */
 export function prunedRow({ kind, key, seq }: PrunedFact): NewRow {
   return changeRow(`${PRUNED} ${kind} ${toHex(key)}`, seq)

@@ -65,7 +65,7 @@ export class LargeSubmissions {
     const weight = Math.min(Math.ceil(submission.beef.length / MiB), LARGE_AT_ONCE)
     const submit = (thread: WorkerThread) =>
       writes.run(() => {
-        // A copy, as it may have to be submitted again, and of nothing else that its buffer has.
+        // A copy, without the rest of its buffer: it is transferred, and the submission may have to be sent again.
         const beef = Uint8Array.from(submission.beef)
         return thread.call('submit', [{ ...submission, beef }], [beef.buffer])
       })
@@ -106,7 +106,7 @@ export class LargeSubmissions {
   }
 }
 
-/** What was refused in the worker is refused here. */
+/** The error of a call to the worker, from its plain data. */
 function revived({ lost, answer, ...failed }: PlainRefusal): Error {
   if (lost !== undefined) return new ConflictError(lost)
   if (answer === undefined) return revivedError(failed)

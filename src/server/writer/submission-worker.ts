@@ -30,7 +30,7 @@ export interface WorkerData {
 /** The messages that this thread posts: answers to calls, lines of its log, and events of its overlay. */
 export type WorkerReport = CallAnswer | { record: LogRecord } | { event: OverlayEvent }
 
-/** An error as plain data, with what becomes of it: one that is posted loses its class. */
+/** An error as plain data, with its answer: an error that is posted loses its class. */
 export interface PlainRefusal extends PlainError {
   answer?: Answer
   lost?: ConflictError['lost']

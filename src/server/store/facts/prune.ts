@@ -92,8 +92,9 @@ async function pruneFolder(folder: string, options: PruneOptions): Promise<Prune
 }
 
 /**
- * Rows say first what is dropped, right behind what this host's copy of the log has: so nobody has built on it. Each gateway that reads
- * them drops its copy, and the log the bytes. What others write meanwhile is looked at, too.
+ * First, rows that say what is dropped are inserted right behind the last row that this host has read: so nobody has built on it
+ * meanwhile. Each gateway that reads them drops its copy. Then the log drops the bytes. If others have written in between, their rows are
+ * read, and the search begins again.
  */
 async function pruneShared(log: CommandLog, options: PruneOptions & { folder: string }): Promise<Pruned> {
   const { folder } = options
@@ -116,7 +117,7 @@ async function pruneShared(log: CommandLog, options: PruneOptions & { folder: st
   }
 }
 
-/** So many transactions are dropped at once: rows of them stand in one document. */
+/** How many transactions are dropped at once: the rows that say so are stored in one document. */
 const DROPPED_AT_ONCE = 5000
 
 /**
@@ -187,7 +188,7 @@ function childrenFirst(sql: Sql, candidates: Map<number, Candidate>): Candidate[
   const byId = new Map([...candidates.values()].map((candidate) => [String(candidate.id), candidate]))
   const childrenOf = ({ id }: Candidate): string[] =>
     sql.all('select distinct sid from spend where pid = ?', id).map(({ sid }) => String(sid))
-  // The other way round, it is the same order.
+  // The same walk, with children in place of parents.
   return parentsFirst(byId, childrenOf)
 }
 
