@@ -90,7 +90,7 @@ export const MAX_PROOF_BYTES = 4 * 1024 * 1024
  * @throws ChainSourceError `BAD_ANSWER` if the bytes are another transaction, or none.
  */
 export function parseSourced(txid: string, raw: Uint8Array): TransactionRecord {
-  return parsed(txid, () => {
+  return parsed(invalidFor(txid), () => {
     const found = readTransaction(raw, { hash: nativeHash256 }).txid
     if (found !== txid)
       throw new ChainSourceError('BAD_ANSWER', `asked for ${txid}, the source returned ${found}`)
@@ -104,7 +104,7 @@ export function parseSourced(txid: string, raw: Uint8Array): TransactionRecord {
  * @throws ChainSourceError `BAD_ANSWER` if it is malformed or does not contain the transaction.
  */
 export function parseSourcedProof(txid: string, bump: Uint8Array): Proof {
-  return parsed(txid, () => readProof({ txid, bump }))
+  return parsed(invalidFor(txid), () => readProof({ txid, bump }))
 }
 
 /**
@@ -134,12 +134,21 @@ export async function withProof(
   return record && { ...record, ...(proof && { proof }) }
 }
 
-function parsed<Parsed>(txid: string, parse: () => Parsed): Parsed {
+/**
+ * What `parse` makes of the bytes of an answer.
+ *
+ * @param failure What the source did wrong if they are invalid.
+ * @throws ChainSourceError `BAD_ANSWER`
+ */
+export function parsed<Parsed>(failure: string, parse: () => Parsed): Parsed {
   try {
     return parse()
   } catch (cause) {
     if (!(cause instanceof TransactionError || cause instanceof BeefError)) throw cause
-    const why = `the source returned an invalid answer for ${txid}: ${cause.message}`
-    throw new ChainSourceError('BAD_ANSWER', why, { cause })
+    throw new ChainSourceError('BAD_ANSWER', `${failure}: ${cause.message}`, { cause })
   }
+}
+
+function invalidFor(txid: string): string {
+  return `the source returned an invalid answer for ${txid}`
 }

@@ -1,13 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { Proof, TransactionRecord } from '../../../backend/src/graph/records.js'
-import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
-import { TransactionError } from '../../../backend/src/protocol/transaction.js'
 import { field, readJson } from '../../client/bounded-fetch.js'
 import {
   MAX_PROOF_BYTES,
+  parsed,
   parseSourced,
   parseSourcedProof,
   parseSourcedTxid,
@@ -158,17 +157,6 @@ export class OverlaySource implements SingleSource {
   }
 
   private parsed<Parsed>(parse: () => Parsed): Parsed {
-    try {
-      return parse()
-    } catch (cause) {
-      if (!(cause instanceof BeefError || cause instanceof TransactionError)) throw cause
-      throw new ChainSourceError(
-        'BAD_ANSWER',
-        `${this.client.name} returned an invalid BEEF: ${cause.message}`,
-        {
-          cause,
-        },
-      )
-    }
+    return parsed(`${this.client.name} returned an invalid BEEF`, parse)
   }
 }
