@@ -52,8 +52,9 @@ export interface Gathered {
 const FEW_PARENTS = 100
 
 /**
- * Gathers the ancestors that a topic needs to admit a transaction: of the inputs, as many as place an output (BRC-159). The source is asked only for what the store lacks, and a proven transaction comes with nothing else:
- * an admission finds the rest in the store.
+ * Gathers the ancestors that a topic needs to admit a transaction: of the inputs, as many as place an output (BRC-159). The
+ * source is asked only for what the store lacks. A proven transaction comes with nothing else: the admission finds the rest in
+ * the store.
  *
  * @throws FollowError `TOO_LARGE` or `TOO_MANY` if the ancestors of an unproven transaction exceed the limits of a submission,
  * `UNPROVEN` if too many are unproven; errors of the source. A proven one comes with its `failure` instead.

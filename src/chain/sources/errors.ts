@@ -3,8 +3,8 @@ import { CodedError, MultiCodeError } from '../../../backend/src/protocol/coded-
 /** Why a chain source is of no use. */
 type ChainSourceErrorCode =
   /**
-   * It could not be reached, or was busy or too slow, in every attempt, or rests after that. Other questions will fare no
-   * better: try again later.
+   * It could not be reached, or was busy or too slow, or rests after that. Other questions will fare no better: try again
+   * later.
    */
   | 'NO_ANSWER'
   /** Its answer does not fit the question. */

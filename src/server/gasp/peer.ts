@@ -50,7 +50,10 @@ const REFUSED = 400
 const MAX_WAIT = 60_000
 const MAX_WAITS = 10
 
-/** What an output was submitted with, by txid, each with a path that leads from it to a root; or that the lookup service of the peer does not know the output yet. */
+/**
+ * The transactions that an output was submitted with, by txid, with valid proofs where there are any; or `not yet` if the
+ * peer's lookup service does not know the output.
+ */
 export type Sources = ReadonlyMap<string, TransactionRecord> | 'not yet'
 
 /** How far a peer says that it has followed the tree of names. A peer of another make does not say. */
@@ -157,7 +160,7 @@ export class Peer {
    * The transactions in the BEEF that the peer's lookup service has of an admitted output: what the output was submitted with,
    * which the engine's GASP does not give out. None if the peer runs no engine, or no such service.
    *
-   * @param query.outpoint Of a topic, as admitted there; for `tm_names` that of any output of a mint.
+   * @param asked.outpoint Of a topic, as admitted there; for `tm_names` that of any output of a mint.
    * @throws PeerError `AWAY` if there is no response, `BAD_GRAPH` if it contains no valid BEEF.
    */
   async sources(
