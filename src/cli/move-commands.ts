@@ -141,7 +141,7 @@ export function addPaymentsCommand(program: Command, context: CommandContext): v
   program
     .command('payments')
     .description('show what was paid for, and what became of it: see docs/payments.md')
-    .option('--lose <txid>', 'give a payment up that nobody will ever mine: its coins are free again')
+    .option('--lose <txid>', 'give up a payment that nobody will ever mine: its coins are free again')
     .action(async ({ lose }: { lose?: string }) => {
       const { output } = context
       const [{ openJournal }, { readConfig }] = await Promise.all([

@@ -181,7 +181,7 @@ function nameDestination(server: OverlayServer, chainTracker: Destination['chain
       const left = ordinals.filter(([vout]) => !admitted.has(vout)).length
       if (left === 0) return { kind: 'admitted' }
       throw new CommandError(
-        `${server.url} did not admit ${left} of ${ordinals.length} outputs of what moves ${subject}: its log says why`,
+        `${server.url} did not admit ${left} of ${ordinals.length} outputs of the transaction that moves ${subject}: its log says why`,
         { exit: 'refused' },
       )
     },
