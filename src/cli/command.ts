@@ -66,6 +66,8 @@ export interface CommandContext {
 
 /** More than any server accepts in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
 export const MAX_TRANSACTION_BYTES = 1024 ** 3
+/** The highest fee that a command takes, in satoshis: more than anyone pays. */
+export const MAX_SATOSHIS = 1_000_000_000
 
 /** A parser for options that are whole numbers within a range. */
 export function wholeNumber(least: number, most: number): (text: string) => number {

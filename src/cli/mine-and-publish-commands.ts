@@ -6,6 +6,7 @@ import {
   type CommandContext,
   CommandError,
   DEFAULT_URL,
+  MAX_SATOSHIS,
   MAX_TRANSACTION_BYTES,
   untilSignal,
   wholeNumber,
@@ -36,8 +37,6 @@ type AdvertiseArguments = Pick<AdvertiseOptions, 'again' | 'maxFee' | 'revoke' |
 
 /** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
 const DEFAULT_MAX_TRANSACTIONS = 1024
-/** More than anyone pays for a name. */
-const MAX_SATOSHIS = 1_000_000_000
 /** The longest delay of a timer. */
 const MAX_SECONDS = 2_000_000
 

@@ -6,7 +6,14 @@ import {
   type BindingProtocol,
 } from '../../backend/src/protocol/identity-binding.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { type CommandContext, CommandError, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
+import {
+  type CommandContext,
+  CommandError,
+  DEFAULT_URL,
+  MAX_SATOSHIS,
+  untilSignal,
+  wholeNumber,
+} from './command.js'
 import type { Deed, MoveOptions } from './move-name.js'
 import type { PaymentOptions } from './payment.js'
 
@@ -23,7 +30,6 @@ interface BindArguments extends MoveArguments {
 
 /** In satoshis: many times what the transaction costs at the usual rate. */
 const DEFAULT_MAX_FEE = 1000
-const MAX_SATOSHIS = 1_000_000_000
 
 /** Adds `bind`, `unbind` and `transfer`, which move a name that somebody holds. They load their modules when they run. */
 export function addMoveCommands(program: Command, context: CommandContext): void {
