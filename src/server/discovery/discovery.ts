@@ -3,7 +3,6 @@ import { Mutex } from 'async-mutex'
 import { z } from 'zod'
 import { QueryError } from '../../../backend/src/graph/errors.js'
 import type { LookupService, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
-import type { Settings } from '../../../backend/src/graph/pinned-tree.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { farOutput } from '../../../backend/src/graph/stored-transaction.js'
@@ -40,11 +39,10 @@ export interface DiscoveryState {
   otherUrls: string[]
 }
 
-type DiscoveryStore = FactStore & { readonly settings: Settings }
 type DiscoveryConfig = Pick<Config, 'serverPrivateKey' | 'hostingUrl' | 'deployment'>
 
 /** Undefined unless both `SERVER_PRIVATE_KEY` and `HOSTING_URL` are set. */
-export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): Discovery | undefined {
+export function openDiscovery(config: DiscoveryConfig, graph: FactStore): Discovery | undefined {
   const host = advertisedHost(config)
   if (host === undefined) return undefined
   const { key, url } = host
@@ -62,10 +60,7 @@ export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): D
     ...{ reader, managers, lookupServices },
     approve: (txid) => approving.runExclusive(() => addApproved(txid, graph)),
     async state() {
-      const tokens = await graph.consistent(async () => [
-        ...(await liveTokens('SHIP', { reader, graph })),
-        ...(await liveTokens('SLAP', { reader, graph })),
-      ])
+      const tokens = await liveTokens(['SHIP', 'SLAP'], { reader, graph })
       const [here, elsewhere] = [true, false].map((isHere) =>
         tokens.filter((token) => (token.url === url) === isHere),
       )
@@ -179,16 +174,19 @@ const MAX_APPROVED = 50
 /** In the first outputs of a transaction, whose inputs may be many. */
 const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
 
-/** The tokens of a protocol that nothing spends, oldest first, except blocked ones. */
+/** The tokens of each protocol that nothing spends, oldest first, except blocked ones; all as of one snapshot. */
 async function liveTokens(
-  protocol: AdvertisementProtocol,
-  { reader, graph }: { reader: AdvertisementReader; graph: DiscoveryStore },
+  protocols: readonly AdvertisementProtocol[],
+  { reader, graph }: { reader: AdvertisementReader; graph: FactStore },
 ): Promise<(Advertisement & { outpoint: Outpoint })[]> {
-  const held: AdmissionRecord[] = []
-  for (const txid of await approvedTxids(graph))
-    held.push(...(await unspentOf(txid, [ADVERTISEMENTS[protocol].topic], graph)))
+  const approved = await approvedTxids(graph)
+  const topics = protocols.map((protocol) => ADVERTISEMENTS[protocol].topic)
+  const held = graph.consistent(() => {
+    const unspent = topics.flatMap((topic) => approved.flatMap((txid) => unspentOf(txid, [topic], graph)))
+    return graph.served.guard.served(unspent)
+  })
   const tokens: (Advertisement & { outpoint: Outpoint })[] = []
-  for (const { outpoint } of graph.served.guard.served(held)) {
+  for (const { outpoint } of held) {
     const script = (await farOutput(outpoint, graph.transactions, A_TOKEN))?.lockingScript
     const token = script && reader.read(script)
     if (token !== undefined) tokens.push({ ...token, outpoint })
@@ -197,38 +195,35 @@ async function liveTokens(
 }
 
 /** The unspent outputs of a transaction that the topics hold; none if it lost to another. */
-async function unspentOf(
+function unspentOf(
   txid: string,
   topics: string[],
-  { admissions, transactions }: DiscoveryStore,
-): Promise<AdmissionRecord[]> {
-  if ((await transactions.reasonAgainst(txid)) !== undefined) return []
-  const unspent: AdmissionRecord[] = []
-  for (const admission of await admissions.ofTransaction(txid)) {
-    const isSpent = (await transactions.spenderOf(admission.outpoint)) !== undefined
-    if (topics.includes(admission.topic) && !isSpent) unspent.push(admission)
-  }
-  return unspent
+  { admissions, transactions }: FactStore,
+): AdmissionRecord[] {
+  if (transactions.reasonAgainst(txid) !== undefined) return []
+  return admissions
+    .ofTransaction(txid)
+    .filter(({ topic, outpoint }) => topics.includes(topic) && transactions.spenderOf(outpoint) === undefined)
 }
 
 /** Adds a txid to the approved ones. If they are too many, those whose tokens are all revoked are forgotten first. */
-async function addApproved(txid: string, graph: DiscoveryStore): Promise<void> {
+async function addApproved(txid: string, graph: FactStore): Promise<void> {
   const approved = await approvedTxids(graph)
   if (approved.includes(txid)) return
   approved.push(txid)
-  if (approved.length > MAX_APPROVED) approved.splice(await firstRevoked(approved, graph), 1)
+  if (approved.length > MAX_APPROVED) approved.splice(firstRevoked(approved, graph), 1)
   await graph.settings.set(APPROVED, JSON.stringify(approved))
 }
 
 /** The place of the first transaction without a live token; of the oldest if all have one. */
-async function firstRevoked(txids: string[], graph: DiscoveryStore): Promise<number> {
+function firstRevoked(txids: string[], graph: FactStore): number {
   const topics = Object.values(ADVERTISEMENTS).map(({ topic }) => topic)
-  for (const [at, txid] of txids.entries()) if ((await unspentOf(txid, topics, graph)).length === 0) return at
-  return 0
+  const first = txids.findIndex((txid) => unspentOf(txid, topics, graph).length === 0)
+  return Math.max(first, 0)
 }
 
 /** Of the transactions that this host advertises with, oldest first. */
-async function approvedTxids({ settings }: DiscoveryStore): Promise<string[]> {
+async function approvedTxids({ settings }: FactStore): Promise<string[]> {
   return JSON.parse((await settings.get(APPROVED)) ?? '[]') as string[]
 }
 
@@ -239,7 +234,7 @@ class AdvertisementLookup implements LookupService {
 
   constructor(
     private readonly protocol: AdvertisementProtocol,
-    private readonly options: { reader: AdvertisementReader; url: string; graph: DiscoveryStore },
+    private readonly options: { reader: AdvertisementReader; url: string; graph: FactStore },
   ) {}
 
   /** Nothing to do: the store derives what the topic holds. */
@@ -250,7 +245,7 @@ class AdvertisementLookup implements LookupService {
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const asked = this.readQuery(question.query)
-    const tokens = await this.options.graph.consistent(() => liveTokens(this.protocol, this.options))
+    const tokens = await liveTokens([this.protocol], this.options)
     const found = tokens.filter((token) => this.isAsked(token, asked))
     if (asked.sortOrder === 'desc') found.reverse()
     const { skip = 0, limit = 0 } = asked
