@@ -72,12 +72,10 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
     transactionsPerRequest: TRANSACTIONS_PER_READ,
   })
   const concurrency = clientConcurrency(maxClientReads, clientKey)
-  const reads: RequestHandler = (request, response, next) =>
-    rate(request, response, (refusal?: unknown) => {
-      if (refusal === undefined) concurrency(request, response, next)
-      else next(refusal)
-    })
-  const submissions = rateLimit({ identifier: 'submissions', rate: submissionRate, clientOf: clientKey })
+  const reads = unlessLocal(inOrder(rate, concurrency))
+  const submissions = unlessLocal(
+    rateLimit({ identifier: 'submissions', rate: submissionRate, clientOf: clientKey }),
+  )
   const cors = crossOrigin()
   const wait = position && logPosition(position)
   const unlessRebuilding: RequestHandler = (request, response, next) => {
@@ -85,22 +83,11 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
     if (error !== undefined || wait === undefined) next(error)
     else wait(request, response, next)
   }
-  const limitedReads: RequestHandler = (request, response, next) => {
-    if (isLocal(request)) {
-      unlessRebuilding(request, response, next)
-      return
-    }
-    reads(request, response, (refusal?: unknown) => {
-      if (refusal === undefined) unlessRebuilding(request, response, next)
-      else next(refusal)
-    })
-  }
+  const limitedReads = inOrder(reads, unlessRebuilding)
+  const limitedSubmissions = inOrder(submissions, unlessRebuilding)
   return {
     index: unlessRebuilding,
-    operator(request, response, next) {
-      if (isLocal(request)) next()
-      else submissions(request, response, next)
-    },
+    operator: submissions,
     gateway(request, response, next) {
       const { path } = request
       if (isAdmin(path)) {
@@ -115,18 +102,27 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
     hosted: (request, response, next) => cors(request, response, () => limitedReads(request, response, next)),
     overlay(request, response, next) {
       const { path } = request
-      if (!isOverlayPath(path)) {
-        next()
-        return
-      }
-      const limit = SUBMISSIONS.test(path) ? submissions : reads
-      const passed = (refusal?: unknown): void => {
-        if (refusal === undefined) unlessRebuilding(request, response, next)
-        else next(refusal)
-      }
-      if (isLocal(request)) passed()
-      else limit(request, response, passed)
+      if (SUBMISSIONS.test(path)) limitedSubmissions(request, response, next)
+      else if (LOOKUPS.test(path)) limitedReads(request, response, next)
+      else next()
     },
+  }
+}
+
+/** Two gates as one: the second is for what the first does not refuse. */
+function inOrder(first: RequestHandler, second: RequestHandler): RequestHandler {
+  return (request, response, next) =>
+    first(request, response, (refusal?: unknown) => {
+      if (refusal === undefined) second(request, response, next)
+      else next(refusal)
+    })
+}
+
+/** A gate that lets programs on this machine pass. */
+function unlessLocal(gate: RequestHandler): RequestHandler {
+  return (request, response, next) => {
+    if (isLocal(request)) next()
+    else gate(request, response, next)
   }
 }
 
