@@ -16,7 +16,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE, stepCache } from '../http/caching.js'
-import { AnswerError, OriginUnknownError } from '../http/errors.js'
+import { AnswerError, noSuchStep } from '../http/errors.js'
 
 /** An output that shows content. */
 export interface ContentOutput extends OutputRecord {
@@ -33,6 +33,11 @@ export function contentAt(
       ? store.ordinals.output(pointer.outpoint)
       : store.ordinals.firstContentOutput(pointer.txid)
   return output !== undefined && hasContent(output) ? output : undefined
+}
+
+/** The output that a reference starts from; undefined if the store has no content in its transaction. */
+export function outpointOf(store: GraphReads, { pointer }: ContentReference): Outpoint | undefined {
+  return pointer.kind === 'outpoint' ? pointer.outpoint : contentAt(store, pointer)?.outpoint
 }
 
 function hasContent(output: OutputRecord): output is ContentOutput {
@@ -74,14 +79,9 @@ export function contentRoot(store: GraphReads, reference: ContentReference): Con
       dependsOn: dependenciesOfOutput(output),
     }
   }
-  const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : contentAt(store, pointer)?.outpoint
+  const outpoint = outpointOf(store, reference)
   const step = outpoint && store.ordinals.at(outpoint, sequence)
-  if (step === undefined || !hasContent(step.content)) {
-    const message = 'the ordinal has no such step here, or its origin is unknown here'
-    throw outpoint === undefined
-      ? new AnswerError('NOT_FOUND', message)
-      : new OriginUnknownError(message, outpoint)
-  }
+  if (step === undefined || !hasContent(step.content)) throw noSuchStep(outpoint)
   return {
     output: step.content,
     outpoint: step.output.outpoint,

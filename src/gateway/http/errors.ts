@@ -104,6 +104,18 @@ export class OriginUnknownError extends AnswerError {
   }
 }
 
+/** What was asked for is not here: maybe as the origin of an ordinal is unknown, if the outpoint of one is known. */
+export function unknownHere(message: string, outpoint: Outpoint | undefined): AnswerError {
+  return outpoint === undefined
+    ? new AnswerError('NOT_FOUND', message)
+    : new OriginUnknownError(message, outpoint)
+}
+
+/** @param outpoint Where the ordinal is looked for; undefined if nothing is there. */
+export function noSuchStep(outpoint: Outpoint | undefined): AnswerError {
+  return unknownHere('the ordinal has no such step here, or its origin is unknown here', outpoint)
+}
+
 /** Where an ordinal came from, or where it went, follows from transactions that are being fetched. */
 export function originPending(): AnswerError {
   return new AnswerError(

@@ -6,7 +6,6 @@ import type { Network } from '../../../backend/src/protocol/address.js'
 import {
   type ContentReference,
   formatOutpoint,
-  type Outpoint,
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
@@ -59,11 +58,6 @@ export interface MetadataOptions {
   network: Network
   /** The most bytes of MAP that a record shows. */
   maxMapBytes: number
-}
-
-/** The output that a reference starts from; undefined if the store has no content in its transaction. */
-export function outpointOf(store: GraphReads, { pointer }: ContentReference): Outpoint | undefined {
-  return pointer.kind === 'outpoint' ? pointer.outpoint : contentAt(store, pointer)?.outpoint
 }
 
 /**

@@ -8,8 +8,9 @@ import {
   decodedPointer,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
+import { outpointOf } from '../content/content-root.js'
 import { CACHE } from '../http/caching.js'
-import { AnswerError, OriginUnknownError } from '../http/errors.js'
+import { AnswerError, unknownHere } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'
@@ -20,7 +21,6 @@ import {
   type MetadataOptions,
   metadataRecord,
   metadataRecordShape,
-  outpointOf,
 } from './metadata-record.js'
 
 /** Room for 100 pointers of at most 96 characters, with quotes and spaces. */
@@ -53,11 +53,10 @@ function single(options: MetadataOptions & { responses: ResponseCache }): Reques
           isTagged: true,
           dependsOn: dependenciesOfRecord(record),
         })
-      const message = 'this store has no such output or step, or the origin is unknown here'
-      const outpoint = outpointOf(store, reference)
-      throw outpoint === undefined
-        ? new AnswerError('NOT_FOUND', message)
-        : new OriginUnknownError(message, outpoint)
+      throw unknownHere(
+        'this store has no such output or step, or the origin is unknown here',
+        outpointOf(store, reference),
+      )
     }
     return responses.respond(request, response, read)
   }

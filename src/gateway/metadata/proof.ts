@@ -18,8 +18,9 @@ import {
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
+import { outpointOf } from '../content/content-root.js'
 import { CACHE, entityTag, stepCache } from '../http/caching.js'
-import { AnswerError, OriginUnknownError } from '../http/errors.js'
+import { AnswerError, noSuchStep } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText } from '../http/schemas.js'
@@ -131,18 +132,10 @@ function proofFinder({ store, evidence }: ProofOptions) {
   }
 
   /** An ordinal at a step: its lineage, from its first output to that step and to the one that was asked for. */
-  const ofStep = ({ pointer, sequence }: ContentReference & { sequence: number }): LongProof => {
-    const asked =
-      pointer.kind === 'outpoint'
-        ? pointer.outpoint
-        : store.ordinals.firstContentOutput(pointer.txid)?.outpoint
+  const ofStep = ({ sequence, ...reference }: ContentReference & { sequence: number }): LongProof => {
+    const asked = outpointOf(store, reference)
     const step = asked && store.ordinals.at(asked, sequence)
-    if (asked === undefined || step === undefined) {
-      const message = 'the ordinal has no such step here, or its origin is unknown here'
-      throw asked === undefined
-        ? new AnswerError('NOT_FOUND', message)
-        : new OriginUnknownError(message, asked)
-    }
+    if (asked === undefined || step === undefined) throw noSuchStep(asked)
     const subject = step.output.outpoint
     const collect: LongProof['collect'] = async (collection) => {
       for (const txid of new Set([subject.txid, step.content.outpoint.txid]))
