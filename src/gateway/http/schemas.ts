@@ -33,6 +33,10 @@ export const name = z
   .regex(NAME_PATTERN)
   .meta({ id: 'Name', description: '1 to 255 characters of a set in which no two names look alike.' })
 
+export function badName(): AnswerError {
+  return new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+}
+
 export const domain = z
   .string()
   .refine((text) => text === '' || NAME_PATTERN.test(text))

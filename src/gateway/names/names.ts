@@ -12,6 +12,7 @@ import { NOT_CAUGHT_UP, type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '
 import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
+  badName,
   domain,
   MAX_ASKED,
   name as nameSchema,
@@ -234,10 +235,6 @@ function send(response: Response, value: unknown): void {
 
 function nameOf(text: string): string {
   return validate(nameSchema, text, badName)
-}
-
-function badName(): AnswerError {
-  return new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }
 
 const claimedShape = z.strictObject({ name: nameSchema, outpoint })

@@ -8,7 +8,7 @@ import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, retryAfter } from '../http/errors.js'
 import type { HeaderName } from '../http/operation.js'
-import { domain, name as nameSchema, txid, validate } from '../http/schemas.js'
+import { badName, domain, name as nameSchema, txid, validate } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
 import { noName, setNamesHeaders } from '../http/tree-progress.js'
@@ -99,7 +99,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     .get(
       '/tree',
       page((pages, { query }) => {
-        const { prefix } = validate(treeQuery, query, () => badName())
+        const { prefix } = validate(treeQuery, query, badName)
         return found(pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
       }, treeQuery),
     )
@@ -113,7 +113,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     .get(
       '/name/:name',
       page((pages, { params, query }) => {
-        const name = validate(nameSchema, params.name, () => badName())
+        const name = validate(nameSchema, params.name, badName)
         const { from } = validate(stepQuery, query, badQuery)
         return found(pages.namePage(explorer, name, from), `${name} is not claimed`)
       }, stepQuery),
@@ -295,10 +295,6 @@ const searchQuery = z.object({
 
 function badQuery(): AnswerError {
   return new AnswerError('BAD_BODY', 'a parameter of this address is not what it should be')
-}
-
-function badName(): AnswerError {
-  return new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }
 
 function placeOf(pages: Pages, after: string | undefined) {

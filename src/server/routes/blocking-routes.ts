@@ -13,7 +13,7 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { askedOutpoint, text, validate, wholeNumber } from '../../gateway/http/schemas.js'
+import { askedOutpoint, badName, text, validate, wholeNumber } from '../../gateway/http/schemas.js'
 import { OPERATOR_ERRORS } from '../http/admin-guard.js'
 
 const MAX_BODY_BYTES = 16 * 1024
@@ -115,7 +115,7 @@ export function blockingRoutes({ graph, logger, bodies }: BlockingOptions): Rout
       const after = placeOf(asked.after ?? '')
       // One more than is shown, to know whether there is a next page: `next` is missing on the last.
       const page = { ...(kind && { kind }), ...(after && { after }), limit: limit + 1 }
-      const found = await graph.blocklist.page(page)
+      const found = graph.blocklist.page(page)
       const last = found.length > limit ? found[limit - 1] : undefined
       const next = last && { next: `${last.kind}:${last.value}` }
       response.json({ blocked: found.slice(0, limit).map(shown), ...next })
@@ -133,7 +133,7 @@ function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): Bl
     throw new AnswerError('BAD_BODY', 'exactly one of outpoint, sha256 and name is required')
   if (outpoint !== undefined) return { kind: 'outpoint', value: formatOutpoint(parseOutpoint(outpoint)) }
   if (name !== undefined) {
-    if (!isName(name)) throw new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+    if (!isName(name)) throw badName()
     return { kind: 'name', value: name }
   }
   const hash = sha256 ?? ''
