@@ -125,12 +125,8 @@ export class GraphReads {
     return known
   }
 
-  private keep<Answer>(
-    value: Answer,
-    cache: CacheOptions<Answer> | undefined,
-    commits: number | undefined,
-  ): void {
-    if (cache === undefined || value === undefined) return
+  private keep<Answer>(value: Answer, cache: CacheOptions<Answer>, commits: number | undefined): void {
+    if (value === undefined) return
     const { key, dependsOn, weightOf } = cache
     this.from.answers?.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
   }

@@ -173,10 +173,11 @@ export class Listings {
   ) {}
 
   counts(): StoreCounts {
-    return this.reader.answer((sql) => ({
-      names: countIn(sql, 'names'),
-      inscriptions: countIn(sql, 'inscriptions'),
-      transactions: countIn(sql, 'transactions') + Number(sql.get(COUNT_PENDING)?.count),
+    const { reader } = this
+    return reader.answer((sql) => ({
+      names: reader.count('names'),
+      inscriptions: reader.count('inscriptions'),
+      transactions: reader.count('transactions') + Number(sql.get(COUNT_PENDING)?.count),
     }))
   }
 
@@ -245,9 +246,8 @@ export class Listings {
    * with one attribute lack another.
    */
   async tipsWith(query: OrdinalsQuery): Promise<Outpoint[]> {
-    const { reader, guard } = this
-    const outputsOf = (tip: Outpoint): Outpoint[] =>
-      guard.isOpen ? [tip] : reader.answer((sql) => shownAt(sql, tip))
+    const { reader } = this
+    const outputsOf = (tip: Outpoint): Outpoint[] => reader.answer((sql) => shownAt(sql, tip))
     return await inSlices(found(reader, query, { show: currentOf, isServed: this.isServed(outputsOf) }))
   }
 
@@ -323,10 +323,6 @@ export class Listings {
 }
 
 const COUNT_PENDING = 'select count(*) as count from log.pending'
-
-function countIn(sql: Sql, name: string): number {
-  return Number(sql.get('select value from meta where name = ?', name)?.value ?? 0)
-}
 
 const NODES = `select domain, count(*) as nodes from node
   where domain in (select value from json_each(?)) and active = 1 group by domain order by domain`

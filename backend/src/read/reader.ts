@@ -154,7 +154,7 @@ export class Reader {
   }
 
   /** A number that the index counts. */
-  count(name: 'reorgs' | 'blocks'): number {
+  count(name: 'reorgs' | 'blocks' | 'names' | 'inscriptions' | 'transactions'): number {
     return Number(this.sql.get(COUNT, name)?.value ?? 0)
   }
 
