@@ -69,8 +69,7 @@ export function blockTimes(
   { store }: Pick<Explorer, 'store'>,
   rows: readonly { height?: number | undefined }[],
 ): (height: number | undefined) => number | undefined {
-  const heights = [...new Set(rows.flatMap(({ height }) => (height === undefined ? [] : [height])))]
-  const times = heights.length === 0 ? new Map<number, number>() : store.listings.blockTimes(heights)
+  const times = store.listings.blockTimes(rows.flatMap(({ height }) => height ?? []))
   return (height) => {
     const seconds = height === undefined ? undefined : times.get(height)
     return seconds === undefined ? undefined : seconds * 1000

@@ -109,9 +109,7 @@ export function withTimes<Record extends { height?: number }>(
   store: GraphReads,
   records: Record[],
 ): (Record & { time?: string })[] {
-  const heights = new Set(records.flatMap(({ height }) => height ?? []))
-  if (heights.size === 0) return records
-  const times = store.listings.blockTimes([...heights])
+  const times = store.listings.blockTimes(records.flatMap(({ height }) => height ?? []))
   return records.map((record) => {
     const seconds = record.height === undefined ? undefined : times.get(record.height)
     return seconds === undefined ? record : { ...record, time: new Date(seconds * 1000).toISOString() }
