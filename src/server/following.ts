@@ -144,7 +144,7 @@ export class Following {
         const genesis = await sources.transaction(txid, { maxBytes })
         return genesis?.proof?.height ?? (await (tip?.() ?? junglebus.height()))
       },
-      isKnown: async (each) => (await graph.transactions.heightOf(each)) !== undefined,
+      isKnown: async (each) => graph.transactions.heightOf(each) !== undefined,
       onTransaction: (record) => follower.take(record),
     })
   }

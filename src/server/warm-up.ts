@@ -9,7 +9,7 @@ import type { App } from './http/hot-path.js'
  * ones, as V8 compiles the code and SQLite prepares the statements; nobody waits for this one.
  */
 export async function warmUp(app: App, { listings }: Pick<GraphReads, 'listings'>): Promise<void> {
-  const [newest] = await listings.newestInscriptions({ limit: 1 })
+  const [newest] = listings.newestInscriptions({ limit: 1 })
   if (newest === undefined) return
   const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: '127.0.0.1' })
   const url = `/content/${formatOutpoint(newest.outpoint)}:-1`

@@ -6,8 +6,7 @@ import type {
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
 import { readBeef } from '../graph/read-beef.js'
-import type { NameRecord, NodeRecord } from '../graph/records.js'
-import { ORIGIN } from '../graph/records.js'
+import { type NameRecord, type NodeRecord, ORIGIN } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'

@@ -5,8 +5,7 @@ import {
   dependency,
 } from '../../../backend/src/graph/dependencies.js'
 import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
-import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
-import { TIP } from '../../../backend/src/graph/records.js'
+import { type ContentSummary, type OutputRecord, TIP } from '../../../backend/src/graph/records.js'
 import { unicodeEscaped } from '../../../backend/src/protocol/bytes.js'
 import {
   type ContentReference,

@@ -1,8 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependenciesOfOutput } from '../../../backend/src/graph/dependencies.js'
-import type { ContentSummary } from '../../../backend/src/graph/records.js'
-import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
+import { CHUNK_BYTES, type ContentSummary } from '../../../backend/src/graph/records.js'
 import { whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {

@@ -3,13 +3,13 @@ import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { UnstableReadError } from '../../../backend/src/graph/errors.js'
 import { ORIGIN } from '../../../backend/src/graph/records.js'
-import type {
-  StreamChunk,
-  StreamQuery,
-  StreamSegment,
-  StreamSummary,
+import {
+  type StreamChunk,
+  type StreamQuery,
+  type StreamSegment,
+  type StreamSummary,
+  segmentOf,
 } from '../../../backend/src/graph/stream.js'
-import { segmentOf } from '../../../backend/src/graph/stream.js'
 import { decodedPointer, formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
