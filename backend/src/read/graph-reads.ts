@@ -85,7 +85,7 @@ export class GraphReads {
   }
 
   /**
-   * Runs reads that belong together: all of them see one snapshot.
+   * Runs reads that belong together: all of them see one snapshot. Nothing may wait in them.
    *
    * @param cache How the answer may be kept in memory.
    */
@@ -102,7 +102,7 @@ export class GraphReads {
     })
   }
 
-  /** Runs a long read, and again if a reorganisation came between. @throws UnstableReadError if they keep happening. */
+  /** See {@link Reader.acrossSnapshots}. */
   acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     return this.from.reader.acrossSnapshots(read)
   }

@@ -29,7 +29,7 @@ export class Reader {
     this.open = { sql, log: new LocalLog(sql, 'log'), counted }
   }
 
-  /** Has this one read by the connection of another one; without one, by none. */
+  /** Switches to the connection of another reader; undefined for none. */
   attach(other: Reader | undefined): void {
     this.open = other?.open
   }
@@ -64,7 +64,11 @@ export class Reader {
     }
   }
 
-  /** Runs reads that belong together: all of them see one snapshot, with so many commits in it at least. */
+  /**
+   * Runs reads that belong together: all of them see one snapshot.
+   *
+   * @param read Gets how many commits the snapshot has, at least. It ends when this returns, so nothing may wait in it.
+   */
   snapshot<Answer>(read: (commits: number) => Answer): Answer {
     if (this.seen !== undefined) return read(this.seen)
     const { sql } = this
@@ -80,7 +84,7 @@ export class Reader {
   }
 
   /**
-   * A read of several snapshots, done again if a reorganisation came between, so that no answer mixes two states.
+   * Runs a read of several snapshots, and again if there was a reorganisation meanwhile, so that no answer mixes two states.
    *
    * @throws UnstableReadError if reorganisations keep happening.
    */
@@ -101,10 +105,10 @@ export class Reader {
   }
 
   /**
-   * A list that takes few steps, unless much of it is left out: a stranger may inscribe a million times what is blocked.
+   * Reads a list. Usually that takes few steps, unless much is left out: a stranger may inscribe blocked content a million times.
    *
    * @param key The question.
-   * @throws what {@link afterLong} catches if there are more of them.
+   * @throws LongList, which {@link afterLong} catches, if it takes more than a few.
    */
   list<Item>(key: string, steps: Steps<Item[]>): Item[] {
     const known = this.ahead?.lists.get(key)
@@ -116,7 +120,7 @@ export class Reader {
     throw new LongList(key, steps)
   }
 
-  /** What an answer comes to: at once, or once its long lists were read in slices, between which others are served. */
+  /** Makes an answer: at once, or after its long lists were read in slices, so that other requests run in between. */
   afterLong<Answer>(answer: () => Answer): Awaitable<Answer> {
     try {
       return answer()
@@ -143,7 +147,7 @@ export class Reader {
     }
   }
 
-  /** How many commits whatever is read now is sure to see; no number that equals another in an {@link answer}, which counts none. */
+  /** How many commits the next read is sure to see. NaN within an {@link answer}, which does not count them. */
   get commits(): number {
     return this.seen ?? (this.sql.inTransaction ? Number.NaN : this.counted())
   }
@@ -222,7 +226,7 @@ class LongList extends Error {
 /** Some milliseconds. */
 const STEPS_AT_ONCE = 4
 
-/** How often a long answer is read again that reorganisations come between. */
+/** How often a long read is tried while reorganisations interrupt it. */
 const TRIES = 20
 
 /** About a millisecond. */
