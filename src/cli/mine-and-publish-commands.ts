@@ -80,7 +80,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
         return
       }
       if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
-        throw new CommandError('--name cannot be combined with --stream, --chunk-size or --owner', {
+        throw new CommandError('--name goes with no stream and no --owner', {
           exit: 'usage',
         })
       const { runPublishOnName } = await import('./publish-on-name.js')
