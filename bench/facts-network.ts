@@ -290,7 +290,7 @@ export class MixedNetwork {
   }
 }
 
-/** Runs in the folder for networks, or in one that is gone afterwards. */
+/** Runs in the folder that `BENCH_NETWORK` names, or in a temporary one. */
 export async function* withNetworkFolder(
   run: (folder: string) => AsyncGenerator<string>,
 ): AsyncGenerator<string> {

@@ -20,7 +20,7 @@ export interface Size {
 
 const SOURCE = /^(backend\/src|src|packages\/[^/]+)\//
 const TESTS = /^(test|trials|bench)\//
-/** Code. Vectors and pictures are no lines that anybody reads. */
+/** Code, without vectors and pictures: nobody reads those line by line. */
 const CODE = /\.(tsx?|mjs|css)$/
 const PAGE = /^(docs\/|README|CHANGELOG).*\.md$/
 /** How our formatter writes a class. */
@@ -63,7 +63,7 @@ export function measureSize(folder: string): Size {
   }
 }
 
-/** `backend/src/index`, `src/gateway`; the server is large enough to be told by its own rooms. */
+/** `backend/src/index`, `src/gateway`; the server is large, so each of its folders counts as a room. */
 function sourceRoom(path: string): string {
   const [first, second, third, fourth] = path.split('/')
   if (first === 'backend') return `backend/src/${third}`

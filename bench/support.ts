@@ -22,7 +22,7 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   }
 }
 
-/** What is yielded, once it all is. */
+/** Collects all lines of a generator. */
 export async function linesOf(lines: AsyncGenerator<string>): Promise<string[]> {
   const found: string[] = []
   for await (const line of lines) found.push(line)

@@ -45,7 +45,7 @@ export interface HeaderSource {
   name: string
   /**
    * Consecutive headers from a height on, as many as it gives at once: none above its tip. `unlinked` if its header there does not
-   * follow `previous`; whoever returns headers need not check that.
+   * follow `previous`; a source may also return headers without checking that.
    */
   headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'>
 }

@@ -242,7 +242,7 @@ function headersHeader({ hash, previous, root, time, bits, nonce, bytes }: Heade
   }
 }
 
-/** What a Block Headers Service lists of a block that has a root, and whatever else. */
+/** A block with this merkle root, as a Block Headers Service lists it. The other fields are made up. */
 export function headersServiceBlock(root: string): unknown {
   const fields = {
     version: 1,

@@ -182,7 +182,7 @@ describe('an engine whose tables can be read', () => {
     expect(await proofsIn(database)).toBe(1)
   })
 
-  test('and that was told of it by another process says so, not what this one has seen', async () => {
+  test('says so also of what came by another process, whatever this one has seen', async () => {
     const chain = new FakeChain()
     const database = await openDatabase()
     const host = start(database, chain)

@@ -4,7 +4,7 @@ import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../../sup
 import { HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../../support/server/header-world.js'
 
-// Which proofs of a BEEF are kept, and that each was held against the chain (docs/spec/overlay.md).
+// Which proofs of a BEEF are stored, and that each is checked against the chain (docs/spec/overlay.md).
 
 const worlds = useHeaderWorlds()
 

@@ -17,8 +17,8 @@ import { useHeaderWorlds } from '../../../support/server/header-world.js'
 import { type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
-// Mints that a block may hold and not every node takes: by the form of their unlocking script. What a block holds is
-// followed, whatever it is; what none holds counts only where every node takes it (docs/spec/protocol.md, Mints).
+// Mints that a block may hold and not every node takes: by the form of their unlocking script. A mined one is
+// followed in any form; an unmined one counts only in a form that every node takes (docs/spec/protocol.md, Mints).
 
 const worlds = useHeaderWorlds()
 const servers = useServers()
