@@ -61,7 +61,6 @@ describe('what is submitted early', () => {
   test('is admitted when its lock time has come, though two of its ancestors are built on a third', async () => {
     const world = await started()
     const { chain, headers, coin, purse } = world
-    const open = (satoshis: number) => ({ satoshis, lockingScript: OPEN_LOCK })
     const base = chain.spend({ inputs: [coin()], outputs: [open(10), open(10)] })
     const near = chain.spend({ inputs: [{ transaction: base, vout: 0 }], outputs: [open(9)] })
     const far = chain.spend({ inputs: [{ transaction: near, vout: 0 }], outputs: [open(8)] })

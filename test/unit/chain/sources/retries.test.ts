@@ -16,7 +16,7 @@ describe('retries', () => {
       retries.failed('a', { task: 'a', why: 'no', isPaused: true })
       const since = Date.now()
       expect(retries.due()).toEqual([])
-      for (let step = 1000; retries.isWaiting('a'); step = 1000) jest.advanceTimersByTime(step)
+      while (retries.isWaiting('a')) jest.advanceTimersByTime(1000)
       expect(retries.due()).toEqual(['a'])
       pauses.push(Date.now() - since)
     }
