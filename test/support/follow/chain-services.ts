@@ -3,8 +3,8 @@ import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { proofIn } from '../protocol/block.js'
-import type { FakeTransaction } from '../protocol/fake-chain.js'
-import type { Block, HeaderChain } from '../server/header-chain.js'
+import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../protocol/fake-chain.js'
+import { type Block, HeaderChain } from '../server/header-chain.js'
 import { answerAsArc } from './arc-protocol.js'
 import { type ChainView, FakeService } from './fake-service.js'
 import { answerAsJungleBus } from './junglebus-protocol.js'
@@ -61,6 +61,25 @@ export class ChainServices {
   subscribe(id: string, chooses: (transaction: Known) => boolean): void {
     this.facts.subscriptions.set(id, chooses)
   }
+}
+
+/** A chain that holds a coin in a block, services that know it, and payments from coins. */
+export function paidChain(): {
+  chain: HeaderChain
+  services: ChainServices
+  /** A transaction that is in a block, whose output 0 can be paid on. */
+  coin: FakeTransaction
+  pay(from: FakeCoin, satoshis?: number): FakeTransaction
+} {
+  const transactions = new FakeChain()
+  const pay = (from: FakeCoin, satoshis = 1): FakeTransaction =>
+    transactions.spend({ inputs: [from], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
+  const coin = transactions.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+  const chain = new HeaderChain()
+  const services = new ChainServices(chain)
+  services.know(coin)
+  chain.mine([coin])
+  return { chain, services, coin, pay }
 }
 
 /** One service, which may lie about what all know. */

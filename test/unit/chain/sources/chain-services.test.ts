@@ -4,16 +4,9 @@ import { ArcSource, sightingOfStatus } from '../../../../src/chain/sources/arc.j
 import type { SingleSource } from '../../../../src/chain/sources/chain-source.js'
 import { JungleBusSource } from '../../../../src/chain/sources/junglebus.js'
 import { WhatsOnChainSource } from '../../../../src/chain/sources/whatsonchain.js'
-import { type ChainService, ChainServices, type ServiceKind } from '../../../support/follow/chain-services.js'
+import { type ChainService, paidChain, type ServiceKind } from '../../../support/follow/chain-services.js'
 import type { Fault } from '../../../support/follow/fake-service.js'
-import {
-  FakeChain,
-  type FakeCoin,
-  type FakeTransaction,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
 import { listening } from '../../../support/server/connections.js'
-import { HeaderChain } from '../../../support/server/header-chain.js'
 
 const LIMIT = { maxBytes: 100_000 }
 const CLIENTS = { junglebus: JungleBusSource, whatsonchain: WhatsOnChainSource, arc: ArcSource }
@@ -21,26 +14,15 @@ const servers: { close(): Promise<void> }[] = []
 afterAll(() => Promise.all(servers.map((server) => server.close())))
 
 /** A source of a kind over a chain that holds `coin` in a block. */
-async function setUp(kind: ServiceKind): Promise<{
-  chain: HeaderChain
-  services: ChainServices
-  service: ChainService
-  source: SingleSource
-  coin: FakeTransaction
-  pay: (from: FakeCoin, satoshis?: number) => FakeTransaction
-}> {
-  const transactions = new FakeChain()
-  const pay = (from: FakeCoin, satoshis = 1): FakeTransaction =>
-    transactions.spend({ inputs: [from], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
-  const coin = transactions.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
-  const chain = new HeaderChain()
-  const services = new ChainServices(chain)
-  services.know(coin)
-  chain.mine([coin])
+async function setUp(
+  kind: ServiceKind,
+): Promise<ReturnType<typeof paidChain> & { service: ChainService; source: SingleSource }> {
+  const world = paidChain()
+  const { services } = world
   const server = await listening(services.listener(kind))
   servers.push(server)
   const source = new CLIENTS[kind]({ url: server.url })
-  return { chain, services, service: services[kind], source, coin, pay }
+  return { ...world, service: services[kind], source }
 }
 
 describe.each<ServiceKind>(['junglebus', 'whatsonchain'])('a %s over a chain', (kind) => {

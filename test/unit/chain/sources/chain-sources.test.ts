@@ -1,32 +1,22 @@
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import type { ChainSources } from '../../../../src/chain/sources/chain-sources.js'
 import { type OpenSourcesOptions, openSources } from '../../../../src/chain/sources/open-sources.js'
-import { type ChainService, ChainServices, type ServiceKind } from '../../../support/follow/chain-services.js'
+import { type ChainService, paidChain, type ServiceKind } from '../../../support/follow/chain-services.js'
 import type { Fault } from '../../../support/follow/fake-service.js'
 import { proofIn } from '../../../support/protocol/block.js'
-import {
-  FakeChain,
-  type FakeCoin,
-  type FakeTransaction,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
+import type { FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { listening } from '../../../support/server/connections.js'
-import { HeaderChain } from '../../../support/server/header-chain.js'
+import type { HeaderChain } from '../../../support/server/header-chain.js'
 
 const LIMIT = { maxBytes: 100_000 }
 const closing: (() => unknown)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
 
-interface World {
-  chain: HeaderChain
-  services: ChainServices
+type World = ReturnType<typeof paidChain> & {
   /** In order of preference. */
   all: ChainService[]
   sources: ChainSources
   warnings: string[]
-  /** An output that is in a block. */
-  coin: FakeTransaction
-  pay(from: FakeCoin, satoshis?: number): FakeTransaction
 }
 
 /** Sources of these kinds that agree; only the first unspent answers of each are compared. */
@@ -34,14 +24,8 @@ async function setUp(
   kinds: ServiceKind[],
   options: Partial<OpenSourcesOptions> = {},
 ): Promise<World & { first: ChainService; second: ChainService }> {
-  const transactions = new FakeChain()
-  const pay = (from: FakeCoin, satoshis = 1): FakeTransaction =>
-    transactions.spend({ inputs: [from], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
-  const coin = transactions.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
-  const chain = new HeaderChain()
-  const services = new ChainServices(chain)
-  services.know(coin)
-  chain.mine([coin])
+  const world = paidChain()
+  const { services } = world
   const all = kinds.map((kind) => services.service(kind))
   const addresses = await Promise.all(
     all.map(async ({ listener }, index) => {
@@ -56,7 +40,7 @@ async function setUp(
   const sources = openSources({ ...usual, addresses, logger, ...options })
   closing.push(() => sources.close())
   const [first, second = first] = all as [ChainService, ...ChainService[]]
-  return { chain, services, all, sources, warnings, coin, pay, first, second }
+  return { ...world, all, sources, warnings, first, second }
 }
 
 const BROKEN: Fault = { kind: 'status', status: 403 }
