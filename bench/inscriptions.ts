@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import Libsql from 'libsql'
 import { sha256 } from '../backend/src/graph/native-hash.js'
@@ -11,6 +9,7 @@ import { runImport } from '../src/cli/import.js'
 import type { CommandOutput } from '../src/cli/output.js'
 import { type Node, openNode, WRITER_THREAD } from '../src/server/node.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
+import { listening } from '../test/support/server/connections.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
 import { HeaderService } from '../test/support/server/header-service.js'
 import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
@@ -47,11 +46,10 @@ export async function* inscriptions(): AsyncGenerator<string> {
   const headers = new HeaderChain(0)
   const warming = inscribed(chain, headers)
   const beefs = inscribed(chain, headers)
-  const service = await headerService(headers)
-  const { port } = service.address() as AddressInfo
+  const service = await listening(new HeaderService(headers).listener)
   const opening = (folder: string): Promise<Node> =>
     openNode({
-      config: configFor(chain, folder, { CHAIN_TRACKER: `http://127.0.0.1:${port}` }),
+      config: configFor(chain, folder, { CHAIN_TRACKER: service.url }),
       logger: SILENT,
       writerThread: WRITER_THREAD,
     })
@@ -91,7 +89,7 @@ export async function* inscriptions(): AsyncGenerator<string> {
       yield `${name}: ${(1000 * (COUNT / wall)).toFixed(0)} a second; ${(cpu / COUNT).toFixed(2)} ms of CPU each, ${(cpu / bare).toFixed(1)} times bare SQLite; ${writes} writes`
     }
   } finally {
-    service.close()
+    await service.close()
   }
   yield '(wanted: `import` at least 1000 a second on two cores)'
 }
@@ -111,13 +109,6 @@ function inscribed(chain: FakeChain, headers: HeaderChain): Uint8Array[] {
     for (const { txid, raw } of transactions) beefs.push(encodeBeef([{ raw, proof: block.proof(txid) }]))
   }
   return beefs
-}
-
-/** A Block Headers Service in this process. */
-async function headerService(headers: HeaderChain): Promise<Server> {
-  const service = createServer(new HeaderService(headers).listener)
-  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
-  return service
 }
 
 /** Measures work on a node. @param prepare Returns the work. */
