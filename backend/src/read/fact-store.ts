@@ -64,7 +64,7 @@ export class FactStore extends GraphReads {
     const { reader, writer } = options
     super(options, new Guard(reader))
     this.served = new GraphReads(
-      options,
+      { ...options, transactions: this.transactions },
       new Guard(reader, { blocklist: listBlocked(reader, options.onBlocked) }),
       this.answersUse,
     )
