@@ -19,7 +19,7 @@ const MOST_INSTALLED = 10_000_000
 const CLIENT = join(packageFolder(), 'packages/client')
 const run = promisify(execFile)
 
-/** What a program imports that resolves names at servers (docs/resolving.md). */
+/** What a program imports that resolves names at servers (docs/apps.md). */
 const RESOLVING = ['deploymentOf', 'PROFILES', 'resolveName']
 /** What one imports beside it that fetches verified content, as far as the package has it. */
 const FETCHING = ['verifiedFetch', 'serveVerifiedSite']

@@ -88,7 +88,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     })
 
   payerOptions(program.command('mine'))
-    .description('mine a name, a character at a time: see docs/mining.md')
+    .description('mine a name, a character at a time: see docs/mine.md')
     .argument('<name>', 'of a-z 0-9 -')
     .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
     .option('--owner <address>', 'the owner of the name, fixed before the search; by default, the payer')

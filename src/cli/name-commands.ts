@@ -20,11 +20,7 @@ interface NameArguments {
 
 /** Adds `resolve` and `verify`: both verify all of a name, and report it in different ways. */
 export function addNameCommands(program: Command, context: CommandContext): void {
-  nameCommand(
-    program,
-    'resolve',
-    'verify a name, and print where it is and who owns it: see docs/resolving.md',
-  )
+  nameCommand(program, 'resolve', 'verify a name, and print where it is and who owns it: see docs/apps.md')
     .option('--accept', 'remember the identity key if it has changed', false)
     .action(async (name: string, options: NameArguments & { accept: boolean }) => {
       await runResolve(checkOptions(name, options, context), options)
