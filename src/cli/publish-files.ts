@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import type { FolderEntry } from '../publish/folder.js'
+import type { FolderEntry } from '../publish/content-tree.js'
 import { CommandError, MAX_TRANSACTION_BYTES } from './command.js'
 import { IgnoreRules } from './ignore-rules.js'
 

@@ -13,4 +13,4 @@ export {
 } from './binding-lock.js'
 export { IdentityError, type IdentityErrorCode } from './identity-error.js'
 export { type BindingWallet, draftMove, type Holder, type NameMove } from './move-name.js'
-export { bindingOf, type NameCoin, type NameOutput, nameCoin } from './name-coin.js'
+export { bindingOf, type NameCoin, type NameOutput, type NameStep, nameCoin, nameSteps } from './name-coin.js'

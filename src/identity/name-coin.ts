@@ -51,6 +51,35 @@ export function nameCoin(resolved: {
   return { name, outpoint: tip.tip, lockingScript, bindingInputs, transaction }
 }
 
+/** One of the transactions that have moved a name, and the output that it moved the name to. */
+export interface NameStep extends Outpoint {
+  outputs: readonly { satoshis: number; lockingScript: Uint8Array }[]
+}
+
+/**
+ * The transactions that have moved a resolved name, from the mint to the tip, with all of their outputs. Each is the one that was
+ * verified, whoever sent it: its txid is the hash of it.
+ *
+ * @param resolved As for {@link nameCoin}.
+ * @throws IdentityError `BAD_SOURCE` if one is missing; ProofError if the bytes cannot be read.
+ */
+export function nameSteps(resolved: {
+  name: string
+  tip: Pick<VerifiedTip, 'path'>
+  provenance: Uint8Array
+}): NameStep[] {
+  const { name, tip, provenance } = resolved
+  const { bundle } = readOutpointBeef(provenance, {})
+  return tip.path.map(({ outpoint }) => {
+    const transaction = bundle.transaction(outpoint.txid)
+    if (transaction !== undefined) return { ...outpoint, outputs: transaction.outputs }
+    throw new IdentityError(
+      'BAD_SOURCE',
+      `the provenance of ${name} leaves ${outpoint.txid} out: resolve it again`,
+    )
+  })
+}
+
 /** The identity binding in the output of a name. */
 export function bindingOf({ lockingScript, bindingInputs }: NameOutput): IdentityBinding {
   return verifyBinding({ lockingScript, spent: bindingInputs })

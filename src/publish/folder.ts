@@ -1,18 +1,14 @@
-import { joinBytes, readUtf8, utf8 } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import {
-  checkLock,
-  contentTag,
-  contentTypeOf,
-  inscribe,
-  PublishError,
-  type PublishOutput,
-} from './inscribe.js'
-
-/** A file in a folder, with a content type if it differs from that of its name; or a subfolder. */
-export type FolderEntry =
-  | { name: string; bytes: Uint8Array; contentType?: string }
-  | { name: string; entries: readonly FolderEntry[] }
+  type ContentNode,
+  contentTree,
+  type DirectoryNode,
+  encodeDirectory,
+  type FileNode,
+  type FolderEntry,
+} from './content-tree.js'
+import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
 
 export interface PublishFolder {
   /** In any order. */
@@ -33,106 +29,92 @@ export interface LaidOutFolder {
   hasIndex: boolean
 }
 
-/** How many directories a path may pass through (service.md 8). */
-const MAX_LEVELS = 8
 const MAX_VOUT = 0xffffffff
+/** Gateways follow paths into a directory of up to a mebibyte: the default of `MAX_DIRECTORY_BYTES`. */
+export const MAX_DIRECTORY_BYTES = 1024 * 1024
 
 /**
  * Lays a folder out as outputs of one transaction (service.md 4.2): each directory before its entries, entries in the byte
- * order of their names, pointers as `_N`. The root comes first, so that its txid alone also leads to it.
- * Each output is tagged `sha256:<hash of its body>`.
+ * order of their names, pointers as `_N`. What occurs twice is inscribed once. The root comes first, so that its txid alone also
+ * leads to it. Each output is tagged `sha256:<hash of its body>`.
  *
  * @throws PublishError `BAD_NAME` for a name that no path can contain or that occurs twice in a folder, `NESTING_TOO_DEEP`
- * for more than 8 levels of folders, `BAD_FIRST_OUTPUT` if an index would not fit in 32 bits, `BAD_LOCK`,
- * `BAD_CONTENT_TYPE`.
+ * for more than 8 levels of folders, `DIRECTORY_TOO_LARGE` for one that no path would lead into, `BAD_FIRST_OUTPUT` if an index
+ * would not fit in 32 bits, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
  */
 export function layOutFolder({ entries, lock, profile, firstOutput = 0 }: PublishFolder): LaidOutFolder {
-  checkLock(lock)
   if (!Number.isSafeInteger(firstOutput) || firstOutput < 0)
     throw new PublishError('BAD_FIRST_OUTPUT', `not an index of an output: ${firstOutput}`)
-  const [directoryType = ''] = profile.directoryContentTypes
-  const outputs = layOutLevel({ entries, lock, directoryType, at: firstOutput, level: 1 })
+  const layout = new Layout({ lock, profile, firstOutput })
+  const root = layout.inscribe(contentTree({ name: '', entries }))
+  const { outputs } = layout
   if (firstOutput + outputs.length - 1 > MAX_VOUT)
     throw new PublishError(
       'BAD_FIRST_OUTPUT',
       `${outputs.length} outputs from index ${firstOutput} on do not fit in 32 bits`,
     )
-  return { outputs, root: firstOutput, hasIndex: entries.some(({ name }) => name === 'index.html') }
+  return { outputs, root, hasIndex: hasIndex(entries) }
 }
 
-/** A directory at index `at`, followed by everything in it. */
-function layOutLevel(folder: {
-  entries: readonly FolderEntry[]
-  lock: Uint8Array
-  directoryType: string
-  at: number
-  level: number
-}): PublishOutput[] {
-  const { entries, lock, directoryType, at, level } = folder
-  if (level > MAX_LEVELS)
-    throw new PublishError('NESTING_TOO_DEEP', `folders are nested more than ${MAX_LEVELS} levels deep`)
-  const inside: PublishOutput[] = []
-  const pointers: [name: string, pointer: string][] = []
-  for (const entry of inOrder(entries)) {
-    const vout = at + 1 + inside.length
-    pointers.push([entry.name, `_${vout}`])
-    if ('entries' in entry) {
-      const { entries: below } = entry
-      for (const output of layOutLevel({ ...folder, entries: below, at: vout, level: level + 1 }))
-        inside.push(output)
-    } else {
-      const { name, bytes: body, contentType = contentTypeOf(name) } = entry
-      inside.push(inscribe({ lock, contentType, body, tags: [contentTag(body)] }))
-    }
+export function hasIndex(entries: readonly { name: string }[]): boolean {
+  return entries.some(({ name }) => name === 'index.html')
+}
+
+/** Outputs of one transaction, in which nothing is inscribed that is inscribed already. */
+export class Layout {
+  readonly outputs: PublishOutput[] = []
+  /** Where nodes are, by id, and how long their bodies are. */
+  readonly places = new Map<string, { vout: number; bytes: number }>()
+
+  /**
+   * @param options.inscribed Where something is inscribed already, by its id.
+   * @throws PublishError `BAD_LOCK`.
+   */
+  constructor(
+    private readonly options: {
+      lock: Uint8Array
+      profile: Pick<Profile, 'directoryContentTypes'>
+      firstOutput?: number
+      inscribed?: ((id: string) => Outpoint | undefined) | undefined
+    },
+  ) {
+    checkLock(options.lock)
   }
-  const body = encodeDirectory(pointers)
-  return [inscribe({ lock, contentType: directoryType, body, tags: [contentTag(body)] }), ...inside]
-}
 
-/** Encodes a directory's map (service.md 2.4) in the given order, which an object would not keep for names like `10`. */
-function encodeDirectory(pointers: readonly [name: string, pointer: string][]): Uint8Array {
-  const members = pointers.map(([name, pointer]) =>
-    utf8(`${JSON.stringify(name)}:${JSON.stringify(pointer)}`),
-  )
-  const comma = utf8(',')
-  return joinBytes([
-    utf8('{'),
-    ...members.flatMap((member, i) => (i === 0 ? member : [comma, member])),
-    utf8('}'),
-  ])
-}
-
-function inOrder(entries: readonly FolderEntry[]): FolderEntry[] {
-  const keyed = entries.map((entry) => ({ entry, key: utf8(checkedName(entry.name)) }))
-  keyed.sort((a, b) => compareBytes(a.key, b.key))
-  const sorted = keyed.map(({ entry }) => entry)
-  const twice = sorted.find(({ name }, i) => name === sorted[i + 1]?.name)
-  if (twice !== undefined) throw badName(twice.name, 'it occurs twice in its folder')
-  return sorted
-}
-
-function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  for (let i = 0; i < a.length && i < b.length; i++) {
-    const difference = (a[i] ?? 0) - (b[i] ?? 0)
-    if (difference !== 0) return difference
+  /** Adds a node, and what it needs; returns the index of its output. */
+  inscribe(node: ContentNode): number {
+    const { lock, firstOutput = 0 } = this.options
+    const at = this.outputs.length
+    const place = { vout: firstOutput + at, bytes: 0 }
+    this.places.set(node.id, place)
+    // The place of a directory comes before those of its entries, and its map after them.
+    this.outputs.push({ satoshis: 1, lockingScript: lock, tags: [] })
+    const content = 'entries' in node ? this.directory(node) : node
+    const { contentType, body, tag } = content
+    place.bytes = body.length
+    this.outputs[at] = inscribe({ lock, contentType, body, tags: [tag] })
+    return place.vout
   }
-  return a.length - b.length
+
+  private directory({ entries }: DirectoryNode): Pick<FileNode, 'contentType' | 'body' | 'tag'> {
+    const [contentType = ''] = this.options.profile.directoryContentTypes
+    const pointers = entries.map((entry) => [entry.name, this.pointerTo(entry)] as const)
+    const body = checkedDirectory(encodeDirectory(pointers))
+    return { contentType, body, tag: contentTag(body) }
+  }
+
+  private pointerTo(node: ContentNode): string {
+    const earlier = this.options.inscribed?.(node.id)
+    if (earlier !== undefined) return formatOutpoint(earlier)
+    return `_${this.places.get(node.id)?.vout ?? this.inscribe(node)}`
+  }
 }
 
-/**
- * A name must be usable as a segment of a path: a slash would end it, clients resolve `.` and `..`, an empty segment means
- * a slash at the end, and half a surrogate pair has no UTF-8, so it cannot be percent-encoded.
- */
-function checkedName(name: string): string {
-  if (name === '' || name === '.' || name === '..') throw badName(name, 'a path cannot contain it')
-  if (name.includes('/')) throw badName(name, 'it contains a slash')
-  if (readUtf8(utf8(name)) !== name) throw badName(name, 'it is not valid Unicode')
-  return name
-}
-
-function badName(name: string, why: string): PublishError {
-  return new PublishError(
-    'BAD_NAME',
-    `${JSON.stringify(name)} cannot be the name of an entry in a folder: ${why}`,
+/** @throws PublishError `DIRECTORY_TOO_LARGE`. */
+export function checkedDirectory(body: Uint8Array): Uint8Array {
+  if (body.length <= MAX_DIRECTORY_BYTES) return body
+  throw new PublishError(
+    'DIRECTORY_TOO_LARGE',
+    `the directory of a folder would have ${body.length} bytes, and gateways follow paths into ${MAX_DIRECTORY_BYTES}: spread its files over subfolders`,
   )
 }

@@ -1,5 +1,6 @@
-/** Lays out files, folders and streams as outputs, for wallets and scripts. Does not read files, sign or send. */
+/** Lays out files, folders, streams and updates of sites as outputs, for wallets and scripts. Does not read files, sign or send. */
 export { PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'
+export type { FolderEntry } from './content-tree.js'
 export {
   DEFAULT_STREAM_CHUNK_SIZE,
   layOut,
@@ -10,6 +11,8 @@ export {
   type StreamOptions,
   streamChunkCount,
 } from './file.js'
-export { type FolderEntry, type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
+export { type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
 export type { PublishOutput } from './inscribe.js'
 export { contentTypeOf, PublishError, type PublishErrorCode } from './inscribe.js'
+export { planReturn, planSite, type SiteChange, type SitePlan } from './plan.js'
+export { type Published, type PublishedContent, type PublishedStep, publishedOn } from './published.js'

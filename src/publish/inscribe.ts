@@ -12,6 +12,8 @@ export type PublishErrorCode =
   | 'BAD_FIRST_OUTPUT'
   | 'BAD_NAME'
   | 'NESTING_TOO_DEEP'
+  | 'DIRECTORY_TOO_LARGE'
+  | 'NO_SUCH_STATE'
 
 /** Content that cannot be laid out so that readers find it. */
 export class PublishError extends MultiCodeError<PublishErrorCode> {

@@ -6,8 +6,9 @@ import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/out
 import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { bindingLock } from '../../identity/binding-lock.js'
 import { NOBODY, NOBODY_LOCK } from '../../payments/fake.js'
+import type { FolderEntry } from '../../publish/content-tree.js'
 import { layOutStream } from '../../publish/file.js'
-import { type FolderEntry, layOutFolder } from '../../publish/folder.js'
+import { layOutFolder } from '../../publish/folder.js'
 import { packageFolder } from '../../server/config/package-info.js'
 import { CommandError } from '../command.js'
 import {

@@ -1,0 +1,162 @@
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Profile } from '../../backend/src/protocol/profile.js'
+import { type ContentNode, contentTree, encodeDirectory, type FolderEntry } from './content-tree.js'
+import { checkedDirectory, hasIndex, Layout } from './folder.js'
+import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
+import type { DirectoryPointer, Published, PublishedContent } from './published.js'
+
+/** What becomes of a file, or of a directory, whose path ends with a slash. */
+export interface SiteChange {
+  /** Relative to the site; `./` is its own directory. */
+  path: string
+  /** `kept`: its bytes are inscribed already, or as another file of the site. The others say what the name showed at this path. */
+  kind: 'new' | 'changed' | 'kept' | 'removed'
+  /** Of the content; of the map for a directory. */
+  bytes: number
+}
+
+/** What a site costs, and changes. */
+export interface SitePlan {
+  /**
+   * Consecutive outputs of one transaction, from output 0 on, which has to be the next step of the name: what it shows from then on.
+   */
+  outputs: PublishOutput[]
+  changes: SiteChange[]
+  /** Whether the name shows this already: then nothing needs to be paid for. */
+  isUnchanged: boolean
+  /** Whether the address of the site alone shows something: without `index.html`, only the paths in a folder do. */
+  hasIndex: boolean
+}
+
+/**
+ * Lays out a file or a folder as what a name shows next: what the name has inscribed before is pointed at, and not inscribed again.
+ *
+ * @param options.site Its own name says what type a file has, and nothing of a folder.
+ * @param options.published What the steps of the name have inscribed; without it, everything is new.
+ * @throws PublishError as `layOutFolder`.
+ */
+export function planSite(options: {
+  site: FolderEntry
+  lock: Uint8Array
+  profile: Pick<Profile, 'directoryContentTypes'>
+  published?: Published
+}): SitePlan {
+  const { site, lock, profile, published } = options
+  const root = contentTree(site)
+  const layout = new Layout({ lock, profile, inscribed: published?.inscribed })
+  layout.inscribe(root)
+  const earlier = published?.inscribed(root.id)
+  return {
+    outputs: layout.outputs,
+    changes: changesOf(root, { places: layout.places, published }),
+    isUnchanged: earlier !== undefined && isShown(earlier, published),
+    hasIndex: !('entries' in root) || hasIndex(root.entries),
+  }
+}
+
+/**
+ * Puts an earlier state of a name back: a directory that points at what that of the state points at, or the file of the state once
+ * more, as a name shows what its own output holds.
+ *
+ * @param options.sequence The number of a step, from 1 on.
+ * @throws PublishError `NO_SUCH_STATE`, `BAD_LOCK`, `DIRECTORY_TOO_LARGE`.
+ */
+export function planReturn(options: { published: Published; sequence: number; lock: Uint8Array }): SitePlan {
+  const { published, sequence, lock } = options
+  checkLock(lock)
+  const state = published.shownAt(sequence)
+  if (state === undefined)
+    throw new PublishError(
+      'NO_SUCH_STATE',
+      published.shown === undefined
+        ? 'nothing has been published on this name'
+        : `nothing was published at state ${sequence}, and the last state is ${published.sequence}`,
+    )
+  const { contentType } = state
+  const entries = published.entriesOf(state)
+  const body =
+    entries === undefined
+      ? state.body
+      : checkedDirectory(encodeDirectory([...entries].map(([name, { pointer }]) => [name, pointer])))
+  const before = published.shown && published.entriesOf(published.shown)
+  const removed = [...(before ?? [])].filter(([name]) => !entries?.has(name))
+  return {
+    outputs: [inscribe({ lock, contentType, body, tags: [contentTag(body)] })],
+    changes: [
+      { path: './', kind: 'changed', bytes: body.length },
+      ...[...(entries ?? [])].map(([name, target]) => ({
+        ...earlierPlace(name, target, published),
+        kind: 'kept' as const,
+      })),
+      ...removed.map(([name, target]) => ({
+        ...earlierPlace(name, target, published),
+        kind: 'removed' as const,
+      })),
+    ],
+    isUnchanged: isShown(state.outpoint, published),
+    hasIndex: entries === undefined || entries.has('index.html') || entries.has('.'),
+  }
+}
+
+function isShown(outpoint: Outpoint, published: Published | undefined): boolean {
+  return published?.shown !== undefined && published.isSame(outpoint, published.shown.outpoint)
+}
+
+/** An entry of a directory that was inscribed before. */
+function earlierPlace(
+  path: string,
+  { outpoint }: DirectoryPointer,
+  published: Published | undefined,
+): Pick<SiteChange, 'path' | 'bytes'> {
+  const content = outpoint && published?.at(outpoint)
+  const isFolder = content !== undefined && published?.entriesOf(content) !== undefined
+  return { path: isFolder ? `${path}/` : path, bytes: content?.body.length ?? 0 }
+}
+
+/** Compares a site with what a name shows, folder by folder: a folder that is removed is one change. */
+function changesOf(
+  root: ContentNode,
+  { places, published }: { places: Layout['places']; published: Published | undefined },
+): SiteChange[] {
+  const changes: SiteChange[] = []
+  const listed = new Set<string>()
+  const visit = (
+    node: ContentNode,
+    { path, before, isNew }: { path: string; before: PublishedContent | undefined; isNew: boolean },
+  ): void => {
+    const place = listed.has(node.id) ? undefined : places.get(node.id)
+    listed.add(node.id)
+    const isFolder = 'entries' in node
+    // A folder that is kept is listed as its files.
+    if (place !== undefined || !isFolder)
+      changes.push({
+        path: path || './',
+        kind: place === undefined ? 'kept' : isNew ? 'new' : 'changed',
+        bytes: isFolder ? (place?.bytes ?? 0) : node.body.length,
+      })
+    const earlier = before && published?.entriesOf(before)
+    const left = new Set<string>()
+    for (const entry of isFolder ? node.entries : []) {
+      const target = earlier?.get(entry.name)
+      const content = target?.outpoint && published?.at(target.outpoint)
+      const isSubfolder = 'entries' in entry
+      const wasSubfolder = content === undefined ? isSubfolder : published?.entriesOf(content) !== undefined
+      const isNewEntry = target === undefined || wasSubfolder !== isSubfolder
+      if (!isNewEntry) left.add(entry.name)
+      visit(entry, {
+        path: path + entry.name + (isSubfolder ? '/' : ''),
+        before: isNewEntry ? undefined : content,
+        isNew: isNewEntry,
+      })
+    }
+    for (const [name, target] of earlier ?? [])
+      if (!left.has(name))
+        changes.push({
+          ...earlierPlace(isFolder ? path + name : name, target, published),
+          kind: 'removed',
+        })
+  }
+  const shown = published?.shown
+  visit(root, { path: 'entries' in root ? '' : root.name, before: shown, isNew: shown === undefined })
+  return changes
+}

@@ -1,0 +1,153 @@
+import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import { readEnvelope, readInscription } from '../../backend/src/protocol/inscription.js'
+import {
+  formatOutpoint,
+  type Outpoint,
+  PointerError,
+  parsePointer,
+} from '../../backend/src/protocol/outpoint.js'
+import type { Profile } from '../../backend/src/protocol/profile.js'
+import { directoryId, fileId, MAX_LEVELS } from './content-tree.js'
+import { MAX_DIRECTORY_BYTES } from './folder.js'
+import { contentTag } from './inscribe.js'
+
+/** A step of a name: the transaction, whose txid is the hash of it, and which of its outputs the name went to. */
+export interface PublishedStep extends Outpoint {
+  outputs: readonly { satoshis: number; lockingScript: Uint8Array }[]
+}
+
+/** Something inscribed. */
+export interface PublishedContent {
+  outpoint: Outpoint
+  contentType: string
+  body: Uint8Array
+}
+
+/** What the steps of a name have inscribed. */
+export interface Published {
+  /** Where something is inscribed that shows what an id of a `ContentNode` says. */
+  inscribed(id: string): Outpoint | undefined
+  /** What the name shows at a step, counted from 0; undefined if that is nothing but that it was mined, or there is no such step. */
+  shownAt(sequence: number): PublishedContent | undefined
+  /** What the name shows now. */
+  shown: PublishedContent | undefined
+  /** The number of the last step. */
+  sequence: number
+  /** Whether two outputs are known to show the same. */
+  isSame(one: Outpoint, other: Outpoint): boolean
+  /** The entries of a directory with absolute pointers; undefined if it is none that can be read. */
+  entriesOf(content: PublishedContent): Map<string, DirectoryPointer> | undefined
+  /** What an output holds, if it is one of these transactions. */
+  at(outpoint: Outpoint): PublishedContent | undefined
+}
+
+export interface DirectoryPointer {
+  /** As an absolute pointer, or as it was written if it is none. */
+  pointer: string
+  outpoint?: Outpoint
+}
+
+/**
+ * Reads what the steps of a name have inscribed: whoever shows the name needs these very transactions, so what they hold can be
+ * pointed at by what the name shows next. Nothing else is: an output of any other transaction may be missing at a gateway, or never
+ * get into a block.
+ *
+ * @param options.steps From the origin to the tip, each verified by the caller, as `resolveName` does.
+ */
+export function publishedOn(options: {
+  steps: readonly PublishedStep[]
+  profile: Pick<Profile, 'directoryContentTypes'>
+}): Published {
+  const { steps, profile } = options
+  const directoryTypes = new Set(profile.directoryContentTypes)
+  const byTxid = new Map(steps.map((step) => [step.txid, step]))
+  const at = (outpoint: Outpoint): PublishedContent | undefined => {
+    const script = byTxid.get(outpoint.txid)?.outputs[outpoint.vout]?.lockingScript
+    const content = script && readInscription(script).content
+    if (content === undefined) return undefined
+    const { txid, vout } = outpoint
+    return { outpoint: { txid, vout }, contentType: content.contentType, body: content.body }
+  }
+  const entriesOf = ({ outpoint, contentType, body }: PublishedContent) =>
+    directoryTypes.has(contentType) && body.length <= MAX_DIRECTORY_BYTES
+      ? readEntries(body, outpoint)
+      : undefined
+  const ids = identified(steps, entriesOf)
+  const places = new Map<string, Outpoint>()
+  for (const [id, outpoint] of ids.values()) if (!places.has(id)) places.set(id, outpoint)
+  const idOf = (outpoint: Outpoint): string | undefined => ids.get(formatOutpoint(outpoint))?.[0]
+  const shownAt = (sequence: number): PublishedContent | undefined => {
+    if (steps[sequence] === undefined) return undefined
+    // The first step is the mint, whose content is the name itself.
+    return steps
+      .slice(1, sequence + 1)
+      .reduce<PublishedContent | undefined>((last, each) => at(each) ?? last, undefined)
+  }
+  return {
+    inscribed: (id) => places.get(id),
+    shownAt,
+    shown: shownAt(steps.length - 1),
+    sequence: steps.length - 1,
+    isSame(one, other) {
+      const id = idOf(one)
+      return formatOutpoint(one) === formatOutpoint(other) || (id !== undefined && id === idOf(other))
+    },
+    entriesOf,
+    at,
+  }
+}
+
+type Identified = Map<string, readonly [id: string, outpoint: Outpoint]>
+
+/** Says what each output shows, by its outpoint. A directory of which that is not known whole has no id. */
+function identified(steps: readonly PublishedStep[], entriesOf: Published['entriesOf']): Identified {
+  const ids: Identified = new Map()
+  let directories: { outpoint: Outpoint; entries: Map<string, DirectoryPointer> }[] = []
+  for (const { txid, outputs } of steps) {
+    for (const [vout, { satoshis, lockingScript }] of outputs.entries()) {
+      const { envelope } = readEnvelope(lockingScript)
+      const { contentType, body, fields = [] } = envelope ?? {}
+      // Other fields of an envelope may say how the body is to be read.
+      if (satoshis !== 1 || contentType === undefined || body === undefined || fields.length > 0) continue
+      const outpoint = { txid, vout }
+      const entries = entriesOf({ outpoint, contentType, body })
+      if (entries !== undefined) directories.push({ outpoint, entries })
+      else ids.set(formatOutpoint(outpoint), [fileId({ contentType, tag: contentTag(body) }), outpoint])
+    }
+  }
+  // From the innermost directories outwards; those that lead back to themselves never get an id.
+  for (let level = 0; level < MAX_LEVELS && directories.length > 0; level++) {
+    directories = directories.filter(({ outpoint, entries }) => {
+      const known: (readonly [name: string, id: string])[] = []
+      for (const [name, { outpoint: target }] of entries) {
+        const id = target && ids.get(formatOutpoint(target))?.[0]
+        if (id === undefined) return true
+        known.push([name, id])
+      }
+      ids.set(formatOutpoint(outpoint), [directoryId(known), outpoint])
+      return false
+    })
+  }
+  return ids
+}
+
+function readEntries(body: Uint8Array, { txid }: Outpoint): Map<string, DirectoryPointer> | undefined {
+  try {
+    return new Map([...directoryEntries(body)].map(([name, text]) => [name, absolute(text, txid)]))
+  } catch (error) {
+    if (!(error instanceof DirectoryError)) throw error
+    return undefined
+  }
+}
+
+function absolute(text: string, txid: string): DirectoryPointer {
+  try {
+    const pointer = parsePointer(text)
+    if (pointer.kind === 'transaction') return { pointer: text }
+    const outpoint = pointer.kind === 'sibling' ? { txid, vout: pointer.vout } : pointer.outpoint
+    return { pointer: formatOutpoint(outpoint), outpoint }
+  } catch (error) {
+    if (!(error instanceof PointerError)) throw error
+    return { pointer: text }
+  }
+}

@@ -1,0 +1,252 @@
+import fc from 'fast-check'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { directoryEntries } from '../../../backend/src/protocol/directory.js'
+import { encodeEnvelope, readInscription } from '../../../backend/src/protocol/inscription.js'
+import { formatOutpoint, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import {
+  contentTypeOf,
+  type FolderEntry,
+  type PublishedStep,
+  planReturn,
+  planSite,
+  publishedOn,
+  type SitePlan,
+} from '../../../src/publish/index.js'
+import { inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+
+const profile = PROFILES.local
+const lock = p2pkh(7)
+const file = (name: string, body = name): FolderEntry => ({ name, bytes: utf8(body) })
+const folder = (name: string, ...entries: FolderEntry[]): FolderEntry => ({ name, entries })
+const site = (...entries: FolderEntry[]): FolderEntry => folder('', ...entries)
+const mint: PublishedStep = step(0, [
+  inscriptionScript({ contentType: profile.nameContentType, body: utf8('alice') }),
+])
+
+function step(number: number, scripts: Uint8Array[], vout = 0): PublishedStep {
+  const txid = number.toString(16).padStart(64, '0')
+  return { txid, vout, outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })) }
+}
+
+const published = (steps: readonly PublishedStep[]) => publishedOn({ steps, profile })
+const plan = (next: FolderEntry, steps: readonly PublishedStep[]): SitePlan =>
+  planSite({ site: next, lock, profile, published: published(steps) })
+/** What was planned, as the next step. */
+const after = (steps: readonly PublishedStep[], { outputs }: SitePlan): PublishedStep[] => [
+  ...steps,
+  step(
+    steps.length,
+    outputs.map(({ lockingScript }) => lockingScript),
+  ),
+]
+const changes = ({ changes: all }: SitePlan): string[] =>
+  all.map(({ path, kind, bytes }) => `${kind} ${path} ${bytes}`)
+
+/** Files by paths, as a reader finds them that has the transactions of the steps and no others. */
+function filesOf(steps: readonly PublishedStep[]): Record<string, string> {
+  const files: Record<string, string> = {}
+  const read = (outpoint: { txid: string; vout: number }, path: string): void => {
+    const output = steps.find(({ txid }) => txid === outpoint.txid)?.outputs[outpoint.vout]
+    const { content } = readInscription(output?.lockingScript ?? new Uint8Array())
+    if (content === undefined) throw new Error(`nothing at ${formatOutpoint(outpoint)} for ${path}`)
+    if (content.contentType !== 'gw-fs/json') {
+      files[path] = `${content.contentType} ${Buffer.from(content.body).toString('hex')}`
+      return
+    }
+    files[`${path}/`] = 'directory'
+    for (const [name, text] of directoryEntries(content.body)) {
+      const pointer = parsePointer(text)
+      if (pointer.kind === 'transaction') throw new Error(`not written here: ${text}`)
+      const { txid } = outpoint
+      read(pointer.kind === 'sibling' ? { txid, vout: pointer.vout } : pointer.outpoint, `${path}/${name}`)
+    }
+  }
+  const last = steps.at(-1) as PublishedStep
+  read({ txid: last.txid, vout: 0 }, '')
+  return files
+}
+
+function wanted(entry: FolderEntry, path = ''): Record<string, string> {
+  if (!('entries' in entry))
+    return { [path]: `${contentTypeOf(entry.name)} ${Buffer.from(entry.bytes).toString('hex')}` }
+  const inside = entry.entries.map((each) => wanted(each, `${path}/${each.name}`))
+  return Object.assign({ [`${path}/`]: 'directory' }, ...inside)
+}
+
+/** Few names and contents, so that files move, come back and are copied. */
+const { anySite } = fc.letrec<{ anySite: FolderEntry[]; entry: FolderEntry }>((tie) => ({
+  anySite: fc.uniqueArray(tie('entry'), { maxLength: 4, selector: ({ name }) => name }),
+  entry: fc.oneof(
+    { maxDepth: 3 },
+    fc.record({
+      name: fc.constantFrom('index.html', 'a.css', '__proto__', 'é'),
+      bytes: fc.constantFrom('', 'one', 'two').map(utf8),
+    }),
+    fc.record({ name: fc.constantFrom('x', 'y', 'index.html'), entries: tie('anySite') }),
+  ),
+}))
+
+test('any sequence of sites reads back from the steps alone, and nothing but the first output is inscribed twice', () => {
+  fc.assert(
+    fc.property(fc.array(anySite, { minLength: 1, maxLength: 6 }), (sites) => {
+      let steps = [mint]
+      const inscribed = new Set<string>()
+      for (const entries of sites) {
+        const planned = plan(site(...entries), steps)
+        const before = steps.length > 1 ? filesOf(steps) : {}
+        expect(planned.isUnchanged).toBe(
+          JSON.stringify(Object.entries(before).sort()) ===
+            JSON.stringify(Object.entries(wanted(site(...entries))).sort()),
+        )
+        for (const { path, kind } of planned.changes)
+          if (kind !== 'kept' && path !== './') expect(`/${path}` in before).toBe(kind !== 'new')
+        steps = after(steps, planned)
+        expect(filesOf(steps)).toEqual(wanted(site(...entries)))
+        for (const { lockingScript } of planned.outputs.slice(1)) {
+          const { contentType, body } = readInscription(lockingScript).content ?? {}
+          if (contentType === 'gw-fs/json') continue
+          const content = `${contentType} ${body}`
+          expect(inscribed.has(content)).toBe(false)
+          inscribed.add(content)
+        }
+      }
+      for (const [sequence, entries] of sites.entries()) {
+        const planned = planReturn({ published: published(steps), sequence: sequence + 1, lock })
+        expect(planned.outputs).toHaveLength(1)
+        expect(filesOf(after(steps, planned))).toEqual(wanted(site(...entries)))
+      }
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('only what changed is inscribed, with the directories above it; the rest is listed', () => {
+  const first = plan(
+    site(
+      file('index.html', '<h1>'),
+      folder('css', file('a.css', 'a'), file('b.css', 'b')),
+      folder('old', file('x')),
+      folder('img', file('logo.png', 'L')),
+    ),
+    [mint],
+  )
+  expect(first.outputs).toHaveLength(9)
+  expect(first.changes.map(({ kind }) => kind)).toEqual(Array.from({ length: 9 }, () => 'new'))
+  const steps = after([mint], first)
+  const next = site(
+    file('index.html', '<h1>'),
+    folder('css', file('a.css', 'A!'), file('b.css', 'b'), file('copy.css', 'A!')),
+    folder('img', file('logo.png', 'L')),
+    folder('moved', folder('img', file('logo.png', 'L'))),
+    file('old', 'now a file'),
+  )
+  const second = plan(next, steps)
+  expect(changes(second)).toEqual([
+    expect.stringMatching(/^changed \.\/ \d+$/),
+    expect.stringMatching(/^changed css\/ \d+$/),
+    'changed css/a.css 2',
+    'kept css/b.css 1',
+    'kept css/copy.css 2',
+    'kept img/logo.png 1',
+    'kept index.html 4',
+    expect.stringMatching(/^new moved\/ \d+$/),
+    'kept moved/img/logo.png 1',
+    'new old 10',
+    expect.stringMatching(/^removed old\/ \d+$/),
+  ])
+  expect(second).toMatchObject({ isUnchanged: false, hasIndex: true })
+  expect(second.outputs).toHaveLength(5)
+  expect(plan(next, after(steps, second)).isUnchanged).toBe(true)
+})
+
+test('a file in place of a folder, and the other way', () => {
+  const steps = after([mint], plan(site(file('index.html'), file('a')), [mint]))
+  const single = plan(file('note.txt', 'x'), steps)
+  expect(changes(single)).toEqual(['changed note.txt 1', 'removed a 1', 'removed index.html 10'])
+  const more = after(steps, single)
+  expect(plan(file('note.txt', 'x'), more).isUnchanged).toBe(true)
+  // The same bytes with another type are another file.
+  expect(plan(file('note.html', 'x'), more)).toMatchObject({ isUnchanged: false, outputs: { length: 1 } })
+  const back = planReturn({ published: published(more), sequence: 1, lock })
+  expect(changes(back)).toEqual([expect.stringMatching(/^changed \.\/ /), 'kept a 1', 'kept index.html 10'])
+  const again = after(more, back)
+  expect(planReturn({ published: published(again), sequence: 1, lock }).isUnchanged).toBe(true)
+  const file2 = planReturn({ published: published(again), sequence: 2, lock })
+  expect(filesOf(after(again, file2))).toEqual(wanted(file('note.txt', 'x')))
+})
+
+test('a step that publishes nothing shows what was published before', () => {
+  const steps = [...after([mint], plan(site(file('index.html')), [mint])), step(2, [lock])]
+  expect(published(steps).shownAt(2)?.outpoint).toEqual({ txid: steps[1]?.txid, vout: 0 })
+  expect(plan(site(file('index.html')), steps).isUnchanged).toBe(true)
+})
+
+test.each([0, 3, -1, 0.5])('there is no state %p to put back', (sequence) => {
+  const steps = after([mint], plan(site(file('index.html')), [mint]))
+  const refusal = expect.objectContaining({ name: 'PublishError', code: 'NO_SUCH_STATE' })
+  expect(() => planReturn({ published: published(steps), sequence, lock })).toThrow(refusal)
+  expect(() => planReturn({ published: published([mint]), sequence, lock })).toThrow(refusal)
+})
+
+describe('what strangers inscribed', () => {
+  const body = utf8('shown')
+  const envelope = (more: object) =>
+    encodeEnvelope({ contentType: 'text/plain; charset=utf-8', body, ...more })
+  const note = file('note.txt', 'shown')
+  const pointersOf = ({ outputs: [root] }: SitePlan): Map<string, string> =>
+    new Map(directoryEntries(readInscription(root?.lockingScript ?? lock).content?.body ?? body))
+
+  test.each([
+    ['the same bytes and type', step(1, [envelope({})]), true],
+    [
+      'a field that may say how to read them',
+      step(1, [envelope({ fields: [{ tag: utf8('x'), value: body }] })]),
+      false,
+    ],
+    [
+      'more satoshis than an ordinal',
+      { ...step(1, []), outputs: [{ satoshis: 2, lockingScript: envelope({}) }] },
+      false,
+    ],
+  ])('%s', (_, inscribed, isKept) => {
+    expect(pointersOf(plan(site(note), [mint, inscribed])).get('note.txt')).toBe(
+      isKept ? `${inscribed.txid}_0` : '_1',
+    )
+  })
+
+  const directory = (map: Record<string, string> | string): Uint8Array =>
+    inscriptionScript({
+      contentType: 'gw-fs/json',
+      body: utf8(typeof map === 'string' ? map : JSON.stringify(map)),
+    })
+
+  test.each([
+    ['leads back to itself', [directory({ x: '_0' })]],
+    ['leads out of the steps', [directory({ 'note.txt': `${'f'.repeat(64)}_0` })]],
+    ['leads to a transaction', [directory({ 'note.txt': 'f'.repeat(64) })]],
+    ['is no map', [directory('[')]],
+    ['has an entry that is no pointer', [directory({ 'note.txt': '?' })]],
+    ['has an entry more', [directory({ 'note.txt': '_1', other: '_1' }), envelope({})]],
+    ['has another name', [directory({ 'Note.txt': '_1' }), envelope({})]],
+  ])('a directory that %s is not taken for the folder', (_, scripts) => {
+    const planned = plan(site(folder('x', note)), [mint, step(1, scripts)])
+    expect(pointersOf(planned).get('x')).toBe('_1')
+    expect(
+      planReturn({ published: published([mint, step(1, scripts)]), sequence: 1, lock }).isUnchanged,
+    ).toBe(true)
+  })
+
+  test('a thousand directories that lead to each other end', () => {
+    const chain = Array.from({ length: 1000 }, (_, i) => directory({ a: `_${i + 1}`, b: `_${i + 1}` }))
+    const planned = plan(site(note), [mint, step(1, [...chain, envelope({})])])
+    expect(changes(planned)).toContain('kept note.txt 5')
+  })
+})
+
+test('a directory that no gateway follows paths into is refused', () => {
+  const entries = Array.from({ length: 13_000 }, (_, i) => file(`file-${i}`, 'x'))
+  const steps = after([mint], plan(site(...entries), [mint]))
+  const larger = site(...entries, file('one-more'))
+  expect(() => plan(larger, steps)).toThrow(expect.objectContaining({ code: 'DIRECTORY_TOO_LARGE' }))
+})
