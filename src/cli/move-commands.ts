@@ -33,7 +33,7 @@ const DEFAULT_MAX_FEE = 1000
 
 /** Adds `bind`, `unbind` and `transfer`, which move a name that somebody holds. They load their modules when they run. */
 export function addMoveCommands(program: Command, context: CommandContext): void {
-  moveCommand(program, 'bind', 'bind a name to your identity key: see docs/identity.md')
+  moveCommand(program, 'bind', 'bind a name to your identity key: see docs/mine.md')
     .option('--domain <domain>', 'where you can be reached, for the profile; "" removes it')
     .option('--display-name <text>', 'the name to show, for the profile; "" removes it')
     .option('--avatar <outpoint>', 'the origin of an image, for the profile; "" removes it', avatar)
@@ -146,7 +146,7 @@ async function run(
 export function addPaymentsCommand(program: Command, context: CommandContext): void {
   program
     .command('payments')
-    .description('show what was paid for, and what became of it: see docs/payments.md')
+    .description('show what was paid for, and what became of it: see docs/cli.md')
     .option('--lose <txid>', 'give up a payment that nobody will ever mine: its coins are free again')
     .action(async ({ lose }: { lose?: string }) => {
       const { output } = context

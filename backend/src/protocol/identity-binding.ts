@@ -11,7 +11,7 @@ import { type PushDropLock, readPushDrop } from './push-drop.js'
 
 /**
  * How the fields of an identity binding are laid out: by position, as BRC-174 section 3 has it, or as pairs of a key and a
- * value, as the deployed wallets have it. See docs/identity.md.
+ * value, as the deployed wallets have it. See docs/spec/protocol.md.
  */
 export const BINDING_LAYOUTS = ['positional', 'key-value'] as const
 export type BindingLayout = (typeof BINDING_LAYOUTS)[number]

@@ -50,7 +50,10 @@ export function topicNames(topic: string): string[] {
   return [topic, ...aliases.flatMap(([alias, meant]) => (meant === topic ? [alias] : []))]
 }
 
-export const PROFILES: Record<ProfileName, Profile> = {
+/** A profile whose tree is known beforehand. */
+type KnownProfile = Profile & { genesis: string }
+
+export const PROFILES: { local: Profile; mainnet: KnownProfile } = {
   local: {
     name: 'local',
     gatewayPrefixes: ['/svc/gateway'],
@@ -115,6 +118,12 @@ export function termsOf(profile: Profile, overrides: TermsOverrides = {}): Deplo
  *
  * @throws PointerError if the genesis is no outpoint: text, for one, would make a tree that no transaction belongs to.
  */
+export function deploymentOf(profile: KnownProfile, overrides?: TermsOverrides): Deployment
+export function deploymentOf(profile: Profile, overrides: TermsOverrides & { genesis: Outpoint }): Deployment
+export function deploymentOf(
+  profile: Profile,
+  overrides?: TermsOverrides & { genesis?: Outpoint },
+): Deployment | undefined
 export function deploymentOf(
   profile: Profile,
   { genesis, ...overrides }: TermsOverrides & { genesis?: Outpoint } = {},

@@ -59,7 +59,7 @@ const bindingShape = z
     spent: outpoint.optional().describe('Where the name was before: the key ID is `opns:` and this.'),
   })
   .describe(
-    'The identity binding of BRC-174 in the script. This host verifies neither the key nor the signature: see docs/identity.md.',
+    'The identity binding of BRC-174 in the script. This host verifies neither the key nor the signature: see docs/spec/protocol.md.',
   )
 
 /** The record of a name: its mint, and the current state of its ordinal. Missing fields are unknown or empty. */

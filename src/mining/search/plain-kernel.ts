@@ -1,6 +1,6 @@
 import { addState, extendSchedule, INITIAL_STATE, runRounds } from '../../client/sha256-rounds.js'
 
-/** The implementations and their speed: see docs/search.md. */
+/** The implementations and their speed: see docs/covenant.md. */
 export type KernelName = 'simd' | 'plain'
 
 /** Words of a message's block that all nonces of a scan share; the next word holds the counter. */

@@ -36,7 +36,7 @@ const MOST_WORKERS = 1024
 
 /**
  * Searches a nonce for a mint, with which `hash256(seed || character || nonce)`, read byte-reversed, starts with
- * `difficulty` zero bits (service.md 4.5). In Node and in browsers; see docs/search.md.
+ * `difficulty` zero bits (service.md 4.5). In Node and in browsers; see docs/covenant.md.
  *
  * @returns the nonce, verified: 22 bytes, or 54 for the root as deployed, prefix included, so that the message fits one
  * block of SHA-256. `hashes` counts those that the workers have reported by then.

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { builtClient, builtPackage } from './built-package.js'
@@ -53,6 +53,21 @@ export async function installedClient(): Promise<Installation> {
     await install(made, { private: true, dependencies })
   }
   return await installedOnce({ kind: 'installed-client', key: basename(built), make })
+}
+
+/** Links both packages, as they are installed, into an empty folder, with what `minetree` depends on. */
+export async function installBoth(folder: string): Promise<Installation> {
+  const [whole, client] = [await installedPackage(), await installedClient()]
+  if ('missing' in whole) return whole
+  if ('missing' in client) return client
+  const modules = join(folder, 'node_modules')
+  await mkdir(modules)
+  const names = (await readdir(join(whole.folder, 'node_modules'))).filter(
+    (name) => !/^\.(?!bin$)/.test(name),
+  )
+  for (const name of names) await symlink(join(whole.folder, 'node_modules', name), join(modules, name))
+  await symlink(join(client.folder, 'node_modules/minetree-client'), join(modules, 'minetree-client'))
+  return { folder }
 }
 
 async function install(folder: string, consumer: object): Promise<void> {
