@@ -8,8 +8,6 @@ export interface ErrorView {
   code: string
   /** A sentence; may quote what was asked. */
   message: string
-  /** The path that was asked for, without a query. */
-  path: string
   requestId?: string | undefined
 }
 
@@ -29,13 +27,10 @@ const TITLES: Record<number, string> = {
   503: 'Not ready yet.',
 }
 
-const NAME_PAGE = /^\/name\/([a-z0-9-]{1,255})$/
-
 /** An error as a page. */
 export function errorPage({ site, error }: { site: Site; error: ErrorView }): string {
-  const { status, code, message, path, requestId } = error
-  const name = status === 404 ? NAME_PAGE.exec(path)?.[1] : undefined
-  const title = name === undefined ? titleOf(error) : 'Nobody has mined this name.'
+  const { status, code, message, requestId } = error
+  const title = titleOf(error)
   return renderPage({
     site,
     title,
@@ -52,17 +47,7 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
           <p class="said">
             <bdi>{sentence(shown(message, BLOCK))}</bdi>
           </p>
-          {name !== undefined && (
-            <p class="buttons">
-              <a class="btn" href={`/mine?name=${name}`}>
-                Mine {name.length > 24 ? 'it' : name}
-              </a>
-              <a class="btn ghost" href={`/tree?prefix=${name.slice(0, -1)}`}>
-                Look at the tree
-              </a>
-            </p>
-          )}
-          <SearchField />
+          <SearchField site={site} />
           {status >= 500 && requestId !== undefined && (
             <p class="hint">
               If you report this, add the id of the request: <code>{requestId}</code>

@@ -41,7 +41,7 @@ export function homePage(explorer: Explorer): MadePage {
               Every name here can be traced to one genesis output, and every byte to a transaction. Check it
               yourself, in this browser.
             </p>
-            <SearchField />
+            <SearchField site={site} />
           </div>
           <Bough />
         </section>

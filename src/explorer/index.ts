@@ -2,6 +2,7 @@
 export { type ApiView, apiPage } from './api.js'
 export { errorPage } from './error-page.js'
 export { inscriptionsFeed, namesFeed } from './feeds.js'
+export { freeNamePage } from './free-name.js'
 export { homePage, withChain } from './home.js'
 export { newestInscriptionsPage, ordinalsPage } from './inscriptions.js'
 export { minePage } from './mine-page.js'

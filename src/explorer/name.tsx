@@ -41,7 +41,7 @@ import { Keys, namesAfter } from './tree.js'
  * @param from The step from which its life is shown, backwards; by default, the last.
  */
 export function namePage(explorer: Explorer, name: string, from?: number): MadePage | undefined {
-  const { store, site, difficulty } = explorer
+  const { store, site, tree } = explorer
   const origin = store.names.originOf(name)
   if (origin === undefined) return undefined
   const alike = lookalikesOf(name, MOST_ALIKE)
@@ -140,9 +140,9 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
                   ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                   [
                     'Work',
-                    difficulty === undefined
+                    tree === undefined
                       ? undefined
-                      : `${counted(name.length, 'character')} at ${difficulty} bits each`,
+                      : `${counted(name.length, 'character')} at ${tree.difficulty} bits each`,
                   ],
                   ['Origin', <OutpointLink key="origin" outpoint={originText} what="origin" />],
                   [
@@ -234,8 +234,8 @@ function NameAddress({
   )
 }
 
-/** The way from the root to a name; of a long one, its ends. */
-function Crumbs({ name }: { name: string }): VNode {
+/** The way from the root to a name; of a long one, its ends. @param mined How much of it is mined; by default, all. */
+export function Crumbs({ name, mined = name.length }: { name: string; mined?: number }): VNode {
   const lengths = Array.from({ length: name.length }, (_, at) => at + 1)
   const shownLengths = name.length <= 12 ? lengths : [...lengths.slice(0, 4), ...lengths.slice(-4)]
   return (
@@ -255,7 +255,7 @@ function Crumbs({ name }: { name: string }): VNode {
             {length === name.length ? (
               <span aria-current="page">{label}</span>
             ) : (
-              <a href={`/name/${prefix}`} aria-label={prefix}>
+              <a href={`/name/${prefix}`} aria-label={prefix} class={length > mined ? 'missing' : undefined}>
                 {label}
               </a>
             )}

@@ -163,7 +163,7 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
           <a class="mark" href="/">
             <Mark /> minetree
           </a>
-          {!hasSearch && <SearchField query={query ?? ''} isSmall />}
+          {!hasSearch && <SearchField site={site} query={query ?? ''} isSmall />}
           <nav aria-label="Sections">
             {NAVIGATION.map(([each, href, text]) => (
               <a key={each} href={href} aria-current={each === section ? 'page' : undefined}>
@@ -235,8 +235,16 @@ export function Mark({ size = 26 }: { size?: number }): VNode {
 /** The favicon: the same mark, in a green that both light and dark tabs show. */
 export const FAVICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 26 26"><path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" fill="none" stroke="#2f8f5f" stroke-width="2"/><g fill="#2f8f5f"><circle cx="13" cy="14" r="2.6"/><circle cx="6" cy="8" r="2.2"/><circle cx="20" cy="8" r="2.2"/><circle cx="13" cy="23" r="2.4"/></g></svg>`
 
-/** Searches for whatever is typed into it; works without script. */
-export function SearchField({ query = '', isSmall = false }: { query?: string; isSmall?: boolean }): VNode {
+/** Searches for whatever is typed into it; works without script, which suggests names. */
+export function SearchField({
+  site,
+  query = '',
+  isSmall = false,
+}: {
+  site: Pick<Site, 'gatewayPrefix'>
+  query?: string
+  isSmall?: boolean
+}): VNode {
   return (
     <search class={isSmall ? 'small' : undefined}>
       <form class={isSmall ? 'search small' : 'search'} action="/search" method="get">
@@ -244,6 +252,7 @@ export function SearchField({ query = '', isSmall = false }: { query?: string; i
           type="search"
           name="q"
           value={query}
+          data-gateway={site.gatewayPrefix}
           maxlength={255}
           autocomplete="off"
           autocapitalize="none"

@@ -5,6 +5,7 @@ import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
+import type { TreeTerms } from '../../backend/src/read/name-offer.js'
 import { isQuotable, kindOf } from './content-kinds.js'
 import { filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
@@ -16,8 +17,8 @@ export interface Explorer {
   site: Site
   /** The address of a public key hash in hex. */
   addressOf: (owner: string) => string
-  /** The zero bits of a solution; undefined if the host follows no tree. */
-  difficulty: number | undefined
+  /** Undefined if the host follows no tree. */
+  tree: TreeTerms | undefined
 }
 
 /** A page, and what it follows from. */

@@ -1,6 +1,7 @@
 import { decodeAddress } from '../../backend/src/protocol/address.js'
-import { isName } from '../../backend/src/protocol/mine-node.js'
+import { isName, nameMeant } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { nameOffers } from '../../backend/src/read/name-offer.js'
 import { renderPage } from './page.js'
 import { Card, Empty, NameLink, OutpointLink, Text } from './parts.js'
 import type { Explorer } from './reads.js'
@@ -17,7 +18,7 @@ interface NothingFound {
   status: 200 | 404 | 503
 }
 
-/** Looks for a name, an outpoint, a transaction or an address. Takes at most three indexed reads. */
+/** Looks for a name, an outpoint, a transaction or an address. Takes at most six indexed reads. */
 export function search(explorer: Explorer, query: string): Found {
   const text = query.trim()
   if (text === '') return { kind: 'page', path: '/' }
@@ -31,14 +32,33 @@ export function search(explorer: Explorer, query: string): Found {
   if (/^[0-9a-f]{64}$/.test(word) && explorer.store.transactions.has(word))
     return { kind: 'page', path: `/tx/${word}` }
   if (decodeAddress(text) !== undefined) return { kind: 'page', path: `/address/${text}` }
-  const name = isName(word) ? word : undefined
-  if (name !== undefined && explorer.store.names.originOf(name) !== undefined)
+  const name = nameMeant(text)
+  // One that is free has a page, too.
+  if (name !== undefined && (explorer.store.names.originOf(name) !== undefined || isFree(explorer, name)))
     return { kind: 'page', path: `/name/${name}` }
   return { kind: 'none', ...nothing(explorer, text, name) }
 }
 
+/** Whether a name can be mined, as far as this host knows. */
+function isFree({ store, site, tree }: Explorer, name: string): boolean {
+  return site.catchingUp === undefined && nameOffers(store)(name, tree).kind === 'free'
+}
+
+/** Names that somebody may mean by a text that is none, to choose from. */
+function namesNear(text: string): string[] {
+  const [words, word] = ['-', ''].map((between) =>
+    text
+      .trim()
+      .toLowerCase()
+      .split(/[\s_.]+/)
+      .join(between),
+  )
+  return [...new Set([words ?? '', word ?? ''])].filter(isName)
+}
+
 function nothing({ store, site }: Explorer, text: string, name: string | undefined): NothingFound {
   const begin = name === undefined ? [] : store.names.byPrefix({ prefix: name, limit: SUGGESTED })
+  const near = name === undefined ? namesNear(text) : []
   const isUnknown = name !== undefined && site.catchingUp !== undefined
   const html = renderPage({
     site,
@@ -68,18 +88,22 @@ function nothing({ store, site }: Explorer, text: string, name: string | undefin
               </>
             ) : (
               <>
-                Nobody has mined <b class="name">{name}</b> itself yet.
+                Nobody has mined <b class="name">{name}</b> itself yet, and it cannot be mined here.
               </>
             )}
           </p>
-          {name !== undefined && !isUnknown && (
-            <p class="buttons">
-              <a class="btn" href={`/mine?name=${name}`}>
-                Mine {name.length > 24 ? 'it' : name}
-              </a>
-            </p>
-          )}
         </div>
+        {near.length > 0 && (
+          <Card title="Did you mean">
+            <ul class="rows">
+              {near.map((each) => (
+                <li key={each}>
+                  <NameLink name={each} />
+                </li>
+              ))}
+            </ul>
+          </Card>
+        )}
         {begin.length > 0 && (
           <Card title="Names">
             <ol class="rows">
@@ -94,7 +118,7 @@ function nothing({ store, site }: Explorer, text: string, name: string | undefin
             </ol>
           </Card>
         )}
-        {begin.length === 0 && name === undefined && (
+        {begin.length === 0 && near.length === 0 && name === undefined && (
           <Empty>
             A name has letters a to z, digits and hyphens; an outpoint is a transaction id, an underscore and
             a number.

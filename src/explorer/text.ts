@@ -44,6 +44,20 @@ export function byteSize(bytes: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]}`
 }
 
+const SPANS: [unit: string, seconds: number, below: number][] = [
+  ['second', 1, 120],
+  ['minute', 60, 120],
+  ['hour', 3600, 48],
+  ['day', 86_400, 730],
+]
+
+/** How long something takes, in words: each unit is used up to two of the next one. */
+export function lasting(seconds: number): string {
+  if (seconds < 1.5) return 'about a second'
+  const [unit, length] = SPANS.find(([, each, below]) => seconds / each < below) ?? ['year', 31_557_600]
+  return `about ${counted(Math.round(seconds / length), unit)}`
+}
+
 /** A moment as people write it, to the minute, in UTC. */
 export function moment(milliseconds: number): string {
   const text = new Date(milliseconds).toISOString()

@@ -9,7 +9,7 @@ import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
 /** The tree below a prefix. Undefined if nobody has mined that far. */
-export function treePage({ store, site, difficulty }: Explorer, prefix: string): MadePage | undefined {
+export function treePage({ store, site, tree }: Explorer, prefix: string): MadePage | undefined {
   const children = store.listings.childNodes(prefix)
   const node = store.names.liveNode(prefix)
   const isThere = node !== undefined || children.length > 0
@@ -91,7 +91,7 @@ export function treePage({ store, site, difficulty }: Explorer, prefix: string):
                         href={`/tx/${node.txid}`}
                       />,
                     ],
-                    ['Work', difficulty === undefined ? undefined : `${difficulty} bits a character`],
+                    ['Work', tree && `${tree.difficulty} bits a character`],
                   ]}
                 />
               )}

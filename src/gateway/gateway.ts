@@ -1,5 +1,6 @@
 import { type ErrorRequestHandler, type Request, type RequestHandler, Router } from 'express'
 import { pino } from 'pino'
+import { longestName } from '../../backend/src/protocol/mint.js'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { CONTENT_OPERATIONS, ContentAnswers, contentHandler } from './content/content.js'
@@ -92,6 +93,7 @@ export function openGateway(
   const { progress, ancestors, asksNetwork } = follower
   const { deployment = 'deployment' in options ? undefined : deploymentOf(profile) } = options
   const genesis = deployment && checkedOutpoint(deployment.genesis)
+  const tree = deployment && { difficulty: deployment.difficulty, longestName: longestName(deployment) }
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
   const { maxDirectoryBytes, maxPageBytes, maxMapBytes } = limits
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
@@ -130,7 +132,7 @@ export function openGateway(
       handler: namesRoutes({
         // A name has a record, wherever it went.
         store: all,
-        ...{ network, prefixes: namesPrefixes, genesis, maxMapBytes },
+        ...{ network, prefixes: namesPrefixes, genesis, tree, maxMapBytes },
         ...{ bodies, responses, progress, asksNetwork },
       }),
     }),
@@ -194,7 +196,7 @@ export function openGateway(
         operations: [],
         handler: explorerRoutes({
           explorer: {
-            ...{ store: all, site, difficulty: deployment?.difficulty },
+            ...{ store: all, site, tree },
             addressOf: (owner) => ownerAddress(owner, network),
           },
           ...{ responses, progress, hostsOf },

@@ -1,6 +1,7 @@
 import { P2PKH, SatoshisPerKilobyte } from '@bsv/sdk'
 import { p2pkhLock } from '../../backend/src/protocol/address.js'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { DEFAULT_FEE_RATE } from '../../backend/src/protocol/mint-cost.js'
 import type { PrivateKey, PublicKey, Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { MiningError } from '../mining/mining-error.js'
 import { type Payer, requireDrafted, requireFee, startTransaction } from './draft.js'
@@ -18,8 +19,7 @@ export interface Coin {
   isDoubtful?: boolean
 }
 
-/** The default fee in satoshis per 1,000 bytes: the SDK's own if it cannot ask miners (`LivePolicy`). */
-export const DEFAULT_FEE_RATE = 100
+export { DEFAULT_FEE_RATE }
 
 /**
  * Pays with P2PKH coins of one key, the largest first and no more than needed; the change goes back to the key.

@@ -101,6 +101,15 @@ export function isName(text: string): boolean {
   return NAME_PATTERN.test(text)
 }
 
+/**
+ * The name that somebody means who wrote capitals, or spaces around it, as for hosts. Nothing else is read into a text: other
+ * alphabets have letters that look like these, and `my name` may be `my-name` or `myname`. Undefined if it is no name even so.
+ */
+export function nameMeant(text: string): string | undefined {
+  const name = text.trim().replace(/[A-Z]/g, (capital) => capital.toLowerCase())
+  return isName(name) ? name : undefined
+}
+
 /** Nothing claimed: the number zero in its one byte. */
 export const UNCLAIMED: Uint8Array = Uint8Array.of(0)
 

@@ -1,3 +1,6 @@
+import { showMiningTime } from './mining-time.js'
+import { suggestNames } from './suggestions.js'
+
 // The script of every page: it adds to what is there, and every page works without it.
 
 /** Copies what a button holds; without access to the clipboard, the button says so. */
@@ -37,7 +40,7 @@ const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['minute', 60],
 ]
 
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' })
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
 /** Shows times as how long ago they were; the moment itself moves to the title. */
 function showAges(): void {
@@ -124,6 +127,8 @@ copyButtons()
 showAges()
 verifyButtons()
 liveLists()
+suggestNames()
+void showMiningTime()
 setInterval(showAges, 30_000)
 void showChain()
 setInterval(() => void (document.hidden || showChain()), 30_000)

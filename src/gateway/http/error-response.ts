@@ -34,8 +34,6 @@ export interface ShownError {
   code: ErrorCode
   message: string
   data?: Answer['data']
-  /** The path that was asked for, without its query. */
-  path: string
   requestId?: string
 }
 
@@ -103,11 +101,10 @@ const JSON_OR_HTML = ['application/json', 'text/html']
 /** Sends an error as a page; false if it cannot be rendered. */
 async function sentPage(
   page: ErrorPage,
-  { request, response, error }: { request: Request; response: Response; error: Omit<ShownError, 'path'> },
+  { request, response, error }: { request: Request; response: Response; error: ShownError },
 ): Promise<boolean> {
-  const path = request.originalUrl.replace(/[?#].*$/s, '')
   const requestId = String(response.getHeader('X-Request-Id'))
-  const rendered = await page({ ...error, path, requestId }).catch(() => undefined)
+  const rendered = await page({ ...error, requestId }).catch(() => undefined)
   if (rendered === undefined) return false
   const body = Buffer.from(rendered.html, 'utf8')
   setHeaders({ request, response, headers: Object.entries(rendered.headers) })

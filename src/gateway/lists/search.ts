@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
-import { isName } from '../../../backend/src/protocol/mine-node.js'
+import { nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, readOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { address, domain, name, outpoint, txid } from '../http/schemas.js'
@@ -49,15 +49,16 @@ export function searchFor(
   const lower = asked.toLowerCase()
   const output = outputResult(store, lower)
   const transaction = transactionResult(store, lower)
-  const claim = nameResult(store, lower)
-  const names = isName(lower) ? store.names.byPrefix({ prefix: lower, limit: NAMES }) : []
+  const name = nameMeant(asked)
+  const claim = name === undefined ? undefined : nameResult(store, name)
+  const names = name === undefined ? [] : store.names.byPrefix({ prefix: name, limit: NAMES })
   const isAddress = decodeAddress(asked) !== undefined
   const isUnknown = claim?.kind === 'unclaimed' && progress.isCatchingUp
   const others = [
     ...[output, transaction, isAddress && ({ kind: 'address', address: asked } as const)],
     isUnknown ? undefined : claim,
   ]
-  if (isName(lower) && names.length === 0 && !others.some(Boolean)) requireCaughtUp(progress)
+  if (name !== undefined && names.length === 0 && !others.some(Boolean)) requireCaughtUp(progress)
   return {
     results: others.flatMap((result) => result || []),
     names: names.map((each) => ({ name: each.name, outpoint: formatOutpoint(each.outpoint) })),
@@ -82,7 +83,6 @@ function transactionResult(store: GraphReads, text: string): SearchResult | unde
 }
 
 function nameResult(store: GraphReads, text: string): SearchResult | undefined {
-  if (!isName(text)) return undefined
   return unlessBlocked((): SearchResult | undefined => {
     const origin = store.names.originOf(text)
     if (origin !== undefined) return { kind: 'name', name: text, outpoint: formatOutpoint(origin) }

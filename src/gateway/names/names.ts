@@ -1,7 +1,10 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { DEFAULT_FEE_RATE } from '../../../backend/src/protocol/mint-cost.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { type NameOffer, nameOffers, type TreeTerms } from '../../../backend/src/read/name-offer.js'
 import { nameProof } from '../../../backend/src/read/provenance.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
@@ -13,6 +16,7 @@ import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
   badName,
+  count,
   domain,
   MAX_ASKED,
   name as nameSchema,
@@ -49,6 +53,7 @@ export interface NamesRoutesOptions extends NamesOptions {
   prefixes: string[]
   /** The genesis of the host's name tree; undefined if it has none. */
   genesis: Outpoint | undefined
+  tree: TreeTerms | undefined
   bodies: RequestBodies
   responses: ResponseCache
   /** How far the host has followed the tree. */
@@ -61,7 +66,9 @@ export interface NamesRoutesOptions extends NamesOptions {
 export function namesRoutes(options: NamesRoutesOptions): Router {
   const { prefixes, bodies } = options
   const routes = Router()
-    .get('/', list(options))
+    .get('/', ({ query }, response) =>
+      query.available === undefined ? list(options, query, response) : available(options, query, response),
+    )
     .get('/origin/:name', origin(options))
     .get('/mine/:name', mine(options))
     .get('/proof/:name', proof(options))
@@ -82,29 +89,78 @@ const listQuery = z.object({
   prefix: domain.default('').describe('Only names that begin with this.'),
   after: domain.default('').describe('Only names after this one: the `next` of the page before.'),
   limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
+  available: z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(z.array(nameSchema).max(MAX_ASKED.records))
+    .optional()
+    .describe(
+      'Up to 100 names with commas between them: whether each is free, and what it takes to mine it. The other parameters do not matter then.',
+    ),
 })
 
 /** Names in order, a page at a time; `next` is the `after` of the next page, missing on the last. */
-function list({ store, progress }: NamesRoutesOptions): RequestHandler {
-  return ({ query }, response) => {
-    const { prefix, after, limit } = validate(listQuery, query, (issues) =>
-      issues.some(({ path }) => path[0] === 'limit')
-        ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
-        : new AnswerError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
-    )
-    // One more than is shown, to know whether there is a next page.
-    const found = store.names.byPrefix({ prefix, after, limit: limit + 1 })
-    const shown = found.slice(0, limit)
-    // A list that is not known to end goes on.
-    if (shown.length === 0) requireCaughtUp(progress)
-    setNamesHeaders(response, progress)
-    send(response, {
-      names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
-      ...((found.length > limit || progress.isCatchingUp) && { next: shown.at(-1)?.name }),
-      ...namesFields(progress),
-    })
-  }
+function list({ store, progress }: NamesRoutesOptions, query: unknown, response: Response): void {
+  const { prefix, after, limit } = validate(listQuery, query, (issues) =>
+    issues.some(({ path }) => path[0] === 'limit')
+      ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
+      : new AnswerError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
+  )
+  // One more than is shown, to know whether there is a next page.
+  const found = store.names.byPrefix({ prefix, after, limit: limit + 1 })
+  const shown = found.slice(0, limit)
+  // A list that is not known to end goes on.
+  if (shown.length === 0) requireCaughtUp(progress)
+  setNamesHeaders(response, progress)
+  send(response, {
+    names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
+    ...((found.length > limit || progress.isCatchingUp) && { next: shown.at(-1)?.name }),
+    ...namesFields(progress),
+  })
 }
+
+/** Whether names are free, and what each takes: the figures of the page of a free name. */
+function available(
+  { store, tree, progress }: NamesRoutesOptions,
+  { available }: { available?: unknown },
+  response: Response,
+): void {
+  const asked = validateList(
+    listQuery.shape.available.unwrap(),
+    available,
+    new AnswerError(
+      'BAD_NAME',
+      'available must be names of 1 to 255 characters of a-z 0-9 -, with commas between them',
+    ),
+  )
+  const offerOf = nameOffers(store)
+  const offers = store.consistent(() => asked.map((name) => unlessBlocked(() => offerOf(name, tree))))
+  if (offers.some((offer) => offer !== undefined && offer.kind !== 'taken')) requireCaughtUp(progress)
+  setNamesHeaders(response, progress)
+  send(response, {
+    names: asked.map((name, at) => ({ name, ...offerJson(offers[at]) })),
+    ...(tree && { difficulty: tree.difficulty }),
+    satoshisPerKilobyte: DEFAULT_FEE_RATE,
+    ...namesFields(progress),
+  })
+}
+
+function offerJson(offer: NameOffer | undefined): Omit<z.output<typeof offerShape>, 'name'> {
+  if (offer === undefined) return { free: false, blocked: true }
+  const { kind, ...figures } = offer
+  return { free: kind === 'free', ...figures }
+}
+
+const offerShape = z.strictObject({
+  name: nameSchema,
+  free: z.boolean().describe('False also for a name that this tree cannot have.'),
+  blocked: z.literal(true).optional().describe('Present if the operator has blocked the name.'),
+  domain: domain.optional().describe('The longest prefix that is mined: it is mined on from there.'),
+  mints: count.optional().describe('How many mints it takes: one for each missing character.'),
+  hashes: count.optional().describe('How many hashes these take on average.'),
+  bytes: count.optional().describe('The size of these mints, about.'),
+  satoshis: count.optional().describe('Their fees at `satoshisPerKilobyte`.'),
+})
 
 function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
   return named(options, (name) => {
@@ -253,21 +309,31 @@ export const NAMES_OPERATIONS: OperationGroup = {
   operations: {
     names: {
       route: 'GET /',
-      summary: 'Names in order, with their origins, a page at a time; blocked ones are left out',
+      summary:
+        'Names in order, with their origins, a page at a time; blocked ones are left out. With `available`, whether names are free',
       query: listQuery,
       answer: {
         description: 'A page. `next` is absent from the last one.',
         headers: NAMES_HEADERS,
-        json: z.strictObject({
-          names: z.array(claimedShape),
-          next: nameSchema.optional(),
-          ...NAMES_FIELDS,
-        }),
+        json: z.union([
+          z.strictObject({
+            names: z.array(claimedShape),
+            next: nameSchema.optional(),
+            ...NAMES_FIELDS,
+          }),
+          z.strictObject({
+            names: z.array(offerShape),
+            difficulty: count.optional().describe('The zero bits of a solution; absent without a tree.'),
+            satoshisPerKilobyte: count.describe('The fee rate that is assumed, for 1,000 bytes.'),
+            ...NAMES_FIELDS,
+          }),
+        ]),
       },
       errors: {
         NOT_CAUGHT_UP,
-        BAD_NAME: '`prefix` or `after` begins no name.',
+        BAD_NAME: '`prefix` or `after` begins no name, or one that is `available` is none.',
         BAD_BODY: '`limit` is out of range.',
+        TOO_LARGE: 'There are more than 100 names in `available`.',
       },
     },
     nameOrigin: {

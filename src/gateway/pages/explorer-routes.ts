@@ -1,7 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
-import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
+import { NAME_PATTERN, nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ChainView, Explorer, MadePage } from '../../explorer/index.js'
 import type { TreeProgress } from '../http/as-of.js'
@@ -11,7 +11,7 @@ import type { HeaderName } from '../http/operation.js'
 import { badName, domain, name as nameSchema, txid, validate } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
-import { noName, setNamesHeaders } from '../http/tree-progress.js'
+import { noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import { type PageFiles, sendFile } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
@@ -112,10 +112,21 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     )
     .get(
       '/name/:name',
+      ({ params, originalUrl }, response, next) => {
+        const asked = String(params.name)
+        const name = nameMeant(asked)
+        if (name === undefined || name === asked) return next()
+        const [query = ''] = /\?.*$/s.exec(originalUrl) ?? []
+        response.set('Cache-Control', CACHE.immutable)
+        return response.redirect(301, `${explorer.site.path}/name/${name}${query}`)
+      },
       page((pages, { params, query }) => {
         const name = validate(nameSchema, params.name, badName)
         const { from } = validate(stepQuery, query, badQuery)
-        return found(pages.namePage(explorer, name, from), `${name} is not claimed`)
+        const mined = pages.namePage(explorer, name, from)
+        if (mined !== undefined) return mined
+        requireCaughtUp(progress)
+        return found(pages.freeNamePage(explorer, name), `${name} cannot be mined in this tree`)
       }, stepQuery),
     )
     .get(
@@ -178,12 +189,12 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       const { q } = validate(searchQuery, request.query, badQuery)
       const pages = await load()
       const result = explorer.store.consistent(() => pages.search(explorer, q))
+      setNamesHeaders(response, progress)
       if (result.kind === 'page') {
         response.set('Cache-Control', CACHE.none).redirect(303, explorer.site.path + result.path)
         return
       }
       if (result.status === 503) response.set(retryAfter('NOT_CAUGHT_UP'))
-      setNamesHeaders(response, progress)
       const html = pages.withAsOf(result.html, progress.asOf)
       sendPage({ request, response: response.status(result.status), html, headers })
     })

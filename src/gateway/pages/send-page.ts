@@ -75,9 +75,7 @@ export function errorPages(render: RenderPage, hostsOf: PageHosts): ErrorPage {
   const headers = { ...pageHeaders(hostsOf, { isFramed: true }), 'Cache-Control': 'no-store' }
   return async (error) => ({
     headers,
-    html: await render(({ errorPage, site }) =>
-      errorPage({ site, error: { ...error, path: error.path.slice(site.path.length) } }),
-    ),
+    html: await render(({ errorPage, site }) => errorPage({ site, error })),
   })
 }
 

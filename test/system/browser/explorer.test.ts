@@ -61,7 +61,7 @@ const PAGES = {
   'mint transaction': `/tx/${world.chain.node('home').outpoint.txid}`,
   status: '/status',
   api: '/api',
-  search: '/search?q=zzz',
+  search: '/search?q=my%20zzz',
   mine: '/mine',
   'unclaimed name': '/name/nobody',
   'no route': '/nothing/here',
@@ -168,6 +168,39 @@ inBrowser('a name is verified in the browser, step by step', async () => {
   await says(page, '#verification', 'a, al, ali, alic, alice')
   await says(page, '#verification', '2 steps from the origin to the tip')
   expect(complaints.filter((each) => !isExpected(each))).toEqual([])
+})
+
+inBrowser('a page of a free name says how long mining it takes on this machine', async () => {
+  const { page, complaints } = await open('/name/nobody', SCREENS.desktop)
+  await says(page, '[data-hashes]', 'on this machine, at')
+  expect(complaints).toEqual([])
+})
+
+inBrowser('a search suggests names while one is typed, and leads to the one that is taken', async () => {
+  const { page, complaints } = await open('/tree', SCREENS.desktop)
+  const asked: string[] = []
+  page.on('request', (request) => {
+    const url = new URL(request.url())
+    if (url.pathname.endsWith('/search')) asked.push(url.searchParams.get('text') ?? url.search)
+  })
+  await page.type('input[name=q]', 'AL')
+  await page.waitForSelector('option[value=alice]')
+  await page.type('input[name=q]', 'icia')
+  await page.waitForSelector('option[value=alicia][label="alicia: free"]')
+  expect(asked.at(-1)).toBe('alicia')
+  // What is no name is not asked for.
+  await page.type('input[name=q]', ' !')
+  await page.waitForFunction(() => document.querySelectorAll('option').length === 0)
+  expect(asked.at(-1)).toBe('alicia')
+  // As a browser does when a suggestion is taken.
+  const chosen = page.waitForNavigation()
+  await page.$eval('input[name=q]', (field) => {
+    ;(field as HTMLInputElement).value = 'alice'
+    field.dispatchEvent(new Event('input', { bubbles: true }))
+  })
+  await chosen
+  expect(new URL(page.url()).pathname).toBe('/name/alice')
+  expect(complaints).toEqual([])
 })
 
 describe('before anything is pressed, 30 KiB of script at most, compressed, are loaded', () => {

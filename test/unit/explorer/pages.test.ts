@@ -22,6 +22,7 @@ const PAGES = [
   '/tree?prefix=al',
   '/name/alice',
   '/name/alice?from=1',
+  '/name/alicia',
   '/inscriptions',
   ...Object.values(outpoints).map((outpoint) => `/ordinal/${outpoint}`),
   `/type?type=${encodeURIComponent('text/plain')}`,
@@ -190,13 +191,12 @@ describe('a search leads to', () => {
     expect([status, headers.location]).toEqual([303, path])
   })
 
-  test('names that begin so, if none is called so', async () => {
+  test('a name, or what it takes to mine it, for the begin of one', async () => {
     const { status, body } = await server.ask('/search?q=satoshi-c')
     expect(status).toBe(303)
     expect(body.toString()).not.toContain('<script')
-    const begin = await server.ask('/search?q=nobody')
-    expect(begin.status).toBe(404)
-    expect(begin.body.toString()).toContain('Mine nobody')
+    const { headers } = await server.ask('/search?q=nobody')
+    expect(headers.location).toBe('/name/nobody')
   })
 })
 
@@ -227,7 +227,6 @@ describe('an error', () => {
   const unknown = `${'ab'.repeat(32)}_0`
   const ROUTES: [status: number, path: string, method?: string][] = [
     [404, '/nothing/here'],
-    [404, '/name/nobody'],
     [400, '/name/Nobody!'],
     [400, '/name/%ff'],
     [400, '/ordinal/x'],

@@ -222,7 +222,7 @@ test.each([
     const search = await asked(`${path}/search?q=ab`)
     expect([search.status, search.headers.location]).toEqual([303, `${path}/name/ab`])
     const nothing = await asked(`${path}/name/zz`, { headers: { Accept: 'text/html' } })
-    expect(nothing.status).toBe(404)
+    expect(nothing.status).toBe(200)
     expect(nothing.body.toString()).toContain(`href="${path}/mine?name=zz"`)
     const { json } = await asked(`${path}/deployment.json`)
     expect(json).toMatchObject({ minting: { paths: { node: `GET ${path}/svc/names/mine/{name}` } } })

@@ -1,0 +1,47 @@
+import { lockingScriptOf } from '../graph/stored-transaction.js'
+import { type MiningCost, miningCost } from '../protocol/mint-cost.js'
+import type { GraphReads } from './graph-reads.js'
+
+/** Whether a name is free, and what it takes to mine it. */
+export type NameOffer =
+  | { kind: 'taken' }
+  /** The tree cannot write it, or there is none here. */
+  | { kind: 'impossible' }
+  | ({ kind: 'free' /** The longest prefix that is mined. */; domain: string } & MiningCost)
+
+/** The tree that names are mined in. */
+export interface TreeTerms {
+  /** The zero bits of a solution. */
+  difficulty: number
+  /** How many characters a name can have. */
+  longestName: number
+}
+
+/** A node's script has some thousand bytes, and comes first in its transaction. */
+const REACH = { longest: 64 * 1024, chunks: 16 }
+
+/**
+ * Whether names are free, mints that nobody has seen included. Takes three indexed reads for each.
+ *
+ * @throws BlockedError for a name that the operator has blocked.
+ */
+export function nameOffers({
+  names,
+  transactions,
+}: Pick<GraphReads, 'names' | 'transactions'>): (name: string, tree: TreeTerms | undefined) => NameOffer {
+  const known = new Map<string, number | undefined>()
+  return (name, tree) => {
+    const node = names.longestNode(name)
+    if (node?.domain === name) return { kind: 'taken' }
+    if (tree === undefined || node === undefined || name.length > tree.longestName)
+      return { kind: 'impossible' }
+    const { domain, outpoint } = node
+    if (!known.has(domain)) known.set(domain, lockingScriptOf(outpoint, transactions, REACH)?.length)
+    const { difficulty } = tree
+    return {
+      kind: 'free',
+      domain,
+      ...miningCost({ name, domain, difficulty, nodeBytes: known.get(domain) }),
+    }
+  }
+}

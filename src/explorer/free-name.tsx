@@ -1,0 +1,190 @@
+import type { VNode } from 'preact'
+import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import { isName } from '../../backend/src/protocol/mine-node.js'
+import { DEFAULT_FEE_RATE } from '../../backend/src/protocol/mint-cost.js'
+import { type NameOffer, nameOffers } from '../../backend/src/read/name-offer.js'
+import { Crumbs } from './name.js'
+import { renderPage } from './page.js'
+import { Card, Facts } from './parts.js'
+import type { Explorer, MadePage } from './reads.js'
+import { byteSize, count, counted, lasting } from './text.js'
+
+/** What a laptop does with this search, in hashes a second: until a script has measured this machine. */
+const ASSUMED_RATE = 5_000_000
+/** How many free names like it, and how many on the way to it, a page lists. */
+const MOST_LIKE_IT = 6
+const MOST_ON_THE_WAY = 12
+
+type Free = Extract<NameOffer, { kind: 'free' }>
+
+/**
+ * What it takes to mine a name that nobody has; undefined if it cannot be mined in this tree. The caller knows that it is not
+ * claimed. Takes some fifty indexed reads at most.
+ */
+export function freeNamePage(explorer: Explorer, name: string): MadePage | undefined {
+  const { store, site, tree } = explorer
+  const offerOf = nameOffers(store)
+  const offer = offerOf(name, tree)
+  if (offer.kind !== 'free' || tree === undefined) return undefined
+  const { domain, mints } = offer
+  const short = name.length > 24 ? 'it' : name
+  const onTheWay = prefixesBetween(domain, name)
+  const taken = new Set(store.names.claimed(namesLike(name)).map((each) => each.name))
+  const likeIt = namesLike(name)
+    .filter((each) => !taken.has(each))
+    .flatMap((each) => {
+      const other = unlessBlocked(() => offerOf(each, tree))
+      return other?.kind === 'free' ? [{ name: each, mints: other.mints }] : []
+    })
+    .sort((a, b) => a.mints - b.mints)
+    .slice(0, MOST_LIKE_IT)
+  const html = renderPage({
+    site,
+    title: name.length > 40 ? `${name.slice(0, 40)}…` : name,
+    description: `The name ${name} is free: what it takes to mine it.`,
+    section: 'names',
+    path: `/name/${name}`,
+    // There are as many of these pages as there are names.
+    isUnlisted: true,
+    children: (
+      <>
+        <Crumbs name={name} mined={domain.length} />
+        <div class="title">
+          <h1 class={name.length > 16 ? 'long' : undefined}>{name}</h1>
+          <div class="badges">
+            <span class="badge">Free</span>
+          </div>
+          <div class="actions">
+            <a class="btn" href={`/mine?name=${name}`}>
+              Mine {short}
+            </a>
+          </div>
+        </div>
+        <div class="two">
+          <div class="stack">
+            <Card title="What it takes">
+              <Letters name={name} mined={domain.length} />
+              <Figures offer={offer} difficulty={tree.difficulty} />
+              <p class="hint">
+                Whoever is first has it: the figures are of what is mined now, and each is an average.
+              </p>
+            </Card>
+            {likeIt.length > 0 && (
+              <Card title="Also free">
+                <NameList names={likeIt} />
+              </Card>
+            )}
+          </div>
+          <div class="stack">
+            {onTheWay.length > 0 && (
+              <Card title="Yours with it">
+                <p class="hint">
+                  {counted(onTheWay.length, 'shorter name is', 'shorter names are')} mined on the way.
+                </p>
+                <NameList names={onTheWay.slice(-MOST_ON_THE_WAY).map((each) => ({ name: each }))} />
+                {onTheWay.length > MOST_ON_THE_WAY && (
+                  <p class="hint">And {counted(onTheWay.length - MOST_ON_THE_WAY, 'shorter one')}.</p>
+                )}
+              </Card>
+            )}
+            <Card title="In the tree">
+              <p>
+                {domain === '' ? 'No prefix of it is mined: it begins at ' : 'It continues from '}
+                <a href={`/tree${domain === '' ? '' : `?prefix=${domain}`}`}>
+                  {domain === '' ? 'the root' : <b class="name">{domain}</b>}
+                </a>
+                {`, ${counted(mints, 'character')} away.`}
+              </p>
+            </Card>
+          </div>
+        </div>
+      </>
+    ),
+  })
+  return { html, dependsOn: [dependency.names] }
+}
+
+function Figures({ offer, difficulty }: { offer: Free; difficulty: number }): VNode {
+  const { domain, mints, hashes, bytes, satoshis } = offer
+  return (
+    <Facts
+      rows={[
+        [
+          'Free from',
+          <span key="from">
+            character {domain.length + 1} on
+            {domain !== '' && (
+              <>
+                , after <b class="name">{domain}</b>
+              </>
+            )}
+          </span>,
+        ],
+        ['Mints', `${counted(mints, 'mint')}, one for each missing character`],
+        ['Work', `${counted(hashes, 'hash', 'hashes')}, ${difficulty} zero bits for each mint`],
+        [
+          'Time',
+          <span key="time" data-hashes={hashes}>
+            {lasting(hashes / ASSUMED_RATE)} at {count(ASSUMED_RATE)} hashes a second, as a laptop does
+          </span>,
+        ],
+        [
+          'Fee',
+          satoshis !== undefined && bytes !== undefined
+            ? `about ${counted(satoshis, 'satoshi')}: ${byteSize(bytes)} at ${DEFAULT_FEE_RATE} satoshis for 1,000 bytes`
+            : 'depends on the size of its node, which is not known here',
+        ],
+      ]}
+    />
+  )
+}
+
+/** The characters of a name, those that are mined and those that are missing; of a long one, its end. */
+function Letters({ name, mined }: { name: string; mined: number }): VNode {
+  const from = Math.max(0, name.length - SHOWN_LETTERS)
+  return (
+    <p class="letters" aria-hidden="true">
+      {from > 0 && <span data-state={from <= mined ? 'mined' : undefined}>…</span>}
+      {Array.from(name.slice(from), (character, at) => (
+        <span key={at} data-state={from + at < mined ? 'mined' : undefined}>
+          {character}
+        </span>
+      ))}
+    </p>
+  )
+}
+
+const SHOWN_LETTERS = 24
+
+function NameList({ names }: { names: { name: string; mints?: number }[] }): VNode {
+  return (
+    <ul class="rows">
+      {names.map(({ name, mints }) => (
+        <li key={name}>
+          <a class="name" href={`/name/${name}`}>
+            {name}
+          </a>
+          {mints !== undefined && <span class="meta">{counted(mints, 'mint')}</span>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** The names that are longer than the one and shorter than the other, which begins with it. */
+function prefixesBetween(domain: string, name: string): string[] {
+  const lengths = Array.from({ length: Math.max(0, name.length - domain.length - 1) }, (_, at) => at + 1)
+  return lengths.map((more) => name.slice(0, domain.length + more))
+}
+
+/** Names that may do as well, none of which can be taken for it. */
+function namesLike(name: string): string[] {
+  const bare = name.replaceAll('-', '')
+  const words = [
+    ...[bare, `${bare}s`, `my-${bare}`, `the-${bare}`, `get-${bare}`],
+    ...[`${name}-app`, `${name}-hq`, `${name}-1`, `${name}x`],
+    ...[bare.slice(0, 1) + bare.slice(1).replace(/[aeiou]/g, ''), bare.slice(0, 3)],
+  ]
+  return [...new Set(words)].filter((each) => !name.startsWith(each) && isName(each))
+}
