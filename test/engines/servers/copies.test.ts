@@ -19,7 +19,13 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../../support/protocol/fake-chain.js'
-import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import {
+  type Environment,
+  type TestServer,
+  treeOf,
+  untilReady,
+  useServers,
+} from '../../support/server/test-server.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
 import { inLog } from '../../support/storage/fact-store.js'
 
@@ -70,7 +76,13 @@ function world(): World {
 }
 
 onEachSharedEngine('copies of a log, to and from', (databases) => {
-  const { start, folder } = useServers()
+  const { start: startServer, folder } = useServers()
+  const start = async (env: Environment): Promise<TestServer> => {
+    const server = await startServer(env)
+    // An index that is not derived to the end has neither the names nor the scores of its log.
+    await untilReady(server)
+    return server
+  }
   const database = async (): Promise<string> => Object.values(await databases.settings())[0] ?? ''
   const isShared = (place: string): boolean => place.includes('://')
   const settings = ({ chain }: World, place: string): Environment => ({
@@ -159,7 +171,7 @@ onEachSharedEngine('copies of a log, to and from', (databases) => {
       [two, back],
     ] as const) {
       await expect(stopping(from, to)).rejects.toThrow('stopped')
-      if (isShared(to)) await expect(start(settings(everything, to))).rejects.toThrow(/part of a copy/)
+      if (isShared(to)) await expect(startServer(settings(everything, to))).rejects.toThrow(/part of a copy/)
       else expect(existsSync(storeFiles(to).log)).toBe(false)
       await expect(stopping(from, to)).rejects.toThrow('stopped')
       // What has come since is copied as well, and what is pending no more is not.
