@@ -125,7 +125,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     })
 
   payerOptions(program.command('advertise'))
-    .description('advertise this host, or revoke what it advertises: see docs/sync.md')
+    .description('advertise this host, or revoke what it advertises: see docs/follow.md')
     .option('--revoke', 'revoke all advertisements of this host', false)
     .option('--again', 'pay again for what the server does not show: it was revoked elsewhere', false)
     .option('--url <url>', 'where this host answers the command', DEFAULT_URL)

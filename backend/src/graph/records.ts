@@ -75,7 +75,7 @@ export interface NameRecord {
   name: string
 }
 
-/** An output that a topic holds. `score` is its place in the order in which peers are offered outputs (`docs/sync.md`). */
+/** An output that a topic holds. `score` is its place in the order in which peers are offered outputs (`docs/follow.md`). */
 export interface AdmissionRecord {
   topic: string
   outpoint: Outpoint

@@ -43,7 +43,7 @@ interface Row {
 }
 
 /**
- * What topics hold, with scores, by which peers page through what a topic offers (`docs/sync.md`). An output gets one when it becomes
+ * What topics hold, with scores, by which peers page through what a topic offers (`docs/follow.md`). An output gets one when it becomes
  * offerable: it is admitted, its transaction is active again, it is not blocked any more, or its spender is inactive. Scores follow
  * from the order of the facts, so that an index that is built again has the same ones.
  */

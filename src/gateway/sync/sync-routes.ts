@@ -32,7 +32,7 @@ export interface SyncRoutesOptions {
   progress?: TreeProgress
 }
 
-/** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/sync.md`). */
+/** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/follow.md`). */
 export function syncRoutes(options: SyncRoutesOptions): Router {
   const { graph, bodies, topicOf, progress = NOTHING_FOLLOWED } = options
   const json = bodies.json({ limit: MAX_BODY_BYTES })

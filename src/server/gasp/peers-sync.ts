@@ -22,7 +22,7 @@ export interface PeersSyncOptions {
   logger: Logger
 }
 
-/** Syncs with peers in rounds (`docs/sync.md`), each peer by itself, so that none waits for another. */
+/** Syncs with peers in rounds (`docs/follow.md`), each peer by itself, so that none waits for another. */
 export class PeersSync {
   private readonly stopping = new AbortController()
   private polling: Promise<unknown> | undefined

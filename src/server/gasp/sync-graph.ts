@@ -35,7 +35,7 @@ export interface CollectOptions {
 }
 
 /**
- * Collects everything needed to admit an offered output as the peer has it (`docs/sync.md`): its transaction, the spent nodes
+ * Collects everything needed to admit an offered output as the peer has it (`docs/follow.md`): its transaction, the spent nodes
  * before a mint, the lineage of an ordinal with what places it in each step, and the ancestors of unproven transactions. It
  * stops at what the topics hold here.
  *

@@ -82,7 +82,7 @@ interface Offer {
   score: number
 }
 
-/** Takes what a peer has of a topic (`docs/sync.md`). Continues where it stopped, also after a restart. */
+/** Takes what a peer has of a topic (`docs/follow.md`). Continues where it stopped, also after a restart. */
 export class TopicSync {
   private readonly open = new OpenGraphs()
   /** Invalid graphs in a row. */

@@ -26,7 +26,7 @@ export type OverlayEvent =
   | { kind: 'reorganised'; transactions: number }
   /** The network said something new of a transaction. */
   | { kind: 'sighted'; status: Sighting }
-  /** A graph that a peer offers was taken, could not be taken for now, or is not for this host (`docs/sync.md`). */
+  /** A graph that a peer offers was taken, could not be taken for now, or is not for this host (`docs/follow.md`). */
   | { kind: 'synced'; result: 'taken' | 'open' | 'unwanted' }
 
 export interface Overlay {
