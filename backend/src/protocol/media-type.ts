@@ -58,6 +58,30 @@ export function possibleEssences(contentType: string): string[] {
   return [...partsOf(contentType), ...contentType.split(',')].flatMap((part) => essenceOfPart(part) ?? [])
 }
 
+/** What is written in characters, by its essence in lower case. Scripts and XML are text under other names. */
+export const TEXT_TYPES = /^text\/|[/+]xml$|[/+]json$|\/(?:x-)?(?:java|ecma)script$/
+/** A parameter, also inside of a quoted string: then none is added, which is as before. */
+const CHARSET = /;\s*charset\s*=/i
+
+/** Whether text was compressed before it was published: none begins with the signature of gzip (RFC 1952 2.3.1). */
+export function isGzip(body: Uint8Array): boolean {
+  return body[0] === 0x1f && body[1] === 0x8b && body[2] === 8
+}
+
+/** Text whose type says its character set; XML says that in its first line, and JSON is UTF-8. */
+const SAYS_CHARSET = /^[\t ]*text\/(?!xml|xsl)/i
+
+/**
+ * The type of text of a site, which says that it is UTF-8 if it says nothing, and its bytes are: browsers would else read it in the
+ * character set of the reader's country.
+ */
+export function textType(contentType: string, body: Uint8Array): string {
+  const isUnsaid = SAYS_CHARSET.test(contentType) && !CHARSET.test(contentType) && !contentType.includes(',')
+  return isUnsaid && readStrictUtf8(body) !== undefined
+    ? `${contentType.replace(/[\s;]+$/, '')}; charset=utf-8`
+    : contentType
+}
+
 function essenceOfPart(part: string): string | undefined {
   const essence = ESSENCE.exec(part)?.[1]?.toLowerCase()
   return essence === ANY ? undefined : essence

@@ -10,6 +10,7 @@ import {
   type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
+import { withQuery } from '../../../backend/src/protocol/redirects.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE } from '../http/caching.js'
@@ -68,16 +69,18 @@ const CONTENT_ROUTE = { path: CONTENT_PATH }
 const FRAMED_POLICY =
   "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'none'; object-src 'none'; form-action 'none'; base-uri 'self'"
 
-/** Another place for what was asked for: a directory has an index, or a page an origin of its own. */
+/** Another place for what was asked for: a directory has an index, a page an origin of its own, or a site says so. */
 export class ContentRedirect {
-  readonly weight = 0
+  readonly weight: number
 
   constructor(
     readonly headers: readonly Header[],
     readonly dependsOn: readonly Dependency[],
-    /** The output whose own origin it is at; undefined for the `index.html` below the path. */
-    readonly outpoint?: Outpoint,
-  ) {}
+    /** The output whose own origin it is at, or a `Location` with its status; undefined for the `index.html` below the path. */
+    readonly to?: Outpoint | { status: number; location: string },
+  ) {
+    this.weight = to !== undefined && 'location' in to ? to.location.length : 0
+  }
 }
 
 /** A path below a root, and how it is answered. */
@@ -86,6 +89,8 @@ export interface ContentQuestion extends MapOptions {
   segments: string[]
   /** Whether a directory comes as inscribed. */
   raw: boolean
+  /** Whether it is a path on the host of a name or an outpoint. */
+  isSite?: boolean
   /** Those of the answer, beside its own. */
   headers?: readonly Header[]
   /** The `Content-Security-Policy` of active content; undefined for none. */
@@ -105,27 +110,27 @@ export class ContentAnswers {
   /** @throws what {@link FileFinder.find} throws. */
   answer(
     root: ContentRoot,
-    { segments, raw, isMapAsked, headers: others = [], policy, read }: ContentQuestion,
+    { segments, raw, isSite = false, isMapAsked, headers: others = [], policy, read }: ContentQuestion,
   ): StoredResponse | ContentRedirect {
     const { store } = this.options
-    const found = this.files.find({ root: root.output, segments, raw }, read)
+    const found = this.files.find({ root: root.output, segments, raw }, { isSite, read })
     const { dependsOn } = root
     const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
     if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
-    const { file } = found
+    if (found.kind === 'moved') return new ContentRedirect(headers, dependsOn, found)
+    const { file, status } = found
     const isRoot = file === root.output
     const metadata = isRoot
       ? root.metadataHeaders({ isMapAsked })
       : outputHeaders(store, file, { isMapAsked })
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
+    const body = bodyOf(store, file.content)
     const representation = contentRepresentation(file.content, {
       headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
-      policy,
+      ...{ policy, status, isSite },
+      start: typeof body === 'function' ? () => store.content.chunk(file.content.sha256, 0) : body,
     })
-    return new StoredResponse(representation, bodyOf(store, file.content), [
-      ...dependsOn,
-      ...dependenciesOfOutput(file),
-    ])
+    return new StoredResponse(representation, body, [...dependsOn, ...dependenciesOfOutput(file)])
   }
 }
 
@@ -165,35 +170,38 @@ export function contentHandler(options: ContentOptions): RequestHandler {
           found.queryKey = flagsKey
           return sendStored({ request, response, stored: found })
         }
-        const origin = found.outpoint && originOf?.(request, found.outpoint)
-        const below = origin === undefined ? undefined : /^\/content\/[^/]*(.*)$/.exec(path)?.[1]
         sendRedirect({
-          ...{ request, response, headers: found.headers },
-          location:
-            origin === undefined
-              ? `${request.baseUrl}${path.replace(/\/$/, '')}/index.html`
-              : `${origin}${below || '/'}`,
+          ...{ request, response, redirect: found, originOf },
+          below: /^\/content\/[^/]*(.*)$/.exec(path)?.[1] || '/',
         })
       })
     }, next)
   }
 }
 
-/** 302, with the query as sent: a redirect of Express would escape it again. */
+/** @param below The path that was asked for, on the origin of the output alone. */
 export function sendRedirect({
   request,
   response,
-  headers,
-  location,
+  redirect: { headers, to },
+  originOf,
+  below,
 }: {
   request: Request
   response: Response
-  headers: readonly Header[]
-  location: string
+  redirect: ContentRedirect
+  originOf: ContentOptions['originOf']
+  below: string
 }): void {
+  const { status = 302, location } = to !== undefined && 'location' in to ? to : {}
+  const origin = to !== undefined && 'txid' in to ? originOf?.(request, to) : undefined
+  const place = location ?? (origin === undefined ? undefined : origin + below)
   for (const [name, value] of headers) response.setHeader(name, value)
+  // As sent: a redirect of Express would escape it again.
   const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? ''
-  response.status(302).set('Location', `${location}${query}`).end()
+  const index = `${request.baseUrl}${request.path.replace(/\/$/, '')}/index.html`
+  response.status(status).setHeader('Location', withQuery(place ?? index, query))
+  response.end()
 }
 
 /** The bytes of a short body, and otherwise a function that reads a range of them. */

@@ -3,16 +3,27 @@ import { LRUCache } from 'lru-cache'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { type Awaitable, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
-import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
+import {
+  contentPath,
+  type Directories,
+  DirectoryError,
+  directoryEntries,
+  type Found,
+  type PathQuestion,
+  sitePath,
+} from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import {
+  MAX_REDIRECTS_BYTES,
+  type RedirectRule,
+  RedirectsError,
+  readRedirects,
+  redirectsTooLarge,
+} from '../../../backend/src/protocol/redirects.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { AnswerError } from '../http/errors.js'
 import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt } from './content-root.js'
-
-/** The entries with a meaning of their own (`service.md` 2.4). */
-const DEFAULT = '.'
-const INDEX = 'index.html'
 
 /** The most directories that one path may open, including the root (`service.md` 8, which also fixes the message). */
 const MAX_LEVELS = 8
@@ -20,6 +31,8 @@ const MAX_LEVELS = 8
 /** The approximate memory of all cached maps, and of an entry beyond its characters. */
 const CACHED_BYTES = 32 * 1024 * 1024
 const ENTRY_BYTES = 100
+/** The approximate memory of a rule of redirects, beyond its characters. */
+const RULE_BYTES = 300
 
 /** A directory of more bytes is long: those are read one at a time in this process. */
 const LONG_BYTES = 64 * 1024
@@ -27,18 +40,6 @@ const LONG_BYTES = 64 * 1024
 const ENTRIES_PER_CHECK = 500
 
 const longDirectories = new Mutex()
-
-/** What a path leads to: a file, or a redirect to its `index.html`. */
-export type Found = { kind: 'file'; file: ContentOutput } | { kind: 'index' }
-
-export interface PathQuestion {
-  /** The content that the pointer of the path points at. */
-  root: ContentOutput
-  /** The segments after it, decoded. A trailing slash leaves an empty one. */
-  segments: string[]
-  /** Whether to return a directory as inscribed. */
-  raw: boolean
-}
 
 /** Long directories that were read for a question, by the hash of their bodies. */
 export type ReadDirectories = ReadonlyMap<string, ReadMapResult>
@@ -61,20 +62,25 @@ export class FileFinder {
   }
 
   /**
-   * @throws AnswerError if a path leads nowhere (`NOT_FOUND`), or through more than 8 directories (`NESTING_TOO_DEEP`); what
-   * {@link afterLong} catches, for a long directory that is not among those that were read.
+   * @param isSite Whether the path is one of a host, on which more than the entry itself counts.
+   * @throws AnswerError if a path leads nowhere (`NOT_FOUND`), or through more than 8 directories (`NESTING_TOO_DEEP`), and for
+   * rules that cannot be read (`BAD_REDIRECTS`); what {@link afterLong} catches, for a long directory that is not among those that
+   * were read.
    */
-  find({ root, segments, raw }: PathQuestion, read?: ReadDirectories): Found {
+  find(
+    question: PathQuestion<ContentOutput>,
+    { isSite, read }: { isSite: boolean; read?: ReadDirectories | undefined },
+  ): Exclude<Found<ContentOutput>, { kind: 'missing' }> {
     const { store, maxDirectoryBytes } = this.options
-    const isDirectory = ({ content }: ContentOutput): boolean => this.types.has(content.contentType)
-    // Every path below a file leads to the file: there is no map to look the segments up in.
-    if (!isDirectory(root)) return { kind: 'file', file: root }
-    const readMap: ReadMap = (content) => this.maps.read(content, read)
-    const walk = new Walk({ store, isDirectory, readMap, maxPathBytes: 2 * maxDirectoryBytes })
-    // `/content/{pointer}/` means the directory too: the slash alone is an empty path.
-    if (segments.length > 1 || (segments[0] ?? '') !== '')
-      return { kind: 'file', file: walk.follow(root, segments) }
-    return raw ? { kind: 'file', file: root } : walk.visit(root)
+    const options = {
+      ...{ store, types: this.types, maps: this.maps, read },
+      maxPathBytes: 2 * maxDirectoryBytes,
+    }
+    const found = isSite
+      ? sitePath(() => new Walk(options), question)
+      : contentPath(new Walk(options), question)
+    if (found.kind === 'missing') throw new AnswerError('NOT_FOUND', found.reason)
+    return found
   }
 
   /** What an answer comes to, at once or after the long directories on its way were read. */
@@ -94,74 +100,29 @@ export class FileFinder {
   }
 }
 
-/** @throws LongDirectory for one that was not read yet. */
-type ReadMap = (content: ContentSummary) => ReadonlyMap<string, string>
-
 /** One walk through directories. It counts those it opens, so that maps that lead back to themselves end it. */
-class Walk {
+class Walk implements Directories<ContentOutput> {
   private levels = 0
   private bytes = 0
 
   constructor(
     private readonly options: {
       store: GraphReads
-      isDirectory: (output: ContentOutput) => boolean
-      readMap: ReadMap
+      types: ReadonlySet<string>
+      maps: DirectoryMaps
+      read: ReadDirectories | undefined
       maxPathBytes: number
     },
   ) {}
 
-  /** What a directory without a path leads to: its default, otherwise its index. */
-  visit(directory: ContentOutput): Found {
-    const map = this.open(directory)
-    const pointer = map.get(DEFAULT)
-    if (pointer !== undefined) return { kind: 'file', file: this.defaultOf(directory, pointer) }
-    if (map.has(INDEX)) return { kind: 'index' }
-    throw new AnswerError('NOT_FOUND', 'this directory has no default entry')
+  isDirectory({ content }: ContentOutput): boolean {
+    return this.options.types.has(content.contentType)
   }
 
-  /** The file at the end of a path of at least one segment. */
-  follow(root: ContentOutput, segments: string[]): ContentOutput {
-    let directory = root
-    for (const segment of segments.slice(0, -1)) {
-      const pointer = entry(this.open(directory), segment)
-      if (pointer === undefined)
-        throw new AnswerError('NOT_FOUND', 'a directory on this path does not have this entry')
-      directory = this.load(directory, pointer)
-      if (!this.options.isDirectory(directory)) {
-        throw new AnswerError('NOT_FOUND', 'an entry in the middle of this path is not a directory')
-      }
-    }
-    const last = segments.at(-1) ?? ''
-    const map = this.open(directory)
-    const pointer = entry(map, last)
-    if (last === DEFAULT && pointer !== undefined) return this.defaultOf(directory, pointer)
-    const found = pointer ?? map.get(INDEX)
-    if (found === undefined)
-      throw new AnswerError('NOT_FOUND', 'this directory has neither this entry nor an index')
-    return this.load(directory, found)
-  }
-
-  /**
-   * What the default entry of a directory leads to. If that is a directory too, its own default or index follows, without a
-   * redirect: a redirect would look the index up in the directory that the path names.
-   */
-  private defaultOf(directory: ContentOutput, pointer: string): ContentOutput {
-    const target = this.load(directory, pointer)
-    if (!this.options.isDirectory(target)) return target
-    const map = this.open(target)
-    const next = map.get(DEFAULT)
-    if (next !== undefined) return this.defaultOf(target, next)
-    const index = map.get(INDEX)
-    if (index === undefined)
-      throw new AnswerError('NOT_FOUND', 'the default entry is a directory without a default or index')
-    return this.load(target, index)
-  }
-
-  private open(directory: ContentOutput): ReadonlyMap<string, string> {
+  open(directory: ContentOutput): ReadonlyMap<string, string> {
     this.levels++
     if (this.levels > MAX_LEVELS) throw new AnswerError('NESTING_TOO_DEEP', 'directory nesting too deep')
-    const { readMap, maxPathBytes } = this.options
+    const { maps, read, maxPathBytes } = this.options
     this.bytes += directory.content.length
     // Before anything of it is read; a single one has a limit of its own.
     if (this.levels > 1 && this.bytes > maxPathBytes)
@@ -169,21 +130,20 @@ class Walk {
         'NOT_FOUND',
         `the directories on this path have more than ${maxPathBytes} bytes in total`,
       )
-    return readMap(directory.content)
+    return maps.read(directory.content, read)
   }
 
-  private load(directory: ContentOutput, pointer: string): ContentOutput {
+  load(directory: ContentOutput, pointer: string): ContentOutput {
     const target = contentAt(this.options.store, absolute(pointer, directory.outpoint))
     if (target === undefined) {
       throw new AnswerError('NOT_FOUND', 'this store does not have the content that the directory points to')
     }
     return target
   }
-}
 
-/** The entry of a segment. The empty one of a trailing slash has none, whatever the map says (`docs/spec/http.md`). */
-function entry(map: ReadonlyMap<string, string>, segment: string): string | undefined {
-  return segment === '' ? undefined : map.get(segment)
+  redirects({ content }: ContentOutput): readonly RedirectRule[] {
+    return this.options.maps.rules(content)
+  }
 }
 
 /** A pointer of a map, with siblings resolved in the transaction of the directory. */
@@ -206,12 +166,12 @@ class LongDirectory extends Error {
 }
 
 /**
- * Reads maps, and caches them by the hash of the body, which all directories with that body share. Whether the outpoint itself
- * is in the store was checked before.
+ * Reads maps and rules, and caches them by the hash of the body, which all outputs with that body share. Whether the outpoint
+ * itself is in the store was checked before.
  */
 class DirectoryMaps {
   // Errors are cached too, so that a large invalid body is not read again for every request.
-  private readonly cached = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
+  private readonly cached = new LRUCache<string, ReadMapResult | ReadRules>({ maxSize: CACHED_BYTES })
   private readonly inProgress = new Map<string, Promise<ReadMapResult>>()
 
   constructor(
@@ -232,7 +192,8 @@ class DirectoryMaps {
       )
     }
     const { sha256 } = content
-    const map = this.cached.get(sha256) ?? known?.get(sha256) ?? this.readShort(content)
+    const cached = this.cached.get(sha256) as ReadMapResult | undefined
+    const map = cached ?? known?.get(sha256) ?? this.readShort(content)
     if (map instanceof DirectoryError) {
       throw new AnswerError('NOT_FOUND', `this directory is served raw only, without paths: ${map.message}`)
     }
@@ -255,6 +216,29 @@ class DirectoryMaps {
     return reading
   }
 
+  /** The rules of a site. @throws RedirectsError */
+  rules(content: ContentSummary): readonly RedirectRule[] {
+    // The same bytes may be a directory too.
+    const key = `rules ${content.sha256}`
+    const known = this.cached.get(key) as ReadRules | undefined
+    const rules = known ?? this.readRules(content)
+    const count = rules instanceof RedirectsError ? 0 : rules.length
+    const size = ENTRY_BYTES + RULE_BYTES * count + Math.min(content.length, MAX_REDIRECTS_BYTES)
+    if (known === undefined) this.cached.set(key, rules, { size })
+    if (rules instanceof RedirectsError) throw rules
+    return rules
+  }
+
+  private readRules(content: ContentSummary): ReadRules {
+    try {
+      if (content.length > MAX_REDIRECTS_BYTES) throw redirectsTooLarge()
+      return readRedirects(completeBody(this.store, content))
+    } catch (error) {
+      if (error instanceof RedirectsError) return error
+      throw error
+    }
+  }
+
   private readShort(content: ContentSummary): ReadMapResult {
     if (content.length > LONG_BYTES) throw new LongDirectory(content)
     let map: ReadMapResult
@@ -274,6 +258,7 @@ class DirectoryMaps {
 }
 
 type ReadMapResult = ReadonlyMap<string, string> | DirectoryError
+type ReadRules = readonly RedirectRule[] | RedirectsError
 
 function weightOf(map: ReadMapResult): number {
   if (map instanceof DirectoryError) return ENTRY_BYTES

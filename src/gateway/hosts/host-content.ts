@@ -174,6 +174,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     }
     const { raw, isMapAsked } = flagsOf(request)
     const question = {
+      isSite: true,
       segments: decodedSegments(request.path.split('/').slice(1)),
       ...{ raw, isMapAsked },
       // Pages of one site could otherwise let each other in, by setting `document.domain`.
@@ -228,23 +229,20 @@ export function hostContent(options: HostContentOptions): HostHandler {
   }
 
   const send = (answer: HostAnswer, request: Request, response: Response): Promise<void> | void => {
-    const { found, headers } = answer
+    const { found } = answer
     const service = hosts.serviceOf(request)
     response.setHeader('Link', answer.linkTo(service))
     if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
     if (found instanceof NamePage) {
-      for (const [name, value] of headers) response.setHeader(name, value)
+      for (const [name, value] of answer.headers) response.setHeader(name, value)
       response
         .status(302)
         .set('Location', service + namePage(found.name))
         .end()
       return
     }
-    const location =
-      found.outpoint === undefined
-        ? '/index.html'
-        : `${hosts.originOf(request, found.outpoint)}${request.path}`
-    sendRedirect({ request, response, headers, location })
+    const originOf = hosts.originOf.bind(hosts)
+    sendRedirect({ request, response, redirect: found, originOf, below: request.path })
   }
 
   return (hosted, request, response, next) => {

@@ -16,7 +16,14 @@ import type { PendingOrigins } from './pending-origins.js'
 import { type HeaderFor, HTML_TYPE, sendJson, setHeaders } from './send-body.js'
 
 /** Headers of the body that is not sent; they may be set already. */
-const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
+const BODY_HEADERS = [
+  'ETag',
+  'Content-Encoding',
+  'Content-Type',
+  'Content-Length',
+  'Content-Range',
+  'Accept-Ranges',
+]
 
 export interface ErrorResponseOptions {
   logger: ErrorLogger
@@ -63,7 +70,8 @@ export function errorResponse({
     // For metrics and the request log.
     response.locals.code = answer.code
     if (status === 503) logUnavailable(logger, { answer, error, request, response })
-    else if (status >= 500)
+    // A site's own fault.
+    else if (status >= 500 && answer.code !== 'BAD_REDIRECTS')
       logger.error({ ...requestFields(request, response), err: error }, 'request failed')
     if (response.headersSent) {
       // The head is sent: only a broken connection tells the client that the body is incomplete.

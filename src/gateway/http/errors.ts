@@ -10,6 +10,7 @@ import {
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { type ErrorDetails, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
+import { RedirectsError } from '../../../backend/src/protocol/redirects.js'
 
 /** Every `code` of an error body (`docs/spec/http.md`, Errors), with the status that routes answer it with. */
 export const ERROR_STATUSES = {
@@ -31,6 +32,7 @@ export const ERROR_STATUSES = {
   RATE_LIMITED: 429,
   BLOCKED: 451,
   INTERNAL: 500,
+  BAD_REDIRECTS: 500,
   DAMAGED: 503,
   NOT_CAUGHT_UP: 503,
   NOT_READY: 503,
@@ -129,6 +131,7 @@ export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError || error instanceof BlockedError || error instanceof ChainTrackerError)
     return error
+  if (error instanceof RedirectsError) return error
   if (isStoreFull(error)) {
     const message = 'the store is full; nothing can be written until the operator frees space'
     return { code: 'STORE_FULL', message, headers: retryAfter('STORE_FULL') }

@@ -5,6 +5,7 @@ import { MIMEType } from 'whatwg-mimetype'
 import {
   possibleEssences,
   servedEssence,
+  TEXT_TYPES,
   typeField,
   UNTYPED,
 } from '../../../backend/src/protocol/media-type.js'
@@ -116,6 +117,8 @@ interface ServedType {
   active: boolean
   /** Whether a browser shows it as a page whose scripts run: HTML and XML, SVG included. */
   document: boolean
+  /** Whether it is text, which may be compressed or say its character set. */
+  text: boolean
 }
 
 /** Parsing a type takes longer than the rest of a response, and there are few types. */
@@ -134,9 +137,10 @@ export function servedType(inscribed: string): ServedType {
 function readType(inscribed: string): ServedType {
   const essence = servedEssence(inscribed)
   const mime = essence === undefined ? null : MIMEType.parse(essence)
-  if (mime === null) return { value: UNTYPED, active: false, document: false }
+  if (mime === null) return { value: UNTYPED, active: false, document: false, text: false }
   const active = possibleEssences(inscribed).some(isActive)
-  return { value: typeField(inscribed), active, document: mime.isHTML() || mime.isXML() }
+  const document = mime.isHTML() || mime.isXML()
+  return { value: typeField(inscribed), active, document, text: TEXT_TYPES.test(mime.essence) }
 }
 
 function isActive(essence: string): boolean {

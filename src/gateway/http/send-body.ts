@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import { DamagedError } from '../../../backend/src/graph/errors.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { isGzip, textType } from '../../../backend/src/protocol/media-type.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import { endedByPrecondition, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
@@ -23,6 +24,10 @@ export interface Representation {
   tag?: string
   /** Whether a part of it can be requested; then it has a tag. */
   hasRanges?: boolean
+  /** 200 by default. With another, preconditions and ranges are ignored (RFC 9110 13.2.1). */
+  status?: number
+  /** Of what is compressed: the entity tag of the same without that. */
+  plainTag?: string
 }
 
 /**
@@ -30,22 +35,54 @@ export interface Representation {
  *
  * @param options.headers Those that depend on the path.
  * @param options.policy The `Content-Security-Policy` of active content; undefined for none.
+ * @param options.isSite Whether it is on a host of its own, where text says that it is UTF-8.
+ * @param options.start The first chunk of the body, or what reads it; without it, the type is as inscribed.
  */
 export function contentRepresentation(
   { contentType, sha256, length }: ContentSummary,
-  { headers, policy }: { headers: readonly Header[]; policy: string | undefined },
+  {
+    headers,
+    policy,
+    status = 200,
+    isSite = false,
+    start,
+  }: {
+    headers: readonly Header[]
+    policy: string | undefined
+    status?: number
+    isSite?: boolean
+    start?: Uint8Array | (() => Uint8Array | undefined)
+  },
 ): Representation {
-  const { value, active } = servedType(contentType)
-  const tag = entityTag(sha256, value)
+  const { value: inscribed, active, text } = servedType(contentType)
+  const read = text ? start : undefined
+  const first = typeof read === 'function' ? read() : read
+  const isCompressed = first !== undefined && isGzip(first)
+  const value = isSite && first?.length === length ? textType(inscribed, first) : inscribed
+  const plainTag = entityTag(sha256, value)
+  // Whoever does not take gzip gets other bytes.
+  const tag = isCompressed ? entityTag(sha256, `${value} gzip`) : plainTag
   return {
-    headers: [...headers, ...securityHeaders({ active, policy }), ['ETag', tag], ['Accept-Ranges', 'bytes']],
-    // As inscribed: no charset is added to it.
+    headers: [
+      ...headers,
+      ...securityHeaders({ active, policy }),
+      ...(isCompressed ? GZIP_HEADERS : []),
+      ['ETag', tag],
+      ['Accept-Ranges', 'bytes'],
+    ],
     contentType: value,
     length,
     tag,
     hasRanges: true,
+    ...(status !== 200 && { status }),
+    ...(isCompressed && { plainTag }),
   }
 }
+
+const GZIP_HEADERS: readonly Header[] = [
+  ['Content-Encoding', 'gzip'],
+  ['Vary', 'Accept-Encoding'],
+]
 
 /**
  * Sets the status and the headers of a response.
@@ -56,15 +93,17 @@ export function contentRepresentation(
 export function sendHead({
   request,
   response,
-  representation: { headers, contentType, length, tag, hasRanges = false },
+  representation: { headers, contentType, length, tag, hasRanges = false, status = 200 },
 }: {
   request: Request
   response: Response
   representation: Representation
 }): ByteRange | undefined {
   setHeaders({ request, response, headers })
-  if (tag !== undefined && endedByPrecondition({ request, response, tag })) return undefined
-  const requested = tag !== undefined && hasRanges ? requestedRange(request, { tag, length }) : undefined
+  const isConditional = tag !== undefined && status === 200
+  if (isConditional && endedByPrecondition({ request, response, tag })) return undefined
+  const requested = isConditional && hasRanges ? requestedRange(request, { tag, length }) : undefined
+  response.status(status)
   if (requested === 'unsatisfiable')
     throw new AnswerError('RANGE_NOT_SATISFIABLE', `the range is beyond the ${length} bytes of the content`, {
       headers: { 'Content-Range': `bytes */${length}` },

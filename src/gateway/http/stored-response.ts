@@ -1,8 +1,10 @@
-import { types } from 'node:util'
+import { promisify, types } from 'node:util'
+import { gunzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
@@ -297,6 +299,8 @@ export function sendStored({
 }): Promise<void> | void {
   const { representation, body } = stored
   stored.route ??= request.route
+  if (representation.plainTag !== undefined && !takesGzip(request))
+    return sendUncompressed({ request, response, stored })
   const range = sendHead({ request, response, representation })
   if (range === undefined) return
   const { from, length } = range
@@ -307,6 +311,35 @@ export function sendStored({
   const bytes = body(range)
   if ('next' in bytes) return sendChunks(response, { chunks: bytes, length })
   response.end(bytes)
+}
+
+/** The longest body that is uncompressed for a client, in bytes, before and after that. */
+const MAX_UNCOMPRESSED = 1024 * 1024
+const uncompressed = promisify(gunzip)
+
+/** A client that names no codings takes any (RFC 9110 12.5.3). */
+function takesGzip(request: Request): boolean {
+  return request.headers['accept-encoding'] === undefined || request.acceptsEncodings('gzip') === 'gzip'
+}
+
+/** Sends what is stored compressed to a client that does not take that: as it is, if it is too long or no gzip after all. */
+async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promise<void> {
+  const { stored } = asked
+  const { representation, body } = stored
+  const { length, plainTag } = representation
+  const bytes = typeof body === 'function' && length <= MAX_UNCOMPRESSED ? body({ from: 0, length }) : body
+  const whole = typeof bytes === 'function' ? undefined : 'next' in bytes ? joinBytes([...bytes]) : bytes
+  const plain =
+    whole && (await uncompressed(whole, { maxOutputLength: MAX_UNCOMPRESSED }).catch(() => undefined))
+  const { plainTag: _, ...asIs } = representation
+  if (plain === undefined)
+    return await sendStored({ ...asked, stored: new StoredResponse(asIs, body, stored.dependsOn) })
+  const headers = representation.headers.flatMap((header): HeaderFor[] => {
+    if (header[0] === 'Content-Encoding') return []
+    return [header[0] === 'ETag' ? ['ETag', plainTag ?? ''] : header]
+  })
+  const inPlain = { ...asIs, headers, length: plain.length, ...(plainTag && { tag: plainTag }) }
+  await sendStored({ ...asked, stored: new StoredResponse(inPlain, plain, stored.dependsOn) })
 }
 
 /** For a handler in an app that may be of Express 4, which does not handle rejected promises. */

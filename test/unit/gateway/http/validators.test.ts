@@ -41,7 +41,7 @@ test.each(['content', 'host'])('the same bytes with another type are sent again:
   const { ways, correct } = await inscribedAs(first, way === 'host' ? 'a' : 'b')
   const ask = ways[way] as Asked
   const before = await ask()
-  expect(before.headers['content-type']).toBe('text/plain')
+  expect(before.headers['content-type']).toMatch(/^text\/plain/)
   const known = { 'If-None-Match': String(before.headers.etag) }
   expect((await ask(known)).status).toBe(304)
   await correct()
@@ -109,7 +109,7 @@ test.each(ROUTES)('what %s sends has another tag as content of another type', as
 })
 
 test('a type with letters beyond ASCII leaves in the bytes that were inscribed, on every way', async () => {
-  const type = 'text/html; name="café 😀.html"'
+  const type = 'text/html; name="café 😀.html"; charset=utf-8'
   const { mint, site } = await named('z', text('<p>', type))
   const typeOf = (answer: ReturnType<typeof on>) =>
     answer.then(({ headers }) => Buffer.from(String(headers['content-type']), 'latin1').toString('utf8'))

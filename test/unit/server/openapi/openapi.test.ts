@@ -206,9 +206,10 @@ describe.each(profiles)(
 
     test('has every code of an error', () => {
       const codes = contract.claims.flatMap((claim) => / ([A-Z_]+)$/.exec(claim)?.[1] ?? [])
-      // A method that a path does not have is not described.
+      // A method that a path does not have is not described, nor are hosts that show content.
       expect(Object.keys(ERROR_STATUSES).filter((code) => !codes.includes(code))).toEqual([
         'METHOD_NOT_ALLOWED',
+        'BAD_REDIRECTS',
       ])
     })
 

@@ -1,0 +1,228 @@
+import { percentDecoded, readStrictUtf8 } from './bytes.js'
+import { CodedError } from './coded-error.js'
+
+/** The file in the root directory of a site that says where paths lead that it does not have. */
+export const REDIRECTS_FILE = '_redirects'
+/** The longest one, in bytes (Web _redirects File Specification, Max File Size). */
+export const MAX_REDIRECTS_BYTES = 64 * 1024
+/** The longest place that a rule leads to: placeholders multiply what a path brings. */
+const MAX_LOCATION = 8 * 1024
+
+/** A file of redirects that cannot be read. Its message is for whoever made the site. */
+export class RedirectsError extends CodedError {
+  override readonly name = 'RedirectsError'
+  readonly code = 'BAD_REDIRECTS'
+
+  constructor(reason: string) {
+    super(`could not parse _redirects: ${reason}`)
+  }
+}
+
+const MOVED = [301, 302, 303, 307, 308] as const
+const SHOWN = [200, 404, 410, 451] as const
+export type MovedStatus = (typeof MOVED)[number]
+export type ShownStatus = (typeof SHOWN)[number]
+
+/** Where a rule leads: to another place, or to another file of the site, which is shown with a status. */
+export type Redirection =
+  | { status: MovedStatus; location: string }
+  | { status: ShownStatus; segments: string[] }
+
+/** A part of a pattern or of a target: as it is, or what a path has there. */
+type Part = string | { placeholder: string }
+
+/** One rule: `from to [status]`. */
+export interface RedirectRule {
+  /** In which line of the file, from 1 on. */
+  line: number
+  /** The segments of a path, decoded. */
+  from: Part[]
+  /** What the segment after those begins with, if anything may follow it. */
+  splat: string | undefined
+  /** As in a `Location`. */
+  to: Part[]
+  status: MovedStatus | ShownStatus
+}
+
+const BYTE_ORDER_MARK = /^\ufeff/
+/** Between the fields of a rule and around them; a line may end with CR LF. */
+const WHITE_SPACE = /[ \t\r]+/
+const SPLAT = 'splat'
+const STATUS = /^[0-9]{3}$/
+/** The name of a placeholder: none is longer, so that finding one in a target takes a bounded time. */
+const NAME = /^[\w-]{1,64}$/
+const PLACEHOLDER = /:([\w-]{1,64})/g
+/** Scheme and authority of a target elsewhere; no placeholder counts in these. */
+const ELSEWHERE = /^https?:\/\/[^/?#\\]+/i
+
+/**
+ * Reads a file of redirects (Web _redirects File Specification, specs.ipfs.tech): a rule in each line, in order.
+ *
+ * @throws RedirectsError for more than 64 KiB, for bytes that are no UTF-8, and for a line that is no rule: then none counts.
+ */
+export function readRedirects(body: Uint8Array): RedirectRule[] {
+  if (body.length > MAX_REDIRECTS_BYTES) throw redirectsTooLarge()
+  const text = readStrictUtf8(body)
+  if (text === undefined) throw new RedirectsError('it is not UTF-8')
+  return text
+    .replace(BYTE_ORDER_MARK, '')
+    .split('\n')
+    .flatMap((written, at) => {
+      const fields = written.split(WHITE_SPACE).filter((field) => field !== '')
+      const [from = '', to] = fields
+      if (from === '' || from.startsWith('#')) return []
+      try {
+        if (to === undefined || fields.length > 3) throw new RedirectsError("a rule is 'from to [status]'")
+        return [{ line: at + 1, ...ruleOf({ from, to, status: fields[2] ?? '301' }) }]
+      } catch (error) {
+        if (!(error instanceof RedirectsError)) throw error
+        throw new RedirectsError(`line ${at + 1}: ${error.message.replace(/^[^:]*: /, '')}`)
+      }
+    })
+}
+
+export function redirectsTooLarge(): RedirectsError {
+  return new RedirectsError(`redirects file size cannot exceed ${MAX_REDIRECTS_BYTES} bytes`)
+}
+
+function ruleOf({ from, to, status }: Record<'from' | 'to' | 'status', string>): Omit<RedirectRule, 'line'> {
+  if (status.endsWith('!')) throw new RedirectsError('forced redirects (or "shadowing") are not supported')
+  const code = STATUS.test(status) ? Number(status) : undefined
+  const known = [...MOVED, ...SHOWN].find((each) => each === code)
+  if (known === undefined) throw new RedirectsError(`status ${quoted(status)} is not supported`)
+  const pattern = patternOf(from)
+  const names = new Set(pattern.from.flatMap((part) => (typeof part === 'string' ? [] : [part.placeholder])))
+  if (pattern.splat !== undefined) names.add(SPLAT)
+  return { ...pattern, to: targetOf(to, names), status: known }
+}
+
+function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> {
+  if (!from.startsWith('/')) throw new RedirectsError(`the path ${quoted(from)} must begin with '/'`)
+  const star = from.indexOf('*')
+  if (star !== -1 && star !== from.length - 1)
+    throw new RedirectsError(`an asterisk in ${quoted(from)} can only be at its end, and only once`)
+  const segments = from.slice(1).split('/')
+  // A slash at the end means nothing.
+  const last = segments.pop() ?? ''
+  const splat = star === -1 ? undefined : decoded(last.slice(0, -1))
+  if (splat === undefined && last !== '') segments.push(last)
+  const names = new Set<string>(splat === undefined ? [] : [SPLAT])
+  const parts = segments.map((segment): Part => {
+    if (!segment.startsWith(':')) return decoded(segment)
+    const placeholder = segment.slice(1)
+    if (!NAME.test(placeholder)) throw new RedirectsError(`${quoted(segment)} is no name of a placeholder`)
+    if (names.has(placeholder)) throw new RedirectsError(`the placeholder ${quoted(segment)} is there twice`)
+    names.add(placeholder)
+    return { placeholder }
+  })
+  return { from: parts, splat }
+}
+
+function targetOf(to: string, names: ReadonlySet<string>): Part[] {
+  const [origin = ''] = ELSEWHERE.exec(to) ?? []
+  const isPath = /^\/(?![/\\])/.test(to)
+  if (!isPath && !(origin !== '' && URL.canParse(origin)))
+    throw new RedirectsError(`the target ${quoted(to)} is neither a path nor an http or https URL`)
+  const parts: Part[] = [origin && new URL(origin).origin]
+  const rest = to.slice(origin.length)
+  let end = 0
+  for (const { 0: written, 1: name = '', index } of rest.matchAll(PLACEHOLDER)) {
+    // `:yearly` is the placeholder `year` and two letters, unless there is one of that name.
+    let length = name.length
+    while (length > 0 && !names.has(name.slice(0, length))) length--
+    if (length === 0) continue
+    parts.push(safeText(rest.slice(end, index)), { placeholder: name.slice(0, length) })
+    end = index + written.length - (name.length - length)
+  }
+  return [...parts, safeText(rest.slice(end))].filter((part) => part !== '')
+}
+
+/** Text as a header carries it: everything but printable ASCII escaped. */
+function safeText(text: string): string {
+  return text.replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+}
+
+function decoded(segment: string): string {
+  return percentDecoded(segment) ?? segment
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+}
+
+/**
+ * Where the first rule leads that a path matches; undefined if there is none. A path with a segment `.` or `..` matches none: what
+ * it brought into a target would lead out of it.
+ *
+ * @param segments Of the path, decoded. A trailing slash leaves an empty one.
+ * @throws RedirectsError if the rule needs another server, or leads to too long a place.
+ */
+export function redirectionOf(
+  rules: readonly RedirectRule[],
+  segments: readonly string[],
+): Redirection | undefined {
+  if (segments.some((segment) => segment === '.' || segment === '..')) return undefined
+  const rule = rules.find((each) => matches(each, segments))
+  if (rule === undefined) return undefined
+  const location = expanded(rule, segments)
+  const { status, line } = rule
+  if (isMoved(status)) return { status, location }
+  if (!location.startsWith('/'))
+    throw new RedirectsError(`line ${line}: a target with status ${status} has to be a path of this site`)
+  const path = location.replace(/[?#].*$/, '')
+  return { status, segments: path.slice(1).split('/').map(decoded) }
+}
+
+function isMoved(status: RedirectRule['status']): status is MovedStatus {
+  return MOVED.some((each) => each === status)
+}
+
+function matches({ from, splat }: RedirectRule, segments: readonly string[]): boolean {
+  const isClosed = segments.at(-1) === ''
+  const count = splat === undefined && isClosed ? segments.length - 1 : segments.length
+  if (splat === undefined ? count !== from.length : count <= from.length) return false
+  if (splat !== undefined && segments[from.length]?.startsWith(splat) !== true) return false
+  return from.every((part, at) => (typeof part === 'string' ? part === segments[at] : segments[at] !== ''))
+}
+
+/** The target with what the path brought: each segment escaped on its own, so that it stays one. */
+function expanded({ from, splat, to, line }: RedirectRule, segments: readonly string[]): string {
+  const values = new Map<string, string>()
+  for (const [at, part] of from.entries())
+    if (typeof part !== 'string') values.set(part.placeholder, escapedSegment(segments[at] ?? ''))
+  if (splat !== undefined) {
+    const [first = '', ...others] = segments.slice(from.length)
+    values.set(SPLAT, [first.slice(splat.length), ...others].map(escapedSegment).join('/'))
+  }
+  let location = ''
+  for (const part of to) {
+    location += typeof part === 'string' ? part : (values.get(part.placeholder) ?? '')
+    if (location.length > MAX_LOCATION)
+      throw new RedirectsError(`line ${line}: it leads to a place of more than ${MAX_LOCATION} characters`)
+  }
+  // A path may bring slashes, with which a browser would read the name of another host behind the first one.
+  return location.startsWith('/') ? location.replace(/^[/\\]+/, '/') : location
+}
+
+function escapedSegment(segment: string): string {
+  return encodeURIComponent(segment).replaceAll('%40', '@')
+}
+
+/**
+ * A place with the query of a request: of a parameter that both name, what the request says counts (Web _redirects File
+ * Specification, Query Parameters).
+ *
+ * @param query As sent, with its question mark; empty for none.
+ */
+export function withQuery(location: string, query: string): string {
+  const [, path = '', own, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(location) ?? []
+  if (query === '') return location
+  if (own === undefined) return path + query + fragment
+  const asked = new Set(new URLSearchParams(query).keys())
+  const kept = own.split('&').filter((pair) => pair !== '' && !asked.has(nameOf(pair)))
+  return `${path}?${[...kept, query.slice(1)].join('&')}${fragment}`
+}
+
+function nameOf(pair: string): string {
+  return [...new URLSearchParams(pair).keys()][0] ?? ''
+}
