@@ -1,5 +1,6 @@
 /** The pages of a host, each a function from what is known to HTML. */
 export { type ApiView, apiPage } from './api.js'
+export { chartsPage } from './charts.js'
 export { errorPage } from './error-page.js'
 export { inscriptionsFeed, namesFeed } from './feeds.js'
 export { freeNamePage } from './free-name.js'

@@ -30,7 +30,7 @@ export interface ChainView {
   lag?: number | undefined
 }
 
-export type Section = 'names' | 'tree' | 'inscriptions' | 'mine' | 'api' | 'status'
+export type Section = 'names' | 'tree' | 'inscriptions' | 'mine' | 'api' | 'charts' | 'status'
 
 export interface PageOptions {
   site: Site
@@ -181,6 +181,9 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
             {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
           </span>
           <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
+          <a href="/charts" aria-current={section === 'charts' ? 'page' : undefined}>
+            Charts
+          </a>
           {site.hasStatus && (
             <a href="/status" aria-current={section === 'status' ? 'page' : undefined}>
               Status

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
+import { Bars, Figure } from './chart.js'
 import { renderPage, type Site } from './page.js'
 import { Badge, Card, Facts, Text, Time } from './parts.js'
-import { count, counted } from './text.js'
+import { count, counted, shown } from './text.js'
 
 interface Failure {
   at: number
@@ -57,6 +58,12 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
   const refusals = Object.entries(refused).flatMap(([topic, codes]) =>
     Object.entries(codes).map(([code, times]) => ({ topic, code, times })),
   )
+  const behind = [
+    { part: 'headers', reached: headers?.height },
+    { part: 'following', reached: follow?.height },
+  ].flatMap(({ part, reached }) =>
+    reached === undefined ? [] : [{ part, reached: Math.min(reached, height ?? 0) }],
+  )
   const asked = [...(headers?.sources ?? []), ...(sources ?? [])]
   return renderPage({
     site,
@@ -91,7 +98,45 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
         </dl>
         <div class="two">
           <div class="stack">
+            {height !== undefined && behind.length > 0 && (
+              <Card title="Blocks behind">
+                <Figure
+                  says={`The chain is at block ${count(height)}.`}
+                  columns={['Part', 'Reached', 'Blocks behind']}
+                  rows={behind.map(({ part, reached }) => [part, count(reached), count(height - reached)])}
+                >
+                  <Bars
+                    panels={['']}
+                    rows={behind.map(({ part, reached }) => ({
+                      label: part,
+                      values: [{ value: height - reached, text: blocksBehind(height - reached) }],
+                    }))}
+                  />
+                </Figure>
+              </Card>
+            )}
             <Card title="Sources of the chain">
+              {asked.length > 0 && (
+                <figure class="chart">
+                  <Bars
+                    labels={150}
+                    panels={['Requests']}
+                    rows={asked.map(({ name, requests, failures }) => ({
+                      label: shown(name.replace(/^https?:\/\//, ''), 24),
+                      values: [
+                        {
+                          value: requests,
+                          text:
+                            failures === 0
+                              ? count(requests)
+                              : `${count(failures)} of ${count(requests)} failed`,
+                        },
+                      ],
+                      failed: failures,
+                    }))}
+                  />
+                </figure>
+              )}
               {asked.length === 0 ? (
                 <p class="hint">None is asked: what is here was submitted.</p>
               ) : (
@@ -207,6 +252,10 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
       </>
     ),
   })
+}
+
+function blocksBehind(blocks: number): string {
+  return blocks === 0 ? 'up to date' : `${counted(blocks, 'block')} behind`
 }
 
 function Stat({ value, noun }: { value: string; noun: string }) {

@@ -1,20 +1,22 @@
 import type { VNode } from 'preact'
-import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
+import { dependency } from '../../backend/src/graph/dependencies.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { ListedNode } from '../../backend/src/read/listings.js'
+import type { Branch } from '../../backend/src/read/charts.js'
 import { renderPage, type Site } from './page.js'
 import { Card, Empty, Facts, Hex } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
+import { LEAST_SHARE, LEVELS, Sunburst } from './sunburst.js'
 import { count, counted } from './text.js'
 
 /** The tree below a prefix. Undefined if nobody has mined that far. */
 export function treePage({ store, site, tree }: Explorer, prefix: string): MadePage | undefined {
-  const children = store.listings.childNodes(prefix)
+  const root = store.charts.branches({ domain: prefix, levels: LEVELS, share: LEAST_SHARE })
+  const { branches, names } = root
   const node = store.names.liveNode(prefix)
-  const isThere = node !== undefined || children.length > 0
+  const isThere = node !== undefined || names > 0
   if (prefix !== '' && !isThere && store.names.originOf(prefix) === undefined) return undefined
-  const free = NAME_CHARACTERS.length - children.length
+  const free = NAME_CHARACTERS.length - branches.length
   const html = renderPage({
     site,
     title: prefix === '' ? 'The tree' : `The tree below ${prefix}`,
@@ -31,39 +33,21 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
           </p>
         </div>
         <div class="two">
-          <Card
-            title={
-              prefix === '' ? 'From the root' : `From the root to ${prefix.length > 24 ? 'here' : prefix}`
-            }
-          >
-            <Branch prefix={prefix}>
-              {children.length === 0 ? (
-                <li>
-                  <Empty>
-                    {site.catchingUp ? 'Nothing is found here yet.' : 'Nothing has grown from here yet.'}
-                  </Empty>
-                </li>
-              ) : (
-                children.map((child) => <Child key={child.domain} child={child} />)
-              )}
-            </Branch>
-          </Card>
           <div class="stack">
-            <section class="card" aria-label="Map">
-              <TreeMap prefix={prefix} children={children} />
-              <p class="legend">
-                <span>{counted(children.length, 'branch', 'branches')} here</span>
-                <span>
-                  {counted(
-                    children.reduce((sum, each) => sum + each.children, 0),
-                    'twig',
-                  )}{' '}
-                  beyond
-                </span>
+            <Card
+              title={`${counted(names, 'name')}${prefix === '' ? '' : ` below ${prefix.length > 24 ? 'here' : prefix}`}`}
+              id="map"
+              link={{ href: '/charts', text: 'More charts' }}
+            >
+              {names > 0 && <Sunburst root={root} />}
+              <p class="hint">
+                {branches.length === 0
+                  ? 'Nothing has grown from here yet.'
+                  : 'Read from the middle outwards: each ring is one character more. A long arc has many names below it; press it to go there.'}
               </p>
-            </section>
+            </Card>
             <Card title={prefix === '' ? 'Mine from the root' : 'Mine on from here'}>
-              <Keys prefix={prefix} taken={new Set(children.map(({ domain }) => domain))} site={site} />
+              <Keys prefix={prefix} taken={new Set(branches.map(({ domain }) => domain))} site={site} />
               <div class="legend">
                 {site.catchingUp ? (
                   <span>What is free is not known yet</span>
@@ -75,7 +59,7 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
                 )}
                 <span>
                   <i />
-                  {count(children.length)} taken
+                  {count(branches.length)} taken
                 </span>
               </div>
               {node && !site.catchingUp && (
@@ -97,24 +81,33 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
               )}
             </Card>
           </div>
+          <Card
+            title={
+              prefix === '' ? 'From the root' : `From the root to ${prefix.length > 24 ? 'here' : prefix}`
+            }
+          >
+            <Branches prefix={prefix}>
+              {branches.length === 0 ? (
+                <li>
+                  <Empty>
+                    {site.catchingUp ? 'Nothing is found here yet.' : 'Nothing has grown from here yet.'}
+                  </Empty>
+                </li>
+              ) : (
+                branches.map((child) => <Child key={child.domain} child={child} />)
+              )}
+            </Branches>
+          </Card>
         </div>
       </>
     ),
   })
-  return { html, dependsOn: treeDependencies(children, node) }
-}
-
-/** The children of a node change with the node, and their numbers with the nodes of the children. */
-function treeDependencies(
-  children: readonly ListedNode[],
-  node: ListedNode['outpoint'],
-): readonly Dependency[] {
-  const nodes = [node, ...children.map(({ outpoint }) => outpoint)]
-  return nodes.map((each) => (each === undefined ? dependency.all : dependency.spend(each)))
+  const spent = node === undefined ? dependency.all : dependency.spend(node)
+  return { html, dependsOn: [dependency.names, spent] }
 }
 
 /** The way from the root to a prefix, each node below the one before, and what has grown from the last. */
-function Branch({ prefix, children }: { prefix: string; children: VNode | VNode[] }): VNode {
+function Branches({ prefix, children }: { prefix: string; children: VNode | VNode[] }): VNode {
   let inner = <ul class="branch">{children}</ul>
   for (let length = prefix.length; length >= 0; length--) {
     const domain = prefix.slice(0, length)
@@ -138,13 +131,13 @@ function Branch({ prefix, children }: { prefix: string; children: VNode | VNode[
   return inner
 }
 
-function Child({ child: { domain, children } }: { child: ListedNode }): VNode {
+function Child({ child: { domain, names } }: { child: Branch }): VNode {
   return (
-    <li class={children > 0 ? 'more' : undefined}>
-      <a href={children > 0 ? `/tree?prefix=${domain}` : `/name/${domain}`}>
+    <li class={names > 1 ? 'more' : undefined}>
+      <a href={names > 1 ? `/tree?prefix=${domain}` : `/name/${domain}`}>
         <span class="knot" />
         <b>{domain}</b>
-        <span class="meta">{children === 0 ? 'a leaf' : counted(children, 'child', 'children')}</span>
+        <span class="meta">{names === 1 ? 'a leaf' : counted(names, 'name')}</span>
       </a>
     </li>
   )
@@ -180,67 +173,4 @@ export function Keys({
         : `<li><a class="free" href="/mine?name=${name}" title="Mine ${name}"><span class="vh">Mine ${prefix}</span>${character}</a></li>`
   }
   return <ul class="keys" dangerouslySetInnerHTML={{ __html: keys }} />
-}
-
-const SIZE = 420
-const CENTRE = SIZE / 2
-const INNER = 132
-const OUTER = 172
-
-const round = (value: number): number => Math.round(value * 10) / 10
-
-function place(angle: number, radius: number): [x: number, y: number] {
-  return [round(CENTRE + radius * Math.sin(angle)), round(CENTRE - radius * Math.cos(angle))]
-}
-
-/** The node in the middle, its branches around it, and beyond each so many leaves as it has children. */
-function TreeMap({ prefix, children }: { prefix: string; children: readonly ListedNode[] }): VNode {
-  const step = (2 * Math.PI) / NAME_CHARACTERS.length
-  const byCharacter = new Map(children.map((child) => [child.domain.slice(prefix.length), child]))
-  let [boughs, twigs, leaves, bare] = ['', '', '', '']
-  const nodes: VNode[] = []
-  for (const [at, character] of Array.from(NAME_CHARACTERS).entries()) {
-    const child = byCharacter.get(character)
-    const angle = at * step
-    const [x, y] = place(angle, INNER)
-    if (child === undefined) {
-      bare += `M${place(angle, INNER)}h0`
-      continue
-    }
-    boughs += `M${CENTRE} ${CENTRE}L${x} ${y}`
-    for (let leaf = 0; leaf < child.children; leaf++) {
-      // Fanned out over the width of the branch, in as many rows as it takes.
-      const row = Math.floor(leaf / 6)
-      const inRow = Math.min(6, child.children - row * 6)
-      const offset = ((leaf % 6) - (inRow - 1) / 2) / 6
-      const [lx, ly] = place(angle + offset * step * 0.92, OUTER + row * 6)
-      if (row === 0) twigs += `M${x} ${y}L${lx} ${ly}`
-      leaves += `M${lx} ${ly}h0`
-    }
-    nodes.push(
-      <a key={character} href={child.children > 0 ? `/tree?prefix=${child.domain}` : `/name/${child.domain}`}>
-        <title>{child.domain}</title>
-        <circle cx={x} cy={y} r="10" />
-        <text x={x} y={y}>
-          {character}
-        </text>
-      </a>,
-    )
-  }
-  return (
-    <svg
-      class="map"
-      viewBox={`0 0 ${SIZE} ${SIZE}`}
-      width={SIZE}
-      height={SIZE}
-      aria-label={`A map of ${counted(children.length, 'branch', 'branches')}, each with its children as leaves`}
-    >
-      <path class="twigs" d={twigs} />
-      <path class="boughs" d={boughs} />
-      <path class="bare" d={bare} />
-      <path class="leaves" d={leaves} />
-      {nodes}
-      <circle class="root" cx={CENTRE} cy={CENTRE} r="9" />
-    </svg>
-  )
 }

@@ -2,7 +2,7 @@ import { PROFILES } from '../protocol/profile.js'
 import type { OutputRecord } from './records.js'
 
 /** Above every block height, and below the recency of everything unproven. */
-const UNPROVEN = 2 ** 32
+export const UNPROVEN = 2 ** 32
 
 /**
  * What newest lists are sorted by, highest first, before the outpoint. Proven transactions come by height; unproven ones come

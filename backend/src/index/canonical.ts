@@ -28,6 +28,7 @@ const TABLES: Record<string, string> = {
     'select a.hash, f.okey, f.vout, abs(f.lin) as lin from found f join attribute a on a.id = f.attribute',
   admission: 'select tid, vout, topic from admission',
   missing: 'select * from missing',
+  tally: 'select * from tally where n <> 0 or bytes <> 0',
   counts: "select name, value from meta where name in ('transactions', 'names', 'inscriptions')",
 }
 

@@ -1,5 +1,59 @@
+import { UNPROVEN } from '../graph/listings.js'
+import { PROFILES } from '../protocol/profile.js'
+
 /** Raised whenever the same facts give other rows: then the index is built again beside the old one. */
-export const INDEX_VERSION = 3
+export const INDEX_VERSION = 4
+
+/** Names are counted by height in steps of so many blocks: a chart takes the smallest of which it does not need too many. */
+export const TALLY_STEPS = [10, 100, 1000, 10_000] as const
+
+const DIRECTORIES = new Set(Object.values(PROFILES).flatMap((each) => each.directoryContentTypes))
+
+/** What an inscription is counted as, by the type in a column: strangers write any number of types. */
+const kindOf = (type: string): string => `case
+  when ${type} in (${[...DIRECTORIES].map((each) => `'${each}'`)}) then 'directory'
+  when ${type} like 'image/%' then 'image' when ${type} like 'audio/%' then 'audio' when ${type} like 'video/%' then 'video'
+  when ${type} like 'text/html%' or ${type} like 'application/xhtml+xml%' then 'page'
+  when ${type} like 'application/json%' or ${type} like '%+json%' then 'json'
+  when ${type} like 'text/%' then 'text' else 'other' end`
+
+type TriggerRow = 'old' | 'new'
+
+/** Counts a name below each prefix of it. */
+const tallyTree = (row: TriggerRow, n: string): string => `
+  insert into tally (what, key, n) select 'tree', substr(${row}.name, 1, length), ${n} from (
+    with recursive prefix (length) as (select 1 union all select length + 1 from prefix where length < length(${row}.name))
+    select length from prefix) where true on conflict do update set n = n + excluded.n;`
+
+/** Counts a name that is proven by its height. */
+const tallyHeight = (row: TriggerRow, n: string): string => `
+  insert into tally (what, key, n) select column1, ${row}.recency / column1, ${n}
+    from (values ${TALLY_STEPS.map((step) => `(${step})`)}) where ${row}.recency < ${UNPROVEN}
+    on conflict do update set n = n + excluded.n;`
+
+const isListed = (row: TriggerRow): string => `(${row}.active = 1 and ${row}.recency is not null)`
+
+/** Counts an inscription by its kind and by how many digits its length in bytes has. */
+const tallyContent = (row: TriggerRow, n: string): string => `
+  insert into tally (what, key, n, bytes)
+    values ('content', ${kindOf(`cast(${row}.ctype as text)`)} || ' ' || length(${row}.clen), ${n}, ${n} * ${row}.clen)
+    on conflict do update set n = n + excluded.n, bytes = bytes + excluded.bytes;`
+
+/** Keep `tally` whatever statement changes the tables that it counts. */
+const TRIGGERS = `
+create trigger name_added after insert on name when new.active = 1
+  begin ${tallyTree('new', '1')} ${tallyHeight('new', '1')} end;
+create trigger name_removed after delete on name when old.active = 1
+  begin ${tallyTree('old', '-1')} ${tallyHeight('old', '-1')} end;
+create trigger name_decided after update of active on name when new.active <> old.active
+  begin ${tallyTree('new', 'new.active - old.active')} ${tallyHeight('new', 'new.active - old.active')} end;
+create trigger name_moved after update of recency on name when new.active = 1
+  begin ${tallyHeight('old', '-1')} ${tallyHeight('new', '1')} end;
+create trigger out_added after insert on out when ${isListed('new')} begin ${tallyContent('new', '1')} end;
+create trigger out_removed after delete on out when ${isListed('old')} begin ${tallyContent('old', '-1')} end;
+create trigger out_decided after update of active, recency on out when ${isListed('new')} <> ${isListed('old')}
+  begin ${tallyContent('new', `(${isListed('new')} - ${isListed('old')})`)} end;
+`
 
 /**
  * The index: everything here follows from the facts of a log. Integers are keys inside; hashes stand once. `active` is the
@@ -93,4 +147,9 @@ create index missing_seq on missing (seq);
 
 -- What answers depend on and a write changed (dependencies.ts), a row a write: a list in JSON, or '*' for everything; the last 1,000.
 create table changes (id integer primary key, keys text not null);
-`
+
+-- How many of those that count there are, for charts. what: 'tree', key a prefix: names that begin with it; a number of blocks, key a
+-- height divided by it: names proven there; 'content', key a kind and the digits of a length: inscriptions in their list.
+create table tally (what not null, key not null, n integer not null, bytes integer not null default 0,
+  primary key (what, key)) without rowid;
+${TRIGGERS}`

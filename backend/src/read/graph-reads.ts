@@ -3,6 +3,7 @@ import type { OrdinalStep } from '../graph/records.js'
 import type { StreamQuery, StreamSummary } from '../graph/stream.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
+import { Charts } from './charts.js'
 import { type BodyMemory, Content } from './content.js'
 import { Guard } from './guard.js'
 import { Listings } from './listings.js'
@@ -62,6 +63,7 @@ export class GraphReads {
   readonly content: Content
   readonly streams: Streams
   readonly listings: Listings
+  readonly charts: Charts
 
   constructor(
     private readonly from: GraphReadsOptions,
@@ -78,6 +80,7 @@ export class GraphReads {
     this.content = new Content(reader, guard, bodies)
     this.streams = new Streams(reader, guard, (query, read) => this.summaryOf(query, read))
     this.listings = new Listings(reader, guard)
+    this.charts = new Charts(reader, guard)
   }
 
   /** The same reads, but each tip that is read has to pass a check, and so does a stream that reaches the tip. */

@@ -104,6 +104,10 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       }, treeQuery),
     )
     .get(
+      '/charts',
+      page((pages) => pages.chartsPage(explorer)),
+    )
+    .get(
       '/inscriptions',
       page((pages, { query }) => {
         const { after } = validate(afterQuery, query, badQuery)

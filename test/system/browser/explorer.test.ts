@@ -45,6 +45,7 @@ const PAGES = {
   tree: '/tree',
   'tree below a': '/tree?prefix=a',
   'tree below a long name': '/tree?prefix=satoshi-caf',
+  charts: '/charts',
   name: '/name/alice',
   'new name': '/name/home',
   ordinal: `/ordinal/${outpoints.svg}`,

@@ -20,6 +20,7 @@ const PAGES = [
   '/names?order=name&prefix=a&after=al',
   '/tree',
   '/tree?prefix=al',
+  '/charts',
   '/name/alice',
   '/name/alice?from=1',
   '/name/alicia',

@@ -36,6 +36,7 @@ const PATHS = [
   '/names',
   '/inscriptions',
   '/tree',
+  '/charts',
   '/name/a',
   `/ordinal/${outpoint}`,
   `/tx/${note.txid}`,

@@ -1,0 +1,240 @@
+import type { VNode } from 'preact'
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import type { ContentTally, NamesByHeight, TalliedKind } from '../../backend/src/read/charts.js'
+import { Bars, Columns, Figure, Growth } from './chart.js'
+import { renderPage } from './page.js'
+import { Card, Empty } from './parts.js'
+import { blockTimes, type Explorer, type MadePage } from './reads.js'
+import { byteSize, count, counted } from './text.js'
+
+const KINDS: Record<TalliedKind, string> = {
+  directory: 'sites',
+  image: 'images',
+  audio: 'audio',
+  video: 'video',
+  page: 'pages',
+  json: 'JSON',
+  text: 'text',
+  other: 'other',
+}
+
+/** What the tree and the content here look like as a whole. */
+export function chartsPage(explorer: Explorer): MadePage {
+  const { store, site, tree } = explorer
+  const names = store.charts.namesByHeight()
+  const content = store.charts.content()
+  const total = store.listings.counts().names
+  const html = renderPage({
+    site,
+    title: 'Charts',
+    description: 'Names over time, the work spent on them, and what is inscribed.',
+    section: 'charts',
+    path: '/charts',
+    children: (
+      <>
+        <div class="head">
+          <h1>Charts</h1>
+          <p class="lede">
+            Names over time, the work spent on them, and what is inscribed. The tree itself has{' '}
+            <a href="/tree">a map</a>.
+          </p>
+        </div>
+        <div class="plots">
+          <NamesCharts explorer={explorer} names={names} total={total} difficulty={tree?.difficulty} />
+          <ContentCharts content={content} />
+        </div>
+      </>
+    ),
+  })
+  return { html, dependsOn: [dependency.names, dependency.inscriptions] }
+}
+
+function NamesCharts({
+  explorer,
+  names: { step, counts },
+  total,
+  difficulty,
+}: {
+  explorer: Explorer
+  names: NamesByHeight
+  total: number
+  difficulty: number | undefined
+}): VNode {
+  const [first, last] = [counts[0], counts.at(-1)]
+  if (first === undefined || last === undefined)
+    return (
+      <Card title="Names over time">
+        <Empty>No name is proven to be in a block yet.</Empty>
+      </Card>
+    )
+  const axis = {
+    from: first.from,
+    to: last.from + step,
+    xText: heightText(explorer, first.from, last.from + step),
+  }
+  let proven = 0
+  const sums = counts.flatMap(({ from, names }) => {
+    const before = { x: from, y: proven }
+    proven += names
+    return [before, { x: from + step, y: proven }]
+  })
+  const isWithin = (from: number): string => `${count(from)} to ${count(from + step - 1)}`
+  return (
+    <>
+      <Card title="Names over time">
+        <Figure
+          says={`${counted(proven, 'name')} in blocks ${count(first.from)} to ${count(axis.to - 1)}${
+            total > proven ? `, and ${count(total - proven)} that no block is known for` : ''
+          }.`}
+          columns={['Blocks', 'New names', 'Names']}
+          rows={tableRows(counts, isWithin)}
+        >
+          <Growth points={sums} {...axis} yText={short} />
+        </Figure>
+      </Card>
+      {difficulty !== undefined && (
+        <Card title="Work spent">
+          <Figure
+            says={`A name takes ${short(2 ** difficulty)} hashes on average: about ${short(proven * 2 ** difficulty)} in all, here in steps of ${count(step)} blocks.`}
+            columns={['Blocks', 'Hashes, about']}
+            rows={counts.map(({ from, names }) => [isWithin(from), short(names * 2 ** difficulty)])}
+          >
+            <Columns
+              points={counts.map(({ from, names }) => ({
+                x: from,
+                y: names * 2 ** difficulty,
+                title: `Blocks ${isWithin(from)}: ${counted(names, 'name')}, ${short(names * 2 ** difficulty)} hashes`,
+              }))}
+              step={step}
+              {...axis}
+              yText={short}
+            />
+          </Figure>
+        </Card>
+      )}
+    </>
+  )
+}
+
+function tableRows(
+  counts: NamesByHeight['counts'],
+  isWithin: (from: number) => string,
+): [blocks: string, added: string, sum: string][] {
+  let sum = 0
+  return counts.map(({ from, names }) => {
+    sum += names
+    return [isWithin(from), count(names), count(sum)]
+  })
+}
+
+/** A height, and the month of its block if its header is here. */
+function heightText(explorer: Explorer, from: number, to: number): (height: number) => string[] {
+  // The axis has at most ten places, at round heights.
+  const scale = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, to - from))) - 1)
+  const rounds = Array.from({ length: Math.ceil((to - from) / scale) + 1 }, (_, at) => ({
+    height: (Math.ceil(from / scale) + at) * scale,
+  }))
+  const timeOf = blockTimes(explorer, rounds)
+  return (height) => {
+    const time = timeOf(height)
+    return [count(height), ...(time === undefined ? [] : [new Date(time).toISOString().slice(0, 10)])]
+  }
+}
+
+function ContentCharts({ content }: { content: readonly ContentTally[] }): VNode {
+  if (content.length === 0)
+    return (
+      <Card title="Content by type">
+        <Empty>Nothing is inscribed yet.</Empty>
+      </Card>
+    )
+  const kinds = summed(content, ({ kind }) => kind)
+  // Shorter than a thousand bytes is one size.
+  const sizes = summed(content, ({ digits }) => Math.max(3, digits))
+  const [all, bytes] = [sumOf(content, 'count'), sumOf(content, 'bytes')]
+  const byBytes = [...kinds].sort(([, one], [, other]) => other.bytes - one.bytes)
+  const bySize = [...sizes].sort(([one], [other]) => one - other)
+  return (
+    <>
+      <Card title="Content by type">
+        <Figure
+          says={`${counted(all, 'inscription')} of ${byteSize(bytes)}. Of a stream, the first part is counted.`}
+          columns={['Type', 'Inscriptions', 'Size']}
+          rows={byBytes.map(([kind, each]) => [KINDS[kind], count(each.count), byteSize(each.bytes)])}
+        >
+          <Bars
+            panels={['Inscriptions', 'Size']}
+            rows={byBytes.map(([kind, each]) => ({
+              label: KINDS[kind],
+              values: [
+                { value: each.count, text: count(each.count) },
+                { value: each.bytes, text: byteSize(each.bytes) },
+              ],
+            }))}
+          />
+        </Figure>
+      </Card>
+      <Card title="Content by size">
+        <Figure
+          says={`Half of all inscriptions are ${sizeText(middle(bySize, all))}.`}
+          columns={['Size', 'Inscriptions', 'Together']}
+          rows={bySize.map(([digits, each]) => [sizeText(digits), count(each.count), byteSize(each.bytes)])}
+        >
+          <Bars
+            labels={84}
+            panels={['Inscriptions', 'Size']}
+            rows={bySize.map(([digits, each]) => ({
+              label: sizeText(digits),
+              values: [
+                { value: each.count, text: count(each.count) },
+                { value: each.bytes, text: byteSize(each.bytes) },
+              ],
+            }))}
+          />
+        </Figure>
+      </Card>
+    </>
+  )
+}
+
+interface Sum {
+  count: number
+  bytes: number
+}
+
+function summed<Key>(content: readonly ContentTally[], keyOf: (each: ContentTally) => Key): Map<Key, Sum> {
+  const sums = new Map<Key, Sum>()
+  for (const each of content) {
+    const { count, bytes } = sums.get(keyOf(each)) ?? { count: 0, bytes: 0 }
+    sums.set(keyOf(each), { count: count + each.count, bytes: bytes + each.bytes })
+  }
+  return sums
+}
+
+function sumOf(content: readonly ContentTally[], what: 'count' | 'bytes'): number {
+  return content.reduce((sum, each) => sum + each[what], 0)
+}
+
+/** The size below and above which half of all are. */
+function middle(sizes: readonly [digits: number, sum: Sum][], all: number): number {
+  let below = 0
+  for (const [digits, { count }] of sizes) {
+    below += count
+    if (below * 2 >= all) return digits
+  }
+  return 3
+}
+
+/** Lengths with so many digits. */
+function sizeText(digits: number): string {
+  return `under ${byteSize(10 ** digits).replace('.0', '')}`
+}
+
+const SHORT = ['', ' K', ' M', ' G', ' T', ' P', ' E']
+
+/** A number for an axis, in the largest unit of which there is at least one. */
+function short(value: number): string {
+  let [rest, unit] = [value, 0]
+  while (rest >= 1000 && unit < SHORT.length - 1) [rest, unit] = [rest / 1000, unit + 1]
+  return `${Number(rest.toPrecision(3))}${SHORT[unit]}`
+}

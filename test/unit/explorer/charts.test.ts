@@ -1,0 +1,88 @@
+import { explorerWorld } from '../../support/explorer/world.js'
+import { beefOf, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+
+// What the map and the charts say is what there is.
+
+const servers = useServers()
+const world = explorerWorld()
+const server = await servers.start({ ...treeOf(world.deployment), ADMIN_TOKEN: 'a-token-of-the-operator' })
+await world.fill(server)
+
+const page = async (path: string): Promise<string> => {
+  const { status, body } = await server.ask(path)
+  expect(status).toBe(200)
+  return body.toString('utf8')
+}
+
+/** All names that begin with a prefix. */
+async function namesBelow(prefix: string): Promise<string[]> {
+  const found: string[] = []
+  for (let after = ''; ; after = found.at(-1) ?? '') {
+    const query = new URLSearchParams({ prefix, limit: '100', ...(after !== '' && { after }) })
+    const { json } = await server.ask(`/svc/names?${query}`)
+    const { names } = json as { names: { name: string }[] }
+    found.push(...names.map(({ name }) => name))
+    if (names.length < 100) return found
+  }
+}
+
+/** The arcs of the map of a page: where each leads to, by its title. */
+function arcsOf(html: string): Map<string, string> {
+  const arcs = html.matchAll(/<a href="([^"]*)" tabindex="-1"><title>([^<]*)<\/title><path class="ring-/g)
+  return new Map(Array.from(arcs, ([, href = '', title = '']) => [title, href]))
+}
+
+test.each(['', 's', 'sa'])('the map below %j has an arc for each branch of three levels', async (prefix) => {
+  const names = await namesBelow(prefix)
+  const html = await page(`/tree?prefix=${prefix}`)
+  expect(html).toContain(`${names.length} names${prefix === '' ? '' : ` below ${prefix}`}`)
+  const arcs = arcsOf(html)
+  const near = names.filter(({ length }) => length > prefix.length && length <= prefix.length + 3)
+  for (const name of near) {
+    const below = names.filter((each) => each.startsWith(name)).length
+    const title = `${name}: ${below} ${below === 1 ? 'name' : 'names'}`
+    expect([title, arcs.get(title)]).toEqual([title, below === 1 ? `/name/${name}` : `/tree?prefix=${name}`])
+  }
+  expect(arcs.size).toBe(near.length)
+})
+
+test('only branches that can be seen are followed', () => {
+  const asked = { domain: '', levels: 3 }
+  const { names } = server.node.store.charts.branches({ ...asked, share: 0 })
+  const { branches } = server.node.store.charts.branches({ ...asked, share: 0.1 })
+  const large = branches.filter((each) => each.names >= names * 0.1)
+  expect(large.length).toBeGreaterThan(0)
+  expect(branches.filter((each) => each.branches.length > 0)).toEqual(large)
+})
+
+test('charts count names by height once they are proven, and inscriptions by type and size', async () => {
+  const html = await page('/charts')
+  const { json } = await server.ask('/svc/gateway/counts')
+  const { inscriptions, names } = json as { inscriptions: number; names: number }
+  expect(html).toContain(`${inscriptions} inscriptions of `)
+  expect(html).toMatch(/<td>sites<\/td><td class="end">\d+<\/td>/)
+  expect(html).toMatch(new RegExp(`<figcaption>${names} names in blocks [\\d,]+ to [\\d,]+\\.<`))
+  expect(html).toContain('A name takes 4 hashes on average')
+  const { chain } = world
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const proven = chain.mint('7')
+  const mint = chain.mint('78', { funding: [{ transaction: purse, vout: 0 }] })
+  const unproven = beefOf(mint, { proven: false, with: [proven, purse] })
+  expect((await server.submit(beefOf(proven), ['tm_names'])).status).toBe(200)
+  expect((await server.submit(unproven, ['tm_names'])).status).toBe(200)
+  expect(await page('/charts')).toMatch(/[\d,]+, and 1 that no block is known for\./)
+})
+
+test('a name that is blocked is no arc', async () => {
+  expect(arcsOf(await page('/tree?prefix=ali')).size).toBe(2)
+  const { status } = await server.ask('/admin/block', {
+    method: 'POST',
+    headers: { Authorization: 'Bearer a-token-of-the-operator', 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name: 'alice', reason: 'a test' }),
+  })
+  expect(status).toBe(200)
+  const html = await page('/tree?prefix=ali')
+  expect(html).not.toContain('>alice<')
+  expect([...arcsOf(html).values()]).toEqual(['/tree?prefix=alic'])
+})
