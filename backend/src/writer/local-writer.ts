@@ -334,9 +334,10 @@ export class LocalWriter implements Writer {
   protected keep({ outcomes, ...mark }: Trial): Outcome[] {
     const { current } = this
     try {
+      // Before the log is committed: then what is stored fails only if the index cannot be synced.
+      current?.index.flush()
       this.logFile.exec('commit')
       if (current !== undefined) {
-        current.index.flush()
         this.indexFile.exec('commit')
         this.mayLag = false
       }
