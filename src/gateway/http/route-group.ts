@@ -13,7 +13,7 @@ export interface RouteGroup {
   needs: 'reads' | 'writer' | 'operator' | 'process'
   /** Where each of them is: below prefixes of the profile, or at the root (`''`). */
   prefixes: readonly string[]
-  /** None of pages, which `docs/explorer.md` lists. */
+  /** None of pages, which `docs/spec/http.md` lists. */
   operations: readonly OperationGroup[]
   capability?: Capability
   /** Missing if they are mounted by themselves, or by the handler of another group. */

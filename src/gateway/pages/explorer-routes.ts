@@ -49,7 +49,7 @@ type Pages = Awaited<ReturnType<typeof loadExplorer>>
 /** What a page is made from: the modules of the explorer, and the host. */
 type Make = (pages: Pages, request: Request) => MadePage
 
-/** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
+/** The pages of the explorer that need nothing but the store. All of them are documented in `docs/spec/http.md`. */
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   const { explorer, responses, publicUrl, hostsOf, chain, progress } = options
   const headers = pageHeaders(hostsOf, FRAMES)

@@ -15,9 +15,10 @@ import { type Answer, lastingHeaders, SILENT, useServers } from '../../../suppor
 
 const { start } = useServers()
 
-/** The paths of the explorer, as its page of the documentation lists them. */
+/** The paths of the explorer, as the documentation lists them. */
+const [, pages = ''] = readFileSync('docs/spec/http.md', 'utf8').split('\n## Pages\n')
 const pagePaths = new Set(
-  [...readFileSync('docs/explorer.md', 'utf8').matchAll(/^\| `(\/[^`?]*)/gm)].map(([, path = '']) =>
+  [...pages.slice(0, pages.indexOf('\n## ')).matchAll(/^\| `(\/[^`?]*)/gm)].map(([, path = '']) =>
     path.replace(/<(\w+)>/g, ':$1'),
   ),
 )
@@ -148,7 +149,7 @@ describe.each(profiles)(
     })
 
     test('has every route of the server, and no other', () => {
-      // Pages are for people, and `docs/explorer.md` lists them.
+      // Pages are for people, and `docs/spec/http.md` lists them.
       const routes = routesOf(app).routes.filter(
         ({ prefix, path }) => prefix !== '' || !pagePaths.has(String(path)),
       )
