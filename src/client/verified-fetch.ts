@@ -12,6 +12,7 @@ import {
   parseContentReference,
 } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
+import { withQuery } from '../../backend/src/protocol/redirects.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import { DEFAULT_TIMEOUT } from './bounded-fetch.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
@@ -34,6 +35,7 @@ import { findFile, type VerifiedFile } from './verified-path.js'
 import {
   fileResponse,
   missingResponse,
+  movedResponse,
   type Question,
   type StreamEnd,
   streamResponse,
@@ -93,6 +95,8 @@ export interface VerifiedFetchInit {
   signal?: AbortSignal | null
   /** The whole stream that starts in the output, instead of its first chunk. Ranges are ignored. */
   stream?: boolean
+  /** Paths as on the host of the name or outpoint, redirects and pages for what is missing included, instead of below `/content/`. */
+  site?: boolean
 }
 
 /**
@@ -100,8 +104,8 @@ export interface VerifiedFetchInit {
  *
  * @param resource `alice/path` or `<outpoint>[:seq]/path`, percent-encoded as in a URL; `?raw` for a directory as inscribed.
  * A txid of 64 hex characters is an outpoint's, even if there is a name like that.
- * @returns Status 200, 206, 304, 404 or 416. 404 only if verified directories lack the path: what gateways merely do not have
- * is an error.
+ * @returns Status 200, 206, 304, 404 or 416; of a site also those of its rules, with a `Location` that is not followed. 404 only if
+ * verified directories lack the path: what gateways merely do not have is an error.
  * @throws VerifiedFetchError with the step that failed; the reason of the signal.
  */
 export type VerifiedFetch = (resource: string, init?: VerifiedFetchInit) => Promise<VerifiedResponse>
@@ -111,8 +115,8 @@ export async function verifiedFetch(
   resource: string,
   options: VerifiedFetchOptions & VerifiedFetchInit,
 ): Promise<VerifiedResponse> {
-  const { method, headers, signal, stream, ...rest } = options
-  return await createVerifiedFetch(rest)(resource, { method, headers, signal, stream })
+  const { method, headers, signal, stream, site, ...rest } = options
+  return await createVerifiedFetch(rest)(resource, { method, headers, signal, stream, site })
 }
 
 /** Makes a `fetch` whose bytes are proven, whatever the gateways do. @throws VerifiedFetchError `BAD_RESOURCE` for a gateway that is no URL. */
@@ -140,6 +144,8 @@ interface Resource {
   root: string | ContentReference
   segments: string[]
   raw: boolean
+  /** With its question mark; empty for none. */
+  query: string
 }
 
 /** What a path starts from. */
@@ -179,7 +185,7 @@ class VerifiedFetcher {
   }
 
   private async answer(
-    { root: asked, segments, raw }: Resource,
+    { root: asked, segments, raw, query }: Resource,
     init: VerifiedFetchInit,
     limits: FetchLimits,
   ): Promise<VerifiedResponse> {
@@ -190,8 +196,9 @@ class VerifiedFetcher {
       typeof asked === 'string'
         ? await this.nameRoot(asked, step, limits)
         : await this.referenceRoot(asked, step, limits)
+    const isSite = init.site === true
     const found = await findFile({
-      ...{ root: root.file, segments, raw, directoryTypes: this.directoryTypes },
+      ...{ root: root.file, segments, raw, isSite, directoryTypes: this.directoryTypes },
       maxDirectoryBytes: this.options.maxDirectoryBytes ?? DEFAULT_DIRECTORY_BYTES,
       load: (pointer, isLast) => this.file(pointer, isLast ? 'content' : 'directory', limits),
     })
@@ -204,9 +211,15 @@ class VerifiedFetcher {
       path: path.map(({ outpoint, height }) => ({ outpoint, ...(height !== undefined && { height }) })),
       ...root.verification,
     }
-    if (found.file === undefined) return missingResponse(found.reason, verification)
+    const { cache } = root
+    if (found.file === undefined)
+      return found.location === undefined
+        ? missingResponse(found.reason, verification)
+        : movedResponse({ ...found, location: withQuery(found.location, query), cache }, verification)
     if (init.stream === true) return this.stream(file, { question, verification, signal: limits.signal })
-    return await fileResponse(file.content, { question, verification, cache: root.cache })
+    const { maxBytes = DEFAULT_MAX_BYTES } = this.options
+    const { status } = found
+    return await fileResponse(file.content, { question, verification, cache, isSite, status, maxBytes })
   }
 
   private limits(signal: AbortSignal | undefined): FetchLimits {
@@ -585,24 +598,24 @@ async function* noChunks(): AsyncGenerator<Uint8Array> {}
 /** A name or a reference, and the path after it. */
 function resourceOf(resource: string): Resource {
   const [, path = '', query = ''] = /^([^?#]*)(?:\?([^#]*))?/.exec(resource) ?? []
-  const [written = '', ...rest] = path.split('/')
+  const [written = '', ...below] = path.split('/')
   const bad = (message: string, cause?: unknown): VerifiedFetchError =>
     new VerifiedFetchError('BAD_RESOURCE', message, {
       step: 'resource',
       ...(cause !== undefined && { cause }),
     })
-  const segments = rest.map((segment) => {
+  const segments = below.map((segment) => {
     const decoded = percentDecoded(segment)
     if (decoded === undefined) throw bad(`the path of ${quoted(resource)} has an invalid percent-escape`)
     return decoded
   })
-  const raw = new URLSearchParams(query).has('raw')
+  const rest = { segments, raw: new URLSearchParams(query).has('raw'), query: query && `?${query}` }
   const text = percentDecoded(written) ?? written
   try {
-    return { root: parseContentReference(text), segments, raw }
+    return { root: parseContentReference(text), ...rest }
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
-    if (error.code === 'BAD_OUTPOINT' && isName(text)) return { root: text, segments, raw }
+    if (error.code === 'BAD_OUTPOINT' && isName(text)) return { root: text, ...rest }
     throw bad(`${quoted(text)} is neither a name nor an outpoint: ${error.message}`, error)
   }
 }

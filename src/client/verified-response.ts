@@ -1,5 +1,13 @@
-import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
-import { isMediaType, typeField, UNTYPED } from '../../backend/src/protocol/media-type.js'
+import { joinBytes, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import {
+  essenceOf,
+  isGzip,
+  isMediaType,
+  TEXT_TYPES,
+  textType,
+  typeField,
+  UNTYPED,
+} from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { sha256 } from '../../backend/src/protocol/transaction.js'
 import type { VerifiedStep } from './verify-history.js'
@@ -53,19 +61,50 @@ export function servedType(inscribed: string): string {
   return isMediaType(inscribed) ? typeField(inscribed) : UNTYPED
 }
 
-/** Answers with the bytes of an output, or what of them the question asks for. */
+/** Longer text says no character set that it was not published with: what one chunk of a gateway has, in bytes. */
+const MAX_TYPED = 256 * 1024
+
+/**
+ * Answers with the bytes of an output, or what of them the question asks for. What was published compressed is uncompressed, as
+ * `fetch` does with what a gateway sends.
+ *
+ * @param options.isSite Whether it is what a host shows.
+ * @param options.status 200 for what was asked for; with another, conditions and ranges are ignored.
+ * @param options.maxBytes The most that is uncompressed, in bytes.
+ */
 export async function fileResponse(
-  { contentType, body }: { contentType: string; body: Uint8Array },
-  { question, verification, cache }: { question: Question; verification: Verification; cache: string },
+  { contentType, body: published }: { contentType: string; body: Uint8Array },
+  {
+    question,
+    verification,
+    cache,
+    isSite,
+    status,
+    maxBytes,
+  }: {
+    question: Question
+    verification: Verification
+    cache: string
+    isSite: boolean
+    status: number
+    maxBytes: number
+  },
 ): Promise<VerifiedResponse> {
-  const type = servedType(contentType)
+  const inscribed = servedType(contentType)
+  const isCompressed = TEXT_TYPES.test(essenceOf(contentType)) && isGzip(published)
+  const plain = isCompressed ? await uncompressed(published, maxBytes) : undefined
+  const isTyped = isSite && !isCompressed && published.length <= MAX_TYPED
+  const type = isTyped ? textType(inscribed, published) : inscribed
+  const body = plain ?? published
   // As of the gateway: the same bytes by another type are something else.
-  const tag = `"${await sha256Hex(utf8(`${await sha256Hex(body)} ${type}`))}"`
+  const tag = `"${await sha256Hex(utf8(`${await sha256Hex(published)} ${type}`))}"`
   const headers = headersOf(verification, { 'Cache-Control': cache, ETag: tag, 'Accept-Ranges': 'bytes' })
   const { method } = question
-  if (isKnown(question.headers.get('if-none-match'), tag))
+  const isConditional = status === 200
+  if (isConditional && isKnown(question.headers.get('if-none-match'), tag))
     return verifiedResponse(null, { status: 304, headers }, verification)
-  const range = method === 'GET' ? requestedRange(question.headers, { tag, length: body.length }) : undefined
+  const isCut = isConditional && method === 'GET'
+  const range = isCut ? requestedRange(question.headers, { tag, length: body.length }) : undefined
   if (range === 'unsatisfiable') {
     headers.set('Content-Range', `bytes */${body.length}`)
     return verifiedResponse(null, { status: 416, headers }, verification)
@@ -76,7 +115,38 @@ export async function fileResponse(
   headers.set('Content-Length', String(to - from))
   // A copy: a view would keep the whole transaction in memory, and a response could be written through.
   const bytes = method === 'HEAD' ? null : body.slice(from, to)
-  return verifiedResponse(bytes, { status: range === undefined ? 200 : 206, headers }, verification)
+  return verifiedResponse(bytes, { status: range === undefined ? status : 206, headers }, verification)
+}
+
+/** What is compressed by gzip; undefined if it is not, or longer than `maxBytes`. */
+async function uncompressed(body: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined> {
+  const parts: Uint8Array[] = []
+  let left = maxBytes
+  try {
+    const stream = new Blob([body as Uint8Array<ArrayBuffer>]).stream()
+    const reader = stream.pipeThrough(new DecompressionStream('gzip')).getReader()
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      left -= read.value.length
+      if (left < 0) {
+        await reader.cancel()
+        return undefined
+      }
+      parts.push(read.value)
+    }
+  } catch {
+    // It only begins as if it were.
+    return undefined
+  }
+  return joinBytes(parts)
+}
+
+/** Answers that a site has it at another place. */
+export function movedResponse(
+  { status, location, cache }: { status: number; location: string; cache: string },
+  verification: Verification,
+): VerifiedResponse {
+  const headers = headersOf(verification, { 'Cache-Control': cache, Location: location })
+  return verifiedResponse(null, { status, headers }, verification)
 }
 
 /** Answers that verified directories do not have what was asked for. */

@@ -238,8 +238,8 @@ async function fetched<Result>(
 async function verdictOn(path: string, source: SiteSource): Promise<SiteVerdict> {
   try {
     const { status, verification } = await fetched(source, async ({ site, fetch }) => {
-      const { resource, stream } = resourceAt(path, site)
-      return await fetch(resource, { method: 'HEAD', stream })
+      const { resource, ...how } = resourceAt(path, site)
+      return await fetch(resource, { method: 'HEAD', ...how })
     })
     const { verified, tip } = verification
     return { kind: 'verified', status, verified, ...(tip && { tip }) }
@@ -254,11 +254,11 @@ async function verdictOn(path: string, source: SiteSource): Promise<SiteVerdict>
 const CONTENT = /^\/content\/(?=[0-9a-f]{64}(?:[_.:%/?]|$))/i
 const STREAM = /^\/svc\/gateway\/stream\/(?=[0-9a-f]{64})/i
 
-/** What a path of the site means. */
-function resourceAt(path: string, site: string): { resource: string; stream: boolean } {
-  if (CONTENT.test(path)) return { resource: path.replace(CONTENT, ''), stream: false }
+/** What a path of the site means: its own ones are those of a host, on which more than the entry itself counts. */
+function resourceAt(path: string, site: string): { resource: string; stream?: boolean; site?: boolean } {
+  if (CONTENT.test(path)) return { resource: path.replace(CONTENT, '') }
   if (STREAM.test(path)) return { resource: path.replace(STREAM, ''), stream: true }
-  return { resource: site + path, stream: false }
+  return { resource: site + path, site: true }
 }
 
 async function siteResponse(
@@ -272,10 +272,11 @@ async function siteResponse(
   const path = url.pathname + url.search
   try {
     const response = await fetched(source, async ({ site, fetch }) => {
-      const { resource, stream } = resourceAt(path, site)
-      return await fetch(resource, { method, headers, signal, stream })
+      const { resource, ...how } = resourceAt(path, site)
+      return await fetch(resource, { method, headers, signal, ...how })
     })
-    if (response.status === 404 && mode === 'navigate')
+    // A page of the site for what it lacks has a tag.
+    if (response.status === 404 && mode === 'navigate' && !response.headers.has('ETag'))
       return errorPage(
         404,
         'Nothing is here',
@@ -286,6 +287,9 @@ async function siteResponse(
     const policy = isOfAnybody ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY
     const all = new Headers(response.headers)
     for (const [name, value] of Object.entries(siteHeaders(policy))) all.set(name, value)
+    // A response that no URL came with has none for a browser to read a path by.
+    const location = all.get('Location')
+    if (location !== null) all.set('Location', new URL(location, url).href)
     return new Response(response.body, { status: response.status, headers: all })
   } catch (error) {
     if (signal.aborted) return Response.error()
