@@ -32,7 +32,10 @@ export class FollowedChain {
 
   constructor(private readonly options: FollowedChainOptions) {
     const { node, logger, submit, hasPeers = false } = options
-    const { headers } = node.overlay.proofs
+    const { graph, config } = node
+    const headers = config.minesBlocks
+      ? { status: () => ({ height: graph.blocks.lastHeight() }) }
+      : node.overlay.proofs.headers
     const isMine = (): boolean => this.isMine('follow')
     this.reorgMonitor = reorgMonitorOf(node, logger)
     const following = openFollowing({

@@ -289,6 +289,8 @@ export interface Config
   chainTracker: string
   /** The chain tracker of another host, which then decides which proofs count. It is no setting. */
   givenTracker?: GivenTracker | undefined
+  /** Whether this host mines what is submitted: on a local network, whose tree it has deployed. It is no setting. */
+  minesBlocks?: boolean
   chainSources: SourceAddress[]
   headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits

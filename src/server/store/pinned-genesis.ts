@@ -28,19 +28,22 @@ export async function pinGenesis(options: {
   config: Config
   deploy?: Deploy
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
-  const { graph, config, deploy } = options
+  const { graph, deploy } = options
   const { settings } = graph
-  const place = `the store in ${placeOf(config)}`
+  const place = `the store in ${placeOf(options.config)}`
   const pinned = await pinnedGenesis(settings)
+  const isOwn = await isDeployedHere(graph)
+  // Who checks proofs has blocks from elsewhere.
+  const config = { ...options.config, minesBlocks: isOwn && options.config.chainTracker === 'scripts-only' }
   // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
-  const isFree = pinned === undefined || (await isDeployedHere(graph))
+  const isFree = pinned === undefined || isOwn
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
     const deployed = await deploy(config.terms)
     await settings.set(DEPLOYED_HERE, 'true')
     const tree = { ...config.terms, genesis: deployed.genesis }
     await pinTree(settings, tree, { again: true })
     await requireTree(settings, { ...tree, place })
-    return { config: withGenesis(config, deployed.genesis), deployed }
+    return { config: { ...withGenesis(config, deployed.genesis), minesBlocks: true }, deployed }
   }
   const genesis = config.deployment?.genesis
   if (pinned === undefined) {

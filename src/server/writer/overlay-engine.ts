@@ -28,6 +28,7 @@ import { AnswerError } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
 import { Writes } from '../store/index-status.js'
 import { ConflictError, SubmissionError, verdictOf } from './errors.js'
+import type { LocalChain } from './local-chain.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { contentsOf, type Submission, type Submit } from './submission-queue.js'
@@ -46,6 +47,8 @@ export interface OverlayEngineOptions {
   proofs: ProofVerifier
   limits: Limits
   deployment?: Deployment | undefined
+  /** Mines what is stored, on a local network. */
+  chain?: LocalChain | undefined
   /** How many outputs of a transaction claim to advertise this host, if it can be found by them. */
   claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
@@ -212,11 +215,12 @@ export class OverlayEngine {
   }
 
   private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<void> {
-    const { graph, proofs, onAdmitted } = this.options
+    const { graph, proofs, chain, onAdmitted } = this.options
     return this.writes.run(async () => {
-      const mined = transactions.filter(({ proof }) => proof !== undefined)
+      const records = chain ? await chain.mine(transactions, spendsOf(transactions, contents)) : transactions
+      const mined = records.filter(({ proof }) => proof !== undefined)
       if (mined.length > 0) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
-      onAdmitted?.(newlyAdmitted(await graph.record(transactions, options)))
+      onAdmitted?.(newlyAdmitted(await graph.record(records, options)))
     })
   }
 

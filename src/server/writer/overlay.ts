@@ -11,6 +11,7 @@ import { type BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-trac
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { admissionOptions, policyOf } from './admission-options.js'
+import { LocalChain } from './local-chain.js'
 import { openBlockHeaders } from './open-headers.js'
 import { OverlayEngine } from './overlay-engine.js'
 
@@ -86,6 +87,7 @@ export function createOverlay(options: {
     },
     lookupServices: { ...services, ...discovery?.lookupServices },
     ...{ graph, held, proofs, deployment, limits },
+    ...(config.minesBlocks && { chain: new LocalChain(graph) }),
     claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {
