@@ -1,5 +1,7 @@
-import { resolve } from 'node:path'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 // Bundles the scripts of pages, each into one file, and the style sheet: `node bundle-pages.mjs --outdir=dist/pages`. What only a
@@ -33,8 +35,16 @@ const leaveOutUnused = {
 }
 
 const { values } = parseArgs({ options: { outdir: { type: 'string', default: 'dist/pages' } } })
+const outdir = resolve(values.outdir)
 await build({
-  ...{ absWorkingDir: ROOT, entryPoints: ENTRIES, outdir: resolve(values.outdir), entryNames: '[name]' },
+  ...{ absWorkingDir: ROOT, entryPoints: ENTRIES, outdir, entryNames: '[name]' },
   ...{ bundle: true, minify: true, format: 'esm', target: 'es2022', logLevel: 'warning' },
   ...{ external: ['node:*'], plugins: [leaveOutUnused] },
 })
+
+// Compressed as well as it can be, once and for all: `page-files.ts` serves what a browser takes.
+for (const name of readdirSync(outdir).filter((each) => /\.(?:js|css)$/.test(each))) {
+  const body = readFileSync(join(outdir, name))
+  writeFileSync(join(outdir, `${name}.br`), brotliCompressSync(body))
+  writeFileSync(join(outdir, `${name}.gz`), gzipSync(body, { level: 9 }))
+}

@@ -98,20 +98,31 @@ function verifyButtons(): void {
   }
 }
 
-/** Fetches the newest of a list again now and then, while somebody looks at it. */
+/** How often an open page asks whether there is anything newer, in milliseconds. */
+const NEWER_EVERY = 4000
+
+/** Asks every few seconds for what is newer in the lists of the page, while somebody looks at it: mostly, that is a 304. */
 function liveLists(): void {
   const lists = [...document.querySelectorAll<HTMLElement>('[data-live]')]
   if (lists.length === 0) return
+  let tag: string | null = null
   const refresh = async (): Promise<void> => {
     if (document.hidden) return
     try {
-      const answer = await fetch(location.href, { headers: { Accept: 'text/html' } })
+      // The script's own: answers of the browser's cache are 200, and would be read each time.
+      const known = tag === null ? {} : { 'If-None-Match': tag }
+      const answer = await fetch(location.href, { headers: { Accept: 'text/html', ...known } })
+      if (answer.status !== 200) return
+      tag = answer.headers.get('ETag')
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
       for (const list of lists) {
         const fresh = page.getElementById(list.id)
         if (fresh === null || fresh.dataset.live === list.dataset.live) continue
         // Whoever is in it with the keyboard is not to lose their place.
-        if (list.contains(document.activeElement)) continue
+        if (list.contains(document.activeElement)) {
+          tag = null
+          continue
+        }
         list.replaceChildren(...fresh.children)
         list.dataset.live = fresh.dataset.live
       }
@@ -120,7 +131,7 @@ function liveLists(): void {
       // The next time.
     }
   }
-  setInterval(() => void refresh(), 15_000)
+  setInterval(() => void refresh(), NEWER_EVERY)
 }
 
 copyButtons()

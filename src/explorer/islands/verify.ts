@@ -153,7 +153,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
 }
 
 function blocksText(heights: Set<number>, isLocal: boolean): string {
-  if (isLocal) return 'A local network has no blocks: its coins are fake, and its merkle paths lead to none.'
+  if (isLocal) return 'A local network mines its own blocks without any work, and its coins are fake.'
   if (heights.size === 0) return 'Nothing of it is in a block yet: another transaction may still replace it.'
   const sorted = [...heights].sort((a, b) => a - b)
   const some = sorted.length > 6 ? [...sorted.slice(0, 3), '…', ...sorted.slice(-2)] : sorted

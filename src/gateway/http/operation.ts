@@ -146,7 +146,9 @@ export const HEADERS = {
   ),
   'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
   'Retry-After': count.describe('In how many seconds to try again.'),
-  Vary: z.literal('Accept').describe('An error is a page for requests that prefer `text/html`.'),
+  Vary: text.describe(
+    '`Accept`: an error is a page for requests that prefer `text/html`. `Accept-Encoding`: the body may be compressed.',
+  ),
   'WWW-Authenticate': z
     .literal('Bearer realm="minetree"')
     .describe('The request needs a token that the operator has set.'),

@@ -9,6 +9,7 @@ import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
 import { entityTag } from './caching.js'
+import { codingFor, compressed, type Encoded, encodedAs, isText, WORTH } from './compression.js'
 import {
   type Header,
   type HeaderFor,
@@ -45,6 +46,8 @@ export class StoredResponse {
   route: Request['route']
   /** What of a query changes the response of that route. */
   queryKey: QueryKey = noneOfQuery
+  /** Its body compressed, in the codings that were asked for; null where that saves little. */
+  private encoded: { [Coding in keyof Encoded]: Encoded[Coding] | null } | undefined
 
   /** @param body The bytes, or a function that reads a range of them. */
   constructor(
@@ -56,10 +59,47 @@ export class StoredResponse {
   /** About how many bytes it takes. */
   get weight(): number {
     const { headers } = this.representation
-    const bytes = typeof this.body === 'function' ? 0 : this.body.length
+    const length = typeof this.body === 'function' ? 0 : this.body.length
+    const bytes = this.isCompressible ? Math.ceil(length * (1 + 2 * WORTH)) : length
     return headers.reduce((sum, [name, value]) => sum + name.length + value.length, bytes)
   }
+
+  /** Has its body compressed where a client takes that. For one that is sent again: each coding is made once. */
+  compress(encoded: Encoded = {}): this {
+    if (this.isCompressible) this.encoded ??= encoded
+    return this
+  }
+
+  /**
+   * Content of ordinals is not compressed: it can be read in ranges, and is verified as it is sent. Nor is what has no tag, which
+   * says of what coding it is.
+   */
+  private get isCompressible(): boolean {
+    const { hasRanges, tag, contentType } = this.representation
+    return hasRanges !== true && tag !== undefined && isText(contentType)
+  }
+
+  /** Drops what was made of a body that has changed. */
+  protected recompress(): void {
+    if (this.encoded !== undefined) this.encoded = {}
+  }
+
+  /** What is sent to a client. */
+  for(request: Request): Pick<StoredResponse, 'representation' | 'body'> {
+    const { body, encoded } = this
+    if (typeof body === 'function' || !this.isCompressible) return this
+    const { headers } = this.representation
+    const representation = { ...this.representation, headers: [...headers, VARIES] }
+    const coding = codingFor(request)
+    if (encoded === undefined || coding === undefined) return { representation, body }
+    const made = encoded[coding] === undefined ? compressed(body, coding) : encoded[coding]
+    encoded[coding] = made ?? null
+    if (!made) return { representation, body }
+    return { representation: encodedAs(representation, { coding, length: made.length }), body: made }
+  }
 }
+
+const VARIES = ['Vary', 'Accept-Encoding'] as const
 
 /** Where the body of a response about names says as of which block it is, and how. */
 interface AsOfPlace {
@@ -96,6 +136,7 @@ export class NamesResponse extends StoredResponse {
     this.body = Buffer.concat([this.body.subarray(0, at), said, this.body.subarray(at + this.inserted)])
     this.inserted = said.length
     this.asOf = asOf
+    this.recompress()
     const { headers, tag: bareTag } = this.bare
     const tag = bareTag && asOf && tagAsOf(bareTag, asOf)
     this.representation = {
@@ -207,7 +248,12 @@ export class ResponseCache {
 
   /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
   cachedBy<Part extends Cached | undefined>(key: string, read: () => Part): Part {
-    return this.store.consistent(read, {
+    const readToKeep = (): Part => {
+      const part = read()
+      if (part instanceof StoredResponse) part.compress()
+      return part
+    }
+    return this.store.consistent(readToKeep, {
       key: this.prefix + key,
       dependsOn: (part) => part?.dependsOn ?? [],
       weightOf: (part) => part?.weight ?? 0,
@@ -297,7 +343,7 @@ export function sendStored({
   response: Response
   stored: StoredResponse
 }): Promise<void> | void {
-  const { representation, body } = stored
+  const { representation, body } = stored.for(request)
   stored.route ??= request.route
   if (representation.plainTag !== undefined && !takesGzip(request))
     return sendUncompressed({ request, response, stored })

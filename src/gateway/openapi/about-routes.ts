@@ -1,13 +1,13 @@
-import { createHash } from 'node:crypto'
 import { Router } from 'express'
 import { z } from 'zod'
 import type { ApiView } from '../../explorer/index.js'
-import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
+import { CACHE } from '../http/caching.js'
 import type { OperationGroup } from '../http/operation.js'
 import type { RouteGroup } from '../http/route-group.js'
-import { JSON_TYPE } from '../http/send-body.js'
+import { HTML_TYPE } from '../http/send-body.js'
+import { jsonResponse, type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
 import { type PageHosts, pageHeaders } from '../pages/page-headers.js'
-import { type RenderPage, sendPage } from '../pages/send-page.js'
+import type { RenderPage } from '../pages/send-page.js'
 import { capabilitiesRoutes } from '../wallets/capabilities-routes.js'
 import { type DocumentOptions, openapiDocument } from './document.js'
 
@@ -52,25 +52,25 @@ export function aboutRoutes({
 }
 
 function openapiRoutes(document: () => object): Router {
-  let written: { text: string; tag: string } | undefined
-  const write = () => {
-    const text = JSON.stringify(document())
-    return { text, tag: entityTag(createHash('sha256').update(text).digest('hex'), JSON_TYPE) }
-  }
-  return Router().get('/openapi.json', (request, response) => {
-    written ??= write()
-    const { text, tag } = written
-    response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
-    if (!endedByPrecondition({ request, response, tag })) response.type(JSON_TYPE).send(text)
+  let written: StoredResponse | undefined
+  return Router().get('/openapi.json', async (request, response) => {
+    written ??= jsonResponse(document(), {
+      cache: CACHE.revalidate,
+      isTagged: true,
+      dependsOn: [],
+    }).compress()
+    await sendStored({ request, response, stored: written })
   })
 }
 
 function apiPage(document: () => ApiView, { render, hostsOf }: Pages): Router {
   const headers = pageHeaders(hostsOf)
-  let page: Promise<string> | undefined
+  let page: StoredResponse | undefined
   return Router().get('/api', async (request, response) => {
-    page ??= render(({ apiPage, site }) => apiPage({ site, api: document() }))
-    sendPage({ request, response, html: await page, headers })
+    page ??= textResponse(await render(({ apiPage, site }) => apiPage({ site, api: document() })), {
+      ...{ headers, type: HTML_TYPE, dependsOn: [] },
+    }).compress()
+    await sendStored({ request, response, stored: page })
   })
 }
 

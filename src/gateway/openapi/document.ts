@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { VERSION } from '../../../backend/src/graph/service-metadata.js'
+import { isText } from '../http/compression.js'
 import { ERROR_STATUSES, type ErrorCode } from '../http/errors.js'
 import { HEADERS, type HeaderName, type Operation, type OperationGroup, TAGS } from '../http/operation.js'
 import type { RouteGroup } from '../http/route-group.js'
@@ -119,6 +120,11 @@ const RANGE_STATUSES = ['206', '416']
 const BEFORE_ROUTES = ['414', '431']
 const VARIES: readonly HeaderName[] = ['Vary']
 
+/** Whether an answer is text: JSON, a page or a script. */
+function isTextual({ json, types = [] }: Operation['answer']): boolean {
+  return json !== undefined || types.some((type) => isText(type))
+}
+
 /** Whether an error is of the head of a request, which no route has seen. */
 function ofHead(key: string): boolean {
   return BEFORE_ROUTES.some((status) => key.startsWith(status))
@@ -206,6 +212,8 @@ class DocumentWriter {
       const content = this.content(described, 'output')
       const hasBody = Object.keys(content).length > 0
       const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
+      // What may be compressed.
+      if (own.includes('ETag') && isTextual(answer)) cache.push('Vary')
       return { description, headers: this.headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
     })
   }

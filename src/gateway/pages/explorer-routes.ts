@@ -12,7 +12,7 @@ import { badName, domain, name as nameSchema, txid, validate } from '../http/sch
 import { HTML_TYPE } from '../http/send-body.js'
 import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
 import { noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
-import { type PageFiles, sendFile } from './page-files.js'
+import { fileResponses, type PageFiles } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
 
@@ -80,13 +80,18 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     .get('/', async (request, response) => {
       const pages = await load()
       const view = await chain()
-      const make = () => weighed(pages.homePage(explorer))
-      const { html } = await explorer.store.afterLong(() =>
-        progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy('page:home', make),
+      const make = () => {
+        const { html, dependsOn } = pages.homePage(explorer)
+        const place = { mark: pages.AS_OF, text: pages.asOfText }
+        return textResponse(pages.withChain(html, view), { headers, type: HTML_TYPE, dependsOn, place })
+      }
+      // Open pages ask for it every few seconds.
+      const key = `page:home:${view.height}:${view.lag}`
+      const stored = await explorer.store.afterLong(() =>
+        progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy(key, make),
       )
-      const page = pages.withAsOf(pages.withChain(html, view), progress.asOf)
-      setNamesHeaders(response, progress)
-      sendPage({ request, response, html: page, headers })
+      stored.stamp(progress)
+      await sendStored({ request, response, stored })
     })
     .get(
       '/names',
@@ -231,16 +236,11 @@ export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHo
   const headers = pageHeaders(hostsOf, FRAMES)
   // A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame.
   const ofStyle = { ...headers, 'Cross-Origin-Resource-Policy': 'cross-origin' }
-  return Router().get('/explorer/:file', (request, response) => {
-    const name = EXPLORER_FILES.find((each) => each === request.params.file)
-    if (files === undefined || name === undefined)
-      throw new AnswerError('NOT_FOUND', 'the explorer has no such file')
-    sendFile({
-      request,
-      response,
-      file: files[name],
-      headers: name === 'style.css' ? ofStyle : headers,
-    })
+  const served = fileResponses(files, EXPLORER_FILES, (name) => (name === 'style.css' ? ofStyle : headers))
+  return Router().get('/explorer/:file', async (request, response) => {
+    const stored = served.get(request.params.file)
+    if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the explorer has no such file')
+    await sendStored({ request, response, stored })
   })
 }
 
@@ -268,10 +268,6 @@ function cachedPage({
     }
     await responses.respondAboutNames(request, response, read, queryKey)
   }
-}
-
-function weighed(page: MadePage): MadePage & { weight: number } {
-  return { ...page, weight: page.html.length }
 }
 
 /** What is no name is here or not, however far the host is. */

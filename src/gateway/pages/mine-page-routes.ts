@@ -3,9 +3,11 @@ import { z } from 'zod'
 import { AnswerError } from '../http/errors.js'
 import type { HeaderName, OperationGroup } from '../http/operation.js'
 import { optionalText } from '../http/schemas.js'
-import { type PageFiles, sendFile } from './page-files.js'
+import { HTML_TYPE } from '../http/send-body.js'
+import { type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
+import { fileResponses, type PageFiles } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
-import { type RenderPage, sendPage } from './send-page.js'
+import type { RenderPage } from './send-page.js'
 
 /** The scripts of the page. */
 export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'search-worker.js'] as const
@@ -20,21 +22,21 @@ export function minePageRoutes(
 ): Router {
   // The search kernel is WebAssembly; its worker has the policy of its own script.
   const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
+  const served = fileResponses(files, MINE_PAGE_FILES, () => headers)
+  /** It is the same for everybody, and changes with the state of the host. */
+  let page: { html: string; stored: StoredResponse } | undefined
   return Router()
     .get('/mine', async (request, response) => {
       if (files === undefined) throw new AnswerError('NOT_FOUND', 'the mine page is not part of this build')
-      await sendPage({
-        request,
-        response,
-        html: await render(({ minePage, site }) => minePage(site)),
-        headers,
-      })
+      const html = await render(({ minePage, site }) => minePage(site))
+      if (page?.html !== html)
+        page = { html, stored: textResponse(html, { headers, type: HTML_TYPE, dependsOn: [] }).compress() }
+      await sendStored({ request, response, stored: page.stored })
     })
-    .get('/mine/:file', (request, response) => {
-      const name = MINE_PAGE_FILES.find((each) => each === request.params.file)
-      if (files === undefined || name === undefined)
-        throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
-      sendFile({ request, response, file: files[name], headers })
+    .get('/mine/:file', async (request, response) => {
+      const stored = served.get(request.params.file)
+      if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
+      await sendStored({ request, response, stored })
     })
 }
 

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Request, Response } from 'express'
-import { endedByPrecondition, entityTag } from '../http/caching.js'
-import { type HeaderFor, setHeaders } from '../http/send-body.js'
+import { entityTag } from '../http/caching.js'
+import type { Coding } from '../http/compression.js'
+import type { HeaderFor } from '../http/send-body.js'
+import { StoredResponse } from '../http/stored-response.js'
 
 /** The built files of the pages, with their content types. */
 const PAGE_FILES = {
@@ -18,37 +19,40 @@ type FileName = keyof typeof PAGE_FILES
 
 interface PageFile {
   body: Buffer
-  tag: string
+  /** As the build has compressed it. */
+  encoded: Record<Coding, Buffer>
   contentType: string
 }
 
 export type PageFiles = Readonly<Record<FileName, PageFile>>
+
+/** What the build puts behind the name of a file for its body in a coding: `bundle-pages.mjs`. */
+const ENDINGS = { br: '.br', gzip: '.gz' } as const satisfies Record<Coding, string>
 
 /**
  * Reads the files once: they change with an update only.
  * @throws Error of the file system if one is missing.
  */
 export function readPageFiles(folder: URL): PageFiles {
-  const files = Object.entries(PAGE_FILES).map(([name, contentType]) => {
-    const body = readFileSync(new URL(name, folder))
-    const tag = entityTag(createHash('sha256').update(body).digest('hex'), contentType)
-    return [name, { body, tag, contentType }]
+  const read = (name: string): Buffer => readFileSync(new URL(name, folder))
+  const files = Object.entries(PAGE_FILES).map(([name, contentType]): [string, PageFile] => {
+    const encoded = { br: read(name + ENDINGS.br), gzip: read(name + ENDINGS.gzip) }
+    return [name, { body: read(name), encoded, contentType }]
   })
   return Object.fromEntries(files) as PageFiles
 }
 
-export function sendFile({
-  request,
-  response,
-  file: { body, tag, contentType },
-  headers,
-}: {
-  request: Request
-  response: Response
-  file: PageFile
-  headers: Readonly<Record<string, HeaderFor[1]>>
-}): void {
-  setHeaders({ request, response, headers: [...Object.entries(headers), ['ETag', tag]] })
-  if (endedByPrecondition({ request, response, tag })) return
-  response.set('Content-Type', contentType).send(body)
+/** The responses of some of them, by name; none if the files were not built. */
+export function fileResponses<Name extends FileName>(
+  files: PageFiles | undefined,
+  names: readonly Name[],
+  headersOf: (name: Name) => Readonly<Record<string, HeaderFor[1]>>,
+): Map<string | undefined, StoredResponse> {
+  const responseOf = (name: Name, { body, encoded, contentType }: PageFile): StoredResponse => {
+    const tag = entityTag(createHash('sha256').update(body).digest('hex'), contentType)
+    const headers: HeaderFor[] = [...Object.entries(headersOf(name)), ['ETag', tag]]
+    const representation = { headers, contentType, length: body.length, tag }
+    return new StoredResponse(representation, body, []).compress({ ...encoded })
+  }
+  return new Map(files && names.map((name) => [name, responseOf(name, files[name])]))
 }

@@ -13,7 +13,7 @@ const NOTHING = '00'.repeat(32)
 
 /**
  * The chain of a local network, which this host mines: what is submitted is the next block, at the time at which it comes. Its
- * headers are facts like all others. Clients bring merkle paths of blocks that they made up; those are not kept.
+ * headers are facts like all others. Clients bring merkle paths of blocks that nobody mined; those are not kept.
  */
 export class LocalChain {
   constructor(private readonly graph: Pick<FactStore, 'headers' | 'transactions' | 'blocks'>) {}

@@ -5,17 +5,24 @@ import { OwnIndex } from '../../../src/cli/local-network/own-index.js'
 import { MiningProgress } from '../../../src/cli/mining-progress.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
-import { type Environment, SILENT, type TestServer, type useServers } from '../server/test-server.js'
+import {
+  type Environment,
+  SILENT,
+  type StartOptions,
+  type TestServer,
+  type useServers,
+} from '../server/test-server.js'
 
 /** A server, in this process, whose store has got a tree of its own, and nothing else. */
 export async function emptyLocalNetwork(
   { folder, start }: ReturnType<typeof useServers>,
   env: Environment = {},
+  options: StartOptions = {},
 ): Promise<TestServer> {
   const settings = { DATA_DIR: await folder(), DIFFICULTY: '4', ...env }
   const node = await openNode({ config: readConfig(settings), logger: SILENT, deploy: deployTree })
   await node.close()
-  return await start(settings)
+  return await start(settings, options)
 }
 
 /** That network, to be filled; what is said of it is left unread. */

@@ -20,6 +20,7 @@ const WALL_CLOCK: Record<string, string> = {
   'src/server/store/facts/purge.ts': 'when content was blocked',
   'src/server/routes/blocking-routes.ts': 'says since when something is blocked',
   'src/server/telemetry/logger.ts': 'the time of a log line',
+  'src/server/writer/local-chain.ts': 'the time of a block that it mines',
   'src/chain/tracker/given-headers.ts': 'says since when a source does not respond',
   'src/chain/sources/source-client.ts': 'says when a source failed; `Retry-After` may be a date',
   'src/chain/follow/feed.ts': 'says when it failed',

@@ -239,7 +239,7 @@ test('whatever is asked first waits until there is an index to read from', async
   const index = new Reader({ index: files.index, log: files.log })
   const explorer = { files: new URL(`file://${files.folder}/`) }
   for (const name of ['style.css', 'explorer.js', 'verify.js', 'main.js', 'mining.js', 'search-worker.js'])
-    writeFileSync(new URL(name, explorer.files), '')
+    for (const coding of ['', '.br', '.gz']) writeFileSync(new URL(name + coding, explorer.files), '')
   for (const path of ['/', '/names', '/search?q=a', '/feeds/names.atom', `${NAMES}/a`, PAGE]) {
     const reader = new Reader()
     const opened = async (): Promise<void> => reader.attach(index)

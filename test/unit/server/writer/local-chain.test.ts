@@ -118,7 +118,9 @@ test('what spends a spent coin is in no block', async () => {
 
 test('submissions at the same time are in different blocks', async () => {
   const server = await emptyLocalNetwork(servers)
-  const all = Array.from({ length: 8 }, (_, index) => fundedTransaction([{ satoshis: 1, lockingScript: note(`${index}`) }]))
+  const all = Array.from({ length: 8 }, (_, index) =>
+    fundedTransaction([{ satoshis: 1, lockingScript: note(`${index}`) }]),
+  )
   const answers = await Promise.all(all.map(({ beef }) => server.submit(beef, ['tm_ordinals'])))
   expect(answers.map(({ status }) => status)).toEqual(all.map(() => 200))
   const heights = all.map((each) => heightOf(server, each) ?? 0)
