@@ -110,8 +110,9 @@ function liveLists(): void {
     if (document.hidden) return
     try {
       // The script's own: answers of the browser's cache are 200, and would be read each time.
-      const known = tag === null ? {} : { 'If-None-Match': tag }
-      const answer = await fetch(location.href, { headers: { Accept: 'text/html', ...known } })
+      const headers = new Headers({ Accept: 'text/html' })
+      if (tag !== null) headers.set('If-None-Match', tag)
+      const answer = await fetch(location.href, { headers })
       if (answer.status !== 200) return
       tag = answer.headers.get('ETag')
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
