@@ -15,7 +15,7 @@ export interface Box {
 }
 
 /** What a box stands for: each has one colour in all drawings. */
-type Tone = 'plain' | 'node' | 'name' | 'content' | 'chain' | 'gone'
+type Tone = 'plain' | 'node' | 'name' | 'content' | 'chain'
 
 interface BoxOptions {
   x: number
@@ -52,7 +52,6 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans
 .name{fill:#fdeccb;stroke:#b9812a}
 .content{fill:#e1ecf7;stroke:#4878a8}
 .chain{fill:#ece6f5;stroke:#7b62a8}
-.gone{fill:none;stroke:#a8a296;stroke-dasharray:4 4}
 .arrow{fill:none;stroke:#55514a;stroke-width:1.6}
 .dashed{stroke-dasharray:5 4}
 .tip{fill:#55514a}
@@ -66,7 +65,6 @@ text{fill:#eeebe3}
 .name{fill:#3b2e16;stroke:#d9a24c}
 .content{fill:#1d2d3d;stroke:#74a4d4}
 .chain{fill:#2d2540;stroke:#a48cd4}
-.gone{stroke:#6d685e}
 .arrow{stroke:#b9b4a8}
 .tip{fill:#b9b4a8}
 }`
