@@ -184,6 +184,7 @@ export function openGateway(
       operations: [DEPLOYMENT_OPERATIONS],
       handler: deploymentRoutes({
         ...{ profile, network, deployment, path, graph },
+        sitesOf: (request) => hosts.sitesOf(request),
         advertisedAs: options.advertisedAs,
       }),
     }),

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
 import type { Request } from 'express'
 import { LRUCache } from 'lru-cache'
+import { outpointLabel, outpointOfLabel } from '../../../backend/src/protocol/host-label.js'
 import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { AnswerError } from '../http/errors.js'
-import { outpointLabel, outpointOfLabel } from './outpoint-label.js'
 
 /** The label of the zone below which outpoints have their hosts. Alone it is the host of the name `c`. */
 const OUTPOINT_ZONE = 'c'
@@ -118,6 +118,18 @@ export class ContentHosts {
     return `${this.schemeOf(request)}://${outpointLabel(outpoint)}.${OUTPOINT_ZONE}.${gatewayHost}${port}`
   }
 
+  /**
+   * The addresses of sites by the public URL, or as the client of a request reaches this host: `{name}` and `{label}`
+   * ({@link outpointLabel}) stand for what they are of. Undefined if names have no hosts.
+   */
+  sitesOf(request: OnTheWay): { name: string; outpoint: string } | undefined {
+    const { gatewayHost, publicUrl } = this.options
+    if (gatewayHost === undefined) return undefined
+    const { protocol, port } = new URL(publicUrl ?? this.serviceOf(request))
+    const zone = `${gatewayHost}${port && `:${port}`}/`
+    return { name: `${protocol}//{name}.${zone}`, outpoint: `${protocol}//{label}.${OUTPOINT_ZONE}.${zone}` }
+  }
+
   private schemeOf(request: OnTheWay): string {
     return this.options.trustedProxies > 0 && request.secure ? 'https' : 'http'
   }
@@ -174,11 +186,6 @@ export class ContentHosts {
 
 /** What of a request says how its client reached this host. */
 type OnTheWay = Pick<Request, 'secure' | 'url' | 'headers'>
-
-/** Whether a name can be a label that browsers and resolvers accept and show as it is (RFC 5891 4.2.3.1, RFC 1035 2.3.1). */
-export function isHostLabel(name: string): boolean {
-  return name.length <= 63 && !name.startsWith('-') && !name.endsWith('-') && !name.startsWith('xn--')
-}
 
 /** What the labels before the gateway's host name. */
 function targetBelow(labels: string): HostTarget {

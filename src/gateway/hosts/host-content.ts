@@ -2,6 +2,7 @@ import type { NextFunction, Request, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { TIP } from '../../../backend/src/graph/records.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import {
   type ContentReference,
   formatOutpoint,
@@ -25,7 +26,7 @@ import { AnswerError, methodNotAllowed } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
 import { passingErrors, type ResponseCache, StoredResponse, sendStored } from '../http/stored-response.js'
 import { namesHeaders, notCaughtUp } from '../http/tree-progress.js'
-import { type ContentHosts, type HostedRequest, type HostTarget, isHostLabel } from './content-hosts.js'
+import type { ContentHosts, HostedRequest, HostTarget } from './content-hosts.js'
 
 /** Finds what a domain of somebody else's shows, by its DNS records. */
 export interface CustomDomains {

@@ -1,4 +1,4 @@
-import { Router } from 'express'
+import { type Request, Router } from 'express'
 import { z } from 'zod'
 import { versionOfTree } from '../../../backend/src/graph/pinned-tree.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
@@ -58,6 +58,12 @@ const deploymentShape = z.strictObject({
   minting: mintingShape
     .optional()
     .describe('How a name is minted: enough to write a mint without other documentation.'),
+  sites: z
+    .strictObject({ name: text, outpoint: text })
+    .optional()
+    .describe(
+      'Where sites are: the host of a name, and that of an outpoint, whose 36 bytes are `{label}` (docs/hosts.md). Absent if they have none.',
+    ),
   advertisedAs: z
     .strictObject({ identityKey: text.describe('Its public key, hex.'), url: text })
     .optional()
@@ -69,6 +75,7 @@ export interface DeploymentRoutesOptions {
   network: Network
   deployment: Deployment | undefined
   advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
+  sitesOf: (request: Request) => z.input<typeof deploymentShape>['sites']
   /** What the paths begin with. */
   path: string
   graph: Pick<GraphReads, 'opened' | 'transactions'>
@@ -79,7 +86,7 @@ export interface DeploymentRoutesOptions {
  * must not trust this: they know its genesis from elsewhere.
  */
 export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
-  const { profile, network, deployment, advertisedAs, path, graph } = options
+  const { profile, network, deployment, advertisedAs, sitesOf, path, graph } = options
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
     covenantVersion: deployment.covenantVersion,
@@ -90,10 +97,11 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
     ...(deployment.tld !== undefined && { tld: deployment.tld }),
   }
   let version: CovenantVersion | undefined
-  return Router().get('/deployment.json', async (_request, response) => {
+  return Router().get('/deployment.json', async (request, response) => {
     await graph.opened?.()
     // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
+    const sites = sitesOf(request)
     response.set('Cache-Control', CACHE.revalidate).json({
       ...{ profile: profile.name, network, ...tree },
       ...(version && { covenantVersion: version }),
@@ -103,6 +111,7 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
           { profile, path },
         ),
       }),
+      ...(sites && { sites }),
       ...(advertisedAs && { advertisedAs }),
     })
   })

@@ -1,7 +1,7 @@
 import type { Page } from 'puppeteer-core'
+import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { fill } from '../../../src/cli/local-network/fill.js'
-import { outpointLabel } from '../../../src/gateway/hosts/outpoint-label.js'
 import { violations } from '../../support/browser/accessibility.js'
 import { useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'

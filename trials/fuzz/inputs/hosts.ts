@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { outpointLabel } from '../../../src/gateway/hosts/outpoint-label.js'
 import { DOMAINS } from '../domains.js'
 import type { FuzzRequest } from '../request.js'
 import type { Prey } from '../world.js'

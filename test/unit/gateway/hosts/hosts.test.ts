@@ -1,5 +1,5 @@
+import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { outpointLabel } from '../../../../src/gateway/hosts/outpoint-label.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
 import { directory, text } from '../../../support/gateway/site.js'

@@ -1,5 +1,5 @@
+import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { outpointLabel } from '../../../../src/gateway/hosts/outpoint-label.js'
 import { directory, text } from '../../../support/gateway/site.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../../support/server/header-world.js'

@@ -5,10 +5,14 @@ import { HOST_KEY } from '../../../support/server/advertised-host.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
+const sitesBelow = (zone: string, scheme = 'http') => ({
+  name: `${scheme}://{name}.${zone}/`,
+  outpoint: `${scheme}://{label}.c.${zone}/`,
+})
 
 test('a host says which tree it follows, and by what rules', async () => {
   const { deployment } = new FakeChain({ difficulty: 9, nameMarker: 'a marker', tld: 'test' })
-  const { ask } = await servers.start(treeOf(deployment))
+  const { ask, url } = await servers.start(treeOf(deployment))
   const { status, json } = await ask('/deployment.json')
   expect(status).toBe(200)
   expect(json).toEqual({
@@ -27,6 +31,7 @@ test('a host says which tree it follows, and by what rules', async () => {
       transactionVersion: 1,
       lockTime: 0,
     }),
+    sites: sitesBelow(`localhost:${new URL(url).port}`),
   })
 })
 
@@ -47,8 +52,19 @@ test('a host of the live network names the live tree', async () => {
 })
 
 test('a host that follows none names none', async () => {
-  const { ask } = await servers.start()
+  const { ask } = await servers.start({ GATEWAY_HOST: 'none' })
   expect((await ask('/deployment.json')).json).toEqual({ profile: 'local', network: 'main' })
+})
+
+test.each([
+  [{ GATEWAY_HOST: 'sites.test', HOSTING_URL: 'https://names.example/' }, sitesBelow('sites.test', 'https')],
+  [
+    { GATEWAY_HOST: 'sites.test', HOSTING_URL: 'https://names.example:8443' },
+    sitesBelow('sites.test:8443', 'https'),
+  ],
+])('a host with %j says where sites are', async (settings, sites) => {
+  const { ask } = await servers.start(settings)
+  expect((await ask('/deployment.json')).json).toMatchObject({ sites })
 })
 
 test('a host that advertises itself says under which key and URL', async () => {

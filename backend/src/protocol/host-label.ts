@@ -1,5 +1,5 @@
-import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
-import { decodeOutpoint, encodeOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { fromHex, toHex } from './bytes.js'
+import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
 
 /** Digits of 36 bytes in base 36: 36^55 < 2^288 < 36^56. A label of a host name holds 63 characters (RFC 1035 2.3.4). */
 const LABEL_LENGTH = 56
@@ -24,4 +24,9 @@ export function outpointOfLabel(label: string): Outpoint | undefined {
   for (const digit of label) number = number * BASE + BigInt(Number.parseInt(digit, 36))
   const hex = number.toString(16).padStart(2 * BYTES, '0')
   return hex.length > 2 * BYTES ? undefined : decodeOutpoint(fromHex(hex))
+}
+
+/** Whether a name can be a label that browsers and resolvers accept and show as it is (RFC 5891 4.2.3.1, RFC 1035 2.3.1). */
+export function isHostLabel(name: string): boolean {
+  return name.length <= 63 && !name.startsWith('-') && !name.endsWith('-') && !name.startsWith('xn--')
 }

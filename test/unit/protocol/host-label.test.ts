@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { outpointLabel, outpointOfLabel } from '../../../../src/gateway/hosts/outpoint-label.js'
+import { outpointLabel, outpointOfLabel } from '../../../backend/src/protocol/host-label.js'
 
 /** Made with another program: the bytes of the txid reversed, four of the vout little-endian, as one number in base 36. */
 const LIVE_GENESIS = '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25'
