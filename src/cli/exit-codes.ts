@@ -59,7 +59,6 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [ImportError, 'usage'],
   [JournalError, 'unavailable'],
   [MintError, 'failure'],
-  [PublishError, 'usage'],
   [SearchError, 'failure'],
   [StartError, 'unavailable'],
 ]
@@ -88,5 +87,6 @@ function exitOf(error: unknown): ExitCode | undefined {
     return isUnanswered ? 'unavailable' : OF_RESOLUTION[error.code]
   }
   if (error instanceof MiningError) return OF_MINING[error.code]
+  if (error instanceof PublishError) return error.code === 'NO_SUCH_STATE' ? 'notFound' : 'usage'
   return EXPECTED.find(([kind]) => error instanceof kind)?.[1]
 }

@@ -15,7 +15,7 @@ import type { MineOptions } from './mine.js'
 import { type PayerArguments, payerOptions, runPaying } from './move-commands.js'
 import type { PublishOnNameOptions } from './publish-on-name.js'
 
-type PublishArguments = Pick<PublishOnNameOptions, 'genesis' | 'maxFee'> &
+type PublishArguments = Pick<PublishOnNameOptions, 'dryRun' | 'genesis' | 'maxFee' | 'to'> &
   PayerArguments & {
     name?: string
     stream: boolean
@@ -52,7 +52,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .description(
       'publish on a name, or to a local network, which accepts transactions with fake funding: see docs/publish.md',
     )
-    .argument('<path>', 'a file, or a folder to publish as a directory')
+    .argument('[path]', 'a file, or a folder to publish as a directory')
     .option('--stream', 'split a file into chunks of 1 MiB, each in its own transaction', false)
     .option(
       '--chunk-size <bytes>',
@@ -68,11 +68,24 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .option('--owner <address>', 'the owner; by default, nobody can spend it')
     .option('--url <url>', 'where the server listens', DEFAULT_URL)
     .option('--name <name>', 'a name that you hold, which shows it from then on; also on the live network')
+    .option('--dry-run', 'with --name: only show what is new, kept and removed, and what it costs', false)
+    .option(
+      '--to <state>',
+      'with --name: put an earlier state back, by its number',
+      wholeNumber(1, 1_000_000_000),
+    )
     .option('--genesis <outpoint>', 'the tree of the name; overrides GENESIS')
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS))
-    .action(async (path: string, options: PublishArguments) => {
+    .action(async (path: string | undefined, options: PublishArguments) => {
       const { name } = options
       if (name === undefined) {
+        if (path === undefined || options.dryRun || options.to !== undefined)
+          throw new CommandError(
+            path === undefined
+              ? 'say what to publish: a file or a folder'
+              : '--dry-run and --to go with --name',
+            { exit: 'usage' },
+          )
         const interruption = untilSignal()
         const { signal } = interruption
         const { runPublish } = await import('./publish.js')
@@ -84,7 +97,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
           exit: 'usage',
         })
       const { runPublishOnName } = await import('./publish-on-name.js')
-      await runPaying({ ...options, name, path }, context, runPublishOnName)
+      await runPaying({ ...options, name, ...(path !== undefined && { path }) }, context, runPublishOnName)
     })
 
   payerOptions(program.command('mine'))

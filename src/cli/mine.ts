@@ -24,6 +24,7 @@ import {
   confirmPayment,
   feeRateText,
   holderOf,
+  nextCommand,
   openPayments,
   type PaymentOptions,
   reportFollowed,
@@ -60,6 +61,25 @@ export async function runMine(options: MineOptions): Promise<void> {
   await withTimeLimit({ milliseconds: maxTime, error, signal: options.signal }, async (signal) => {
     await mineWith({ ...options, signal })
   })
+  await noteWhatNext(options)
+}
+
+/** Says where the site of a mined name is, and how to publish it. */
+async function noteWhatNext(options: MineOptions): Promise<void> {
+  const { name, url, owner, output, signal } = options
+  const server = new OverlayServer(url, signal)
+  const address = await server.sites().then(
+    (addressOf) => addressOf({ name }),
+    // It is mined, whatever the server answers now.
+    () => undefined,
+  )
+  const where =
+    address === undefined
+      ? ''
+      : `: what ${owner === undefined ? 'you publish' : 'its owner publishes'} on it is at ${address}`
+  output.note(`${name} is mined${where}`)
+  if (owner === undefined)
+    output.note(`to publish: ${nextCommand(['publish', '<folder>', '--name', name], options)}`)
 }
 
 async function mineWith(options: MineOptions): Promise<void> {

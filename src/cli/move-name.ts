@@ -4,18 +4,18 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
 import { draftMove, type Holder, type NameMove, signerOf } from '../identity/move-name.js'
-import { type NameCoin, nameCoin } from '../identity/name-coin.js'
+import { type NameCoin, type NameStep, nameCoin, nameSteps } from '../identity/name-coin.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { Paid } from '../payments/draft.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
-import type { Purpose } from '../payments/journal.js'
+import type { Payment, Purpose } from '../payments/journal.js'
 import { p2pkhLockOf } from '../payments/key.js'
 import { walletLock } from '../payments/mints.js'
 import type { Destination } from '../payments/payments.js'
 import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError, ownerLock } from './command.js'
 import { type CheckedName, checkName } from './name-check.js'
-import { grouped } from './output.js'
+import { type CommandOutput, grouped } from './output.js'
 import { MAX_BEEF_BYTES, OverlayServer } from './overlay-server.js'
 import {
   confirmPayment,
@@ -63,7 +63,7 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
     )
     return
   }
-  await changeName(options, found, {
+  const finished = await changeName(options, found, {
     kind: 'move',
     async move() {
       const lock = await lockFor(deed, found)
@@ -76,19 +76,35 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
       output.result({ name, outpoint, fee }, `${name} ${outpoint}`)
     },
   })
+  if (finished !== undefined) reportFinished(name, finished, output)
+}
+
+/** Says that a change of a name which an earlier command had signed is all that was done. */
+export function reportFinished(name: string, { txid }: Payment, output: CommandOutput): void {
+  const outpoint = formatOutpoint({ txid, vout: 0 })
+  output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
+  output.note(
+    `an earlier command had signed this change of ${name}; it is finished now, and nothing else was done: run the command again if you want another`,
+  )
 }
 
 /** A name, verified, and who is to move it. */
 export interface FoundName {
   coin: NameCoin
+  /** The transactions that have moved it. */
+  steps: NameStep[]
   holder: Holder
   checked: CheckedName
 }
 
-/** Resolves and verifies a name, and finds the transaction of its output. */
-export async function findName(options: Omit<MoveOptions, 'maxFee'>): Promise<FoundName> {
+/**
+ * Resolves and verifies a name, and finds the transaction of its output.
+ *
+ * @param given Who is to move it; by default, whom the options name.
+ */
+export async function findName(options: Omit<MoveOptions, 'maxFee'>, given?: Holder): Promise<FoundName> {
   const { name, url, genesis, env, output, signal } = options
-  const holder = await holderOf(options)
+  const holder = given ?? (await holderOf(options))
   const checked = await checkName({
     ...{ name, urls: [url], requireProofs: false, env, output },
     ...(genesis !== undefined && { genesis }),
@@ -100,27 +116,29 @@ export async function findName(options: Omit<MoveOptions, 'maxFee'>): Promise<Fo
     throw new CommandError(`${url} shows no provenance of ${name}: HTTP ${status}`, {
       exit: status >= 500 ? 'unavailable' : 'failure',
     })
-  return { coin: nameCoin({ name, tip, provenance: body }), holder, checked }
+  const resolved = { name, tip, provenance: body }
+  return { coin: nameCoin(resolved), steps: nameSteps(resolved), holder, checked }
 }
 
 /**
  * Makes a transaction that spends a name into its first output, sends it, and submits it to the server. A change of the name
  * that an earlier command has paid for is finished first, and nothing else is done then.
  *
- * @param change.move Where the name goes; called once it is known that nothing is left of an earlier command.
+ * @param change.move Where the name goes, if anywhere; called once it is known that nothing is left of an earlier command.
+ * @returns The change that was finished, if there was one.
  */
 export async function changeName(
   options: MoveOptions,
   { coin, holder, checked }: FoundName,
   change: {
     kind: 'move' | 'publish'
-    move(): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>>
+    move(): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'> | undefined>
     report(paid: Paid): void
   },
-): Promise<void> {
-  const { name, url, coins, maxFee, output, signal } = options
+): Promise<Payment | undefined> {
+  const { name, url, maxFee, output, signal } = options
   const { config, genesis } = checked
-  const isFake = config.profile.name === 'local' && holder.wallet === undefined && coins.length === 0
+  const isFake = isFakeMoney(options, { checked })
   if (!isFake && holder.wallet === undefined && holder.key === undefined)
     throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
       exit: 'usage',
@@ -134,14 +152,7 @@ export async function changeName(
     const of = { kinds: ['move', 'publish'] as const, subject: name, place: genesis }
     const earlier = (await payments?.followUp(of, to)) ?? []
     const finished = earlier.findLast(({ payment, outcome }) => outcome === 'admitted' && !payment.isAdmitted)
-    if (finished !== undefined) {
-      const outpoint = formatOutpoint({ txid: finished.payment.txid, vout: 0 })
-      output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
-      output.note(
-        `an earlier command had signed this change of ${name}; it is finished now, and nothing else was done: run the command again if you want another`,
-      )
-      return
-    }
+    if (finished !== undefined) return finished.payment
     const stuck = earlier.find(({ outcome }) => outcome === 'undecided')
     if (stuck !== undefined)
       throw new MiningError(
@@ -149,7 +160,9 @@ export async function changeName(
         `${name} is not changed: ${stuck.payment.txid}, which an earlier command has signed, may still count: ${stuck.why}; it is stored: run the same command again to send it once more`,
       )
     reportFollowed(earlier, output)
-    const draft = await draftMove({ coin, holder, maxFee, ...(await change.move()) })
+    const move = await change.move()
+    if (move === undefined) return undefined
+    const draft = await draftMove({ coin, holder, maxFee, ...move })
     // A server of the live network that checks no proofs would take a fake transaction for a real one.
     if (payments === undefined) await server.requireLocal()
     else
@@ -160,9 +173,18 @@ export async function changeName(
     const paid = await payAndSubmit(payments, { draft, purpose, to })
     change.report(paid)
     if (paid.fee > 0) output.note(`paid ${grouped(paid.fee)} satoshis of fees`)
+    return undefined
   } finally {
     payments?.journal.close()
   }
+}
+
+/** Whether nobody pays: on a local network, without a wallet and without coins. */
+export function isFakeMoney(
+  { wallet, coins }: Pick<MoveOptions, 'wallet' | 'coins'>,
+  { checked }: Pick<FoundName, 'checked'>,
+): boolean {
+  return checked.config.profile.name === 'local' && wallet === undefined && coins.length === 0
 }
 
 /** A server that gets what spends a name, whose output 0 has to be admitted. */

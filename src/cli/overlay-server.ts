@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { isHostLabel, outpointLabel } from '../../backend/src/protocol/host-label.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
@@ -17,7 +19,11 @@ const MAX_INDEX_BYTES = 11
 /** The longest BEEF that is read, in bytes. */
 export const MAX_BEEF_BYTES = 64 * 1024 * 1024
 
-const deployment = z.object({ profile: z.literal(Object.keys(PROFILES)), network: z.string() })
+const deployment = z.object({
+  profile: z.literal(Object.keys(PROFILES)),
+  network: z.string(),
+  sites: z.object({ name: z.string(), outpoint: z.string() }).optional(),
+})
 const refusal = z.object({ error: z.string(), code: z.string().optional(), txid: z.string().optional() })
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const spends = z.array(z.object({ spendTxid: z.string().nullable() }).nullable())
@@ -33,10 +39,18 @@ interface Submission {
   called: string
 }
 
+/**
+ * Where a site is shown; undefined if this server has no host for it.
+ *
+ * @param site.name What it is on; without one, or with one that is no label of a host, it is the content of the outpoint.
+ */
+export type AddressOf = (site: { outpoint?: Outpoint; name?: string }) => string | undefined
+
 /** A server that the command line asks, and gives transactions to. */
 export class OverlayServer {
   /** Without a slash at the end. */
   readonly url: string
+  private described: z.output<typeof deployment> | undefined
 
   /** @throws CommandError (`usage`) */
   constructor(
@@ -56,13 +70,36 @@ export class OverlayServer {
    * @throws CommandError
    */
   async requireLocal(): Promise<void> {
-    const { body } = await this.ask('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
-    const described = deployment.safeParse(readJson(body))
-    if (!described.success) throw new CommandError(`${this.url} is not a minetree server`)
-    if (described.data.profile !== PROFILES.local.name)
+    if ((await this.deployment()).profile !== PROFILES.local.name)
       throw new CommandError(
         `${this.url} follows the live network: publish to a server of a local network, which accepts fake funding`,
       )
+  }
+
+  /**
+   * Where sites are shown: at hosts of their own, as far as the server has those and a name can be one.
+   *
+   * @throws CommandError
+   */
+  async sites(): Promise<AddressOf> {
+    const { sites } = await this.deployment()
+    return ({ outpoint, name }) => {
+      const isNamed = name !== undefined && isHostLabel(name)
+      const address = isNamed
+        ? sites?.name.replace('{name}', name)
+        : outpoint && sites?.outpoint.replace('{label}', outpointLabel(outpoint))
+      const read = address !== undefined && URL.canParse(address) ? new URL(address) : undefined
+      return read !== undefined && /^https?:$/.test(read.protocol) ? read.href : undefined
+    }
+  }
+
+  private async deployment(): Promise<z.output<typeof deployment>> {
+    if (this.described !== undefined) return this.described
+    const { body } = await this.ask('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
+    const described = deployment.safeParse(readJson(body))
+    if (!described.success) throw new CommandError(`${this.url} is not a minetree server`)
+    this.described = described.data
+    return this.described
   }
 
   /**

@@ -10,7 +10,7 @@ import { Journal, type Purpose } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import { type Destination, type Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
-import { CommandError } from './command.js'
+import { CommandError, DEFAULT_URL } from './command.js'
 import { findTransactions } from './import-files.js'
 import type { CommandOutput } from './output.js'
 import { arcFor, readKey, walletAt } from './pay-services.js'
@@ -141,6 +141,29 @@ export function feeRateText({
   feeRate = DEFAULT_FEE_RATE,
 }: Pick<PaymentOptions, 'wallet' | 'feeRate'>): string {
   return wallet === undefined ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
+}
+
+/**
+ * The command line to run next, with the server and the payer of this one.
+ *
+ * @param words Of the command, without options that both have.
+ */
+export function nextCommand(
+  words: readonly string[],
+  { url, wallet, keyFile, coins }: { url: string } & Pick<PaymentOptions, 'wallet' | 'keyFile' | 'coins'>,
+): string {
+  const options = [
+    ...(url === DEFAULT_URL ? [] : ['--url', url]),
+    ...(wallet === undefined ? [] : ['--wallet', wallet]),
+    ...(keyFile === undefined ? [] : ['--key-file', keyFile]),
+    ...(coins.length === 0 ? [] : ['--coins', ...coins]),
+  ]
+  return ['minetree', ...words, ...options.map(shellWord)].join(' ')
+}
+
+/** A word as a shell reads it. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 /** Asks the user a question. */

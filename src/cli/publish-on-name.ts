@@ -1,17 +1,39 @@
 import { basename, resolve } from 'node:path'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { bindingLock } from '../identity/binding-lock.js'
-import { signerOf } from '../identity/move-name.js'
+import { type Holder, signerOf } from '../identity/move-name.js'
+import { NOBODY_LOCK } from '../payments/fake.js'
+import type { Payment } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
+import { planReturn, planSite, type SiteChange, type SitePlan } from '../publish/plan.js'
+import { type Published, publishedOn } from '../publish/published.js'
+import { transactionSize } from '../publish/transaction-size.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
-import { changeName, findName, type MoveOptions, ownLock } from './move-name.js'
-import { grouped } from './output.js'
+import {
+  changeName,
+  type FoundName,
+  findName,
+  isFakeMoney,
+  type MoveOptions,
+  ownLock,
+  reportFinished,
+} from './move-name.js'
+import { bytesText, grouped } from './output.js'
+import { type AddressOf, OverlayServer } from './overlay-server.js'
 import { MAX_WALLET_TRANSACTION } from './pay-services.js'
-import { costText, layOutInOneTransaction, noteLeftOut, transactionSize } from './publish.js'
-import { countOf, findAt, sizeOf } from './publish-files.js'
+import { holderOf, nextCommand, shellWord } from './payment.js'
+import { NO_HOSTS, NO_INDEX, noteLeftOut } from './publish.js'
+import { findAt, readEntries } from './publish-files.js'
 
 export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
-  path: string
+  /** A file or a folder; or else {@link to}. */
+  path?: string
+  /** The number of an earlier state, which is put back. */
+  to?: number
+  /** Only show what would be published, and what it would cost. */
+  dryRun: boolean
   /** The highest fee, in satoshis; by default twice the estimate, and {@link SPARE_FEE}. */
   maxFee?: number
 }
@@ -20,31 +42,102 @@ export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
 const SPARE_FEE = 1000
 
 /**
- * Publishes a file or a folder on a name: one transaction spends the name into the output that holds the file or the directory,
- * which is what the name shows from then on, followed by all files. An identity that the name is bound to stays.
+ * Publishes a file or a folder on a name, or puts an earlier state back: one transaction spends the name into the output that holds
+ * the file or the directory, which is what the name shows from then on, followed by all files that the name has not inscribed before.
+ * An identity that the name is bound to stays. What an earlier command had signed is sent first; the rest is published after it.
  *
  * @throws CommandError; IdentityError; MiningError; PublishError; ResolutionError; ProofError; HeadersError.
  */
 export async function runPublishOnName(options: PublishOnNameOptions): Promise<void> {
-  const { path, name, output, feeRate = DEFAULT_FEE_RATE } = options
-  const { found, leftOut } = await findAt(path, basename(resolve(path)))
-  noteLeftOut(leftOut, output)
-  const named = await findName(options)
+  const { path, to, name, output } = options
+  if ((path === undefined) === (to === undefined))
+    throw new CommandError('say what to publish: a file or a folder, or --to with the number of a state', {
+      exit: 'usage',
+    })
+  // A dry run needs nobody's key.
+  const holder = options.dryRun ? {} : await holderOf(options)
+  for (;;) {
+    const update = await planUpdate(options, holder)
+    if (options.dryRun) return showPlan(update)
+    const finished = await pay(update)
+    if (finished === undefined) return
+    if (finished.kind !== 'publish') return reportFinished(name, finished, output)
+    output.note(`an earlier command had signed a change of ${name}; it is finished now: ${finished.txid}`)
+  }
+}
+
+/** What is to be published on a name. */
+interface Update {
+  options: PublishOnNameOptions
+  named: FoundName
+  published: Published
+  lock: Uint8Array
+  plan: SitePlan
+  /** Of the transaction, about. */
+  bytes: number
+  addressOf: AddressOf
+  /** Part of the result. */
+  summary: object
+}
+
+async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promise<Update> {
+  const { path, to = 0, name, url, output, signal, dryRun } = options
+  const files = path === undefined ? undefined : await findAt(path, basename(resolve(path)))
+  if (files !== undefined) noteLeftOut(files.leftOut, output)
+  const named = await findName(options, holder)
+  const { checked, steps } = named
+  const { profile } = checked.config
+  const addressOf = await new OverlayServer(url, signal).sites()
+  const published = publishedOn({ steps, profile })
+  const lock = dryRun ? NOBODY_LOCK : await ownLock(named)
+  const plan =
+    files === undefined
+      ? planReturn({ published, sequence: to, lock })
+      : planSite({ site: await readEntries(files.found), lock, profile, published })
+  const bytes = transactionSize({ inputs: 2, outputs: plan.outputs })
+  const { isUnchanged } = plan
+  return {
+    ...{ options, named, published, lock, plan, bytes, addressOf },
+    summary: {
+      ...{ name, isUnchanged, ...countsOf(plan.changes), ...(files && { leftOut: files.leftOut }) },
+      ...(!isUnchanged && { transactionBytes: bytes }),
+    },
+  }
+}
+
+/** Shows a plan, and does nothing else. */
+function showPlan(update: Update): void {
+  const { options, plan, summary } = update
+  const { changes, isUnchanged } = plan
+  const { fee, satoshis } = costOf(update)
+  const lines = changes.map(({ kind, path, bytes }) =>
+    escapeControlChars(`${kind.padEnd(7)} ${path} (${bytesText(bytes)})`),
+  )
+  options.output.result(
+    { ...summary, dryRun: true, ...(!isUnchanged && { fee, satoshis }), changes },
+    ...(isUnchanged ? [unchangedText(update)] : [...lines, costText(update)]),
+  )
+}
+
+/** @returns What an earlier command had left to be done; then nothing else was done. */
+async function pay(update: Update): Promise<Payment | undefined> {
+  const { options, named, published, lock, plan, bytes, summary } = update
+  const { name, path, output, feeRate = DEFAULT_FEE_RATE } = options
   const { coin, holder, checked } = named
-  const lock = await ownLock(named)
-  const { outputs, suffix, note } = await layOutInOneTransaction(found, lock)
-  const bytes = transactionSize({ inputs: 2, outputs })
-  if (holder.wallet !== undefined && bytes > MAX_WALLET_TRANSACTION)
-    throw new CommandError(
-      `${path} makes a transaction of ${grouped(bytes)} bytes, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
-      { exit: 'usage' },
-    )
-  output.note(costText(found, [{ bytes, count: 1 }], feeRate))
   const maxFee = options.maxFee ?? 2 * Math.ceil((bytes * feeRate) / 1000) + SPARE_FEE
-  const [root, ...files] = outputs
-  await changeName({ ...options, maxFee }, named, {
+  const [root, ...files] = plan.outputs
+  const sequence = published.sequence + 1
+  return await changeName({ ...options, maxFee }, named, {
     kind: 'publish',
     async move() {
+      if (plan.isUnchanged) {
+        const url = addressAt(coin.outpoint, update)
+        output.result({ ...summary, url }, url)
+        output.note(unchangedText(update))
+        return undefined
+      }
+      output.note(costText(update))
+      if (holder.wallet !== undefined) requireShortAnswer(update)
       const signer = signerOf(holder)
       const isBound = checked.identity.state === 'bound' && signer !== undefined
       return {
@@ -54,11 +147,70 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
       }
     },
     report({ transaction, fee }) {
-      const outpoint = formatOutpoint({ txid: transaction.id('hex'), vout: 0 })
-      const url = `${options.url.replace(/\/+$/, '')}/content/${formatOutpoint(checked.origin.origin)}:-1${suffix}`
-      const published = { bytes: sizeOf(found), files: countOf(found), leftOut }
-      output.result({ name, outpoint, url, fee, ...published }, url)
-      if (note !== undefined) output.note(note)
+      const outpoint = { txid: transaction.id('hex'), vout: 0 }
+      const url = addressAt(outpoint, update)
+      output.result({ ...summary, outpoint: formatOutpoint(outpoint), sequence, url, fee }, url)
+      if (!plan.hasIndex) output.note(NO_INDEX)
+      const next = ['publish', path === undefined ? '<folder>' : shellWord(path), '--name', name]
+      output.note(`this is state ${sequence} of ${name}; to publish the next: ${nextCommand(next, options)}`)
+      if (published.shown !== undefined)
+        output.note(
+          `to go back to state ${sequence - 1}: ${nextCommand(['publish', '--name', name, '--to', String(sequence - 1)], options)}`,
+        )
     },
   })
+}
+
+/** Where the name is shown, whose content is in an output then. */
+function addressAt(outpoint: Outpoint, { options, named, addressOf }: Update): string {
+  const { name, url, output } = options
+  const address = addressOf({ outpoint, name })
+  if (address !== undefined) return address
+  output.note(NO_HOSTS)
+  return `${url.replace(/\/+$/, '')}/content/${formatOutpoint(named.checked.origin.origin)}:-1/`
+}
+
+/** @throws CommandError if a wallet's answer, which holds the transaction and the one that it spends, would be too long. */
+function requireShortAnswer({ options, named, bytes }: Update): void {
+  const all = bytes + writeBeef(named.coin.transaction).length
+  if (all > MAX_WALLET_TRANSACTION)
+    throw new CommandError(
+      `${options.path} makes a transaction of ${grouped(bytes)} bytes, ${grouped(all)} with what it spends, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
+      { exit: 'usage' },
+    )
+}
+
+function unchangedText({ options: { name } }: Update): string {
+  return `nothing changed: ${name} shows this already, and nothing needs to be paid`
+}
+
+/** At the rate of a key; a wallet has its own. */
+function costOf({ options, plan, bytes }: Update): { rate: number; fee: number; satoshis: number } {
+  const { feeRate: rate = DEFAULT_FEE_RATE } = options
+  const fee = Math.ceil((bytes * rate) / 1000)
+  // The first output has the satoshi of the name.
+  return { rate, fee, satoshis: fee + plan.outputs.length - 1 }
+}
+
+/** One line on what is published, and what that costs. */
+function costText(update: Update): string {
+  const { options, named, plan, bytes } = update
+  const { to, name } = options
+  const counts = Object.entries(countsOf(plan.changes)).filter(([, count]) => count > 0)
+  const what =
+    to === undefined
+      ? `publishing on ${name}: ${counts.map(([kind, count]) => `${grouped(count)} ${kind}`).join(', ')}`
+      : `putting state ${to} of ${name} back`
+  const { rate, fee, satoshis } = costOf(update)
+  const cost = isFakeMoney(options, named)
+    ? 'the money is fake'
+    : `about ${grouped(satoshis)} satoshis: a fee of ${grouped(fee)} (${rate} per 1,000 bytes), and 1 for each new file and directory`
+  return `${what}; in 1 transaction of ${grouped(bytes)} bytes, ${cost}`
+}
+
+/** How many files are new, changed, kept and removed. */
+function countsOf(changes: readonly SiteChange[]): Record<SiteChange['kind'], number> {
+  const counts = { new: 0, changed: 0, kept: 0, removed: 0 }
+  for (const { path, kind } of changes) if (!path.endsWith('/') || kind === 'removed') counts[kind]++
+  return counts
 }

@@ -5,9 +5,9 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
-import { DEFAULT_STREAM_CHUNK_SIZE, layOutFile, layOutStreamChunk } from '../publish/file.js'
-import { layOutFolder } from '../publish/folder.js'
-import type { PublishOutput } from '../publish/inscribe.js'
+import { DEFAULT_STREAM_CHUNK_SIZE, layOutStreamChunk } from '../publish/file.js'
+import { planSite } from '../publish/plan.js'
+import { transactionSize } from '../publish/transaction-size.js'
 import { CommandError, ownerLock } from './command.js'
 import { type FakeTransaction, fundedTransaction, spendingTransaction } from './fake-transactions.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
@@ -71,6 +71,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   noteLeftOut(leftOut, output)
   const server = new OverlayServer(url, signal)
   await server.requireLocal()
+  const addressOf = await server.sites()
   const result = { transactions, bytes, files: countOf(found), leftOut }
   if (stream && found.kind === 'file') {
     output.note(costText(found, streamSizes({ found, lock, chunkSize: size, transactions })))
@@ -80,40 +81,27 @@ export async function runPublish(options: PublishOptions): Promise<void> {
     output.result({ url: address, outpoint, ...result }, address)
     return
   }
-  const { outputs, root, suffix, note } = await layOutInOneTransaction(found, lock)
+  const { outputs, hasIndex } = planSite({ site: await readEntries(found), lock, profile })
   output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
   await submit(server, transaction, { outputs: outputs.length, called: found.path })
-  const { txid } = transaction
-  const outpoint = formatOutpoint({ txid, vout: root })
-  const address = `${server.url}/content/${outpoint}${suffix}`
-  output.result({ url: address, outpoint, ...result }, address)
-  if (note !== undefined) output.note(note)
+  const root = { txid: transaction.txid, vout: 0 }
+  const host = addressOf({ outpoint: root })
+  if (host === undefined) output.note(NO_HOSTS)
+  const address = host ?? `${server.url}/content/${formatOutpoint(root)}/`
+  output.result({ url: address, outpoint: formatOutpoint(root), ...result }, address)
+  if (!hasIndex) output.note(NO_INDEX)
 }
+
+export const NO_HOSTS =
+  'this server has no hosts for sites (GATEWAY_HOST): at this address, paths that begin with a slash lead elsewhere'
+export const NO_INDEX = 'the folder has no index.html: this URL needs the path of a file behind it'
 
 export function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
   for (const { path, reason } of leftOut.slice(0, MAX_LEFT_OUT_LINES))
     output.note(`leaving out ${path}: ${reason}`)
   const more = leftOut.length - MAX_LEFT_OUT_LINES
   if (more > 0) output.note(`leaving out ${grouped(more)} more`)
-}
-
-interface LaidOut {
-  outputs: PublishOutput[]
-  root: number
-  /** Follows the outpoint in the URL: the slash of a directory. */
-  suffix: string
-  note?: string
-}
-
-/** A file, or a folder as a directory with its files, as outputs from output 0 on. */
-export async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Promise<LaidOut> {
-  const entry = await readEntries(found)
-  if (!('entries' in entry)) return { outputs: [layOutFile({ ...entry, lock })], root: 0, suffix: '' }
-  const { outputs, root, hasIndex } = layOutFolder({ entries: entry.entries, lock, profile })
-  const laidOut = { outputs, root, suffix: '/' }
-  if (hasIndex) return laidOut
-  return { ...laidOut, note: 'the folder has no index.html: this URL needs the path of a file behind it' }
 }
 
 /** @throws CommandError if the server does not admit all outputs. */
@@ -174,32 +162,10 @@ async function publishStream(options: {
   return first
 }
 
-// An estimate of the cost on the live network, with P2PKH coins and one change output.
-
-/** Bytes of an input that spends a P2PKH output, and of a P2PKH change output. */
-const P2PKH_INPUT = 148
-const P2PKH_OUTPUT = 34
-/** Bytes that every transaction has: version, lock time, and the two counts, of 5 bytes at most. */
-const TRANSACTION_OVERHEAD = 4 + 4 + 1 + 5
-/** Bytes of an output without its script: the value, and the length of the script, which is 5 bytes for most files. */
-const OUTPUT_OVERHEAD = 8 + 5
-
 /** A number of transactions of the same size. */
 export interface TransactionSizes {
   bytes: number
   count: number
-}
-
-/** The approximate size of a funded transaction, in bytes. */
-export function transactionSize(transaction: {
-  inputs: number
-  outputs: readonly Pick<PublishOutput, 'lockingScript'>[]
-}): number {
-  const fixed = TRANSACTION_OVERHEAD + transaction.inputs * P2PKH_INPUT + P2PKH_OUTPUT
-  return transaction.outputs.reduce(
-    (sum, { lockingScript }) => sum + OUTPUT_OVERHEAD + lockingScript.length,
-    fixed,
-  )
 }
 
 /** The sizes of a stream's transactions: each after the first spends the previous chunk and a coin. */

@@ -100,7 +100,7 @@ test.each([
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringMatching(
-        /^(mining (\w+) from [0-9a-f]{64}_[01]\nmined \2 after [\d,]+ hashes\n){3}$/,
+        /^(mining (\w+) from [0-9a-f]{64}_[01]\nmined \2 after [\d,]+ hashes\n){3}minetree: abc is mined: what its owner publishes on it is at http:\/\/abc\.localhost:\d+\/\n$/,
       ),
     })
     const lines = stdout.trim().split('\n')
@@ -227,6 +227,9 @@ test('a wallet pays, and knows how to spend the name', async () => {
   const data = await servers.folder()
   const { code, stderr } = await runIn(data, mine(server, 'ab', '--wallet', url))
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
+  expect(stderr).toMatch(
+    /minetree: ab is mined: what you publish on it is at http:\/\/ab\.localhost:\d+\/\nminetree: to publish: minetree publish <folder> --name ab --url http:\/\/127\S+ --wallet http:\/\/127\S+\n$/,
+  )
   const { origin, tip } = await recordOf(server, 'ab')
   expect(wallet.sent.map((transaction) => `${transaction.id('hex')}_2`)[1]).toBe(origin)
   const actions = wallet.actions.filter(({ outputs = [] }) => outputs.length > 0)

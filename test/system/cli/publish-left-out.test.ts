@@ -343,9 +343,9 @@ describe('the command', () => {
         { path: '.publishignore', reason: 'it is an ignore file' },
       ],
     })
-    const root = new URL(result.url).pathname
-    expect((await server.ask(`${root}.well-known/a.txt`)).body.toString()).toBe('hidden')
-    const directory = (await server.ask(`${root.slice(0, -1)}?raw`)).json
+    const root = `/content/${result.outpoint}`
+    expect((await server.ask(`${root}/.well-known/a.txt`)).body.toString()).toBe('hidden')
+    const directory = (await server.ask(`${root}?raw`)).json
     expect(Object.keys(directory as object)).toEqual(['.well-known', 'index.html'])
   })
 
@@ -385,7 +385,8 @@ describe('the command', () => {
     ] as const) {
       const { code, stdout } = await cli.run(['publish', join(folder, name), '--url', server.url])
       expect(code).toBe(0)
-      expect((await server.ask(new URL(stdout.trim()).pathname)).body.toString()).toBe(content)
+      const { host: Host, pathname } = new URL(stdout.trim())
+      expect((await server.ask(pathname, { headers: { Host } })).body.toString()).toBe(content)
     }
   })
 

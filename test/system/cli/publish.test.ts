@@ -3,6 +3,8 @@ import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { outpointOfLabel } from '../../../backend/src/protocol/host-label.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { type Answer, ask, type TestServer, useServers } from '../../support/server/test-server.js'
@@ -17,7 +19,7 @@ const NOBODY = '1111111111111111111114oLvT2'
 
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
 
-/** Publishes, and gives the path of the URL that the command said. */
+/** Publishes at the host of an outpoint, or as a stream, and gives the path at which the server itself has that. */
 async function published(server: TestServer, args: string[]): Promise<string> {
   const ended = await cli.run(['publish', ...args, '--url', server.url])
   expect(ended).toEqual({
@@ -28,12 +30,31 @@ async function published(server: TestServer, args: string[]): Promise<string> {
       /^minetree: publishing [\d,]+ files?, [\d.]+ \w+, in [\d,]+ transactions? of [\d,]+ bytes: [^\n]+ on a local network none\n$/,
     ),
   })
-  expect(ended.stdout.startsWith(`${server.url}/`)).toBe(true)
-  return ended.stdout.trim().slice(server.url.length)
+  return pathOf(server, ended.stdout.trim())
+}
+
+function pathOf(server: TestServer, url: string): string {
+  if (url.startsWith(`${server.url}/`)) return url.slice(server.url.length)
+  const { host, port, pathname } = new URL(url)
+  const [label = '', rest] = host.split(/\.(.*)/)
+  const outpoint = outpointOfLabel(label)
+  expect({ rest, port, pathname, isOutpoint: outpoint !== undefined }).toEqual({
+    ...{ rest: `c.localhost:${port}`, port: new URL(server.url).port, pathname: '/', isOutpoint: true },
+  })
+  return `/content/${outpoint && formatOutpoint(outpoint)}`
 }
 
 const file = ({ status, headers, body }: Answer) => ({ status, type: headers['content-type'], body })
 const found = (type: string, body: Uint8Array | string) => ({ status: 200, type, body: Buffer.from(body) })
+
+test('a server without hosts for sites shows what is published below /content/, with a word about that', async () => {
+  const server = await servers.start({ GATEWAY_HOST: 'none' })
+  const folder = await folderOf({ 'index.html': 'x' })
+  const { stdout, stderr } = await cli.run(['publish', folder, '--url', server.url])
+  expect(stderr).toContain('this server has no hosts for sites')
+  const index = await server.ask(`${stdout.trim().slice(server.url.length)}index.html`)
+  expect(index.body.toString()).toBe('x')
+})
 
 describe('what is published is served', () => {
   const server = servers.start()
@@ -49,12 +70,12 @@ describe('what is published is served', () => {
       nothing: undefined,
     })
     const path = await published(await server, [folder])
-    expect(path).toMatch(/^\/content\/[0-9a-f]{64}_0\/$/)
-    const root = path.slice(0, -1)
-    const { status, headers } = await get(path)
+    expect(path).toMatch(/^\/content\/[0-9a-f]{64}_0$/)
+    const root = path
+    const { status, headers } = await get(`${path}/`)
     expect([301, 302, 307, 308]).toContain(status)
     const { url } = await server
-    expect(new URL(headers.location ?? '', url + path).href).toBe(`${url}${root}/index.html`)
+    expect(new URL(headers.location ?? '', `${url}${path}/`).href).toBe(`${url}${root}/index.html`)
     const index = '<link rel=stylesheet href=style/main.css>é'
     expect(file(await get(`${root}/index.html`))).toEqual(found('text/html; charset=utf-8', index))
     const style = await get(`${root}/style/main.css`)
@@ -72,13 +93,14 @@ describe('what is published is served', () => {
     const folder = await folderOf({ 'a.txt': 'a' })
     const { url } = await server
     const { code, stdout, stderr } = await cli.run(['publish', folder, '--url', `${url}/`])
+    const path = pathOf(await server, stdout.trim())
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringMatching(
         /^minetree: publishing 1 file, [^\n]+\nminetree: the folder has no index.html: this URL needs the path of a file behind it\n$/,
       ),
     })
-    expect(file(await get(`${stdout.trim().slice(url.length)}a.txt`)).body).toEqual(Buffer.from('a'))
+    expect(file(await get(`${path}/a.txt`)).body).toEqual(Buffer.from('a'))
   })
 
   test('a file, an ordinal of its own each time, which nobody owns unless somebody is named', async () => {
@@ -102,9 +124,9 @@ describe('what is published is served', () => {
     await symlink('real/a.txt', join(folder, 'b.txt'))
     const { url } = await server
     const { stdout } = await cli.run(['publish', folder, '--url', url])
-    const root = stdout.trim().slice(url.length)
+    const root = pathOf(await server, stdout.trim())
     for (const path of ['real/a.txt', 'link/a.txt', 'b.txt'])
-      expect(file(await get(root + path)).body).toEqual(Buffer.from('a'))
+      expect(file(await get(`${root}/${path}`)).body).toEqual(Buffer.from('a'))
   })
 
   /** The content of a stream's ordinal at each step, from its origin on. */

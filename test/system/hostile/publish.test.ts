@@ -10,7 +10,7 @@ const result = useAttacks([...attacks, HONEST_PUBLISHING])
 test('an honest server takes a page', () => {
   expect(result(HONEST_PUBLISHING).end).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('/content/'),
+    stdout: expect.stringContaining('.c.localhost'),
   })
 })
 

@@ -174,10 +174,12 @@ describe('with a wallet', () => {
     const { wallet, moveIt } = await holding('v')
     const path = join(folder, 'long.bin')
     await writeFile(path, new Uint8Array(2 * 1024 * 1024))
-    const publish = async (options: MoveOptions) => await runPublishOnName({ ...options, path })
+    const publish = async (options: MoveOptions) =>
+      await runPublishOnName({ ...options, path, dryRun: false })
     await expect(moveIt(publish)).rejects.toMatchObject({ code: 'USAGE' })
     expect(wallet.actions).toEqual([])
-    await writeFile(path, new Uint8Array(2 * 1024 * 1024 - 2000))
+    // With what it spends.
+    await writeFile(path, new Uint8Array(2 * 1024 * 1024 - 20_000))
     await moveIt(publish, { maxFee: 300_000 })
     expect(wallet.sent).toHaveLength(1)
   })
