@@ -1,7 +1,16 @@
+import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import {
+  formatOutpoint,
+  type Outpoint,
+  type Pointer,
+  PointerError,
+  parsePointer,
+} from '../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
+import { kindOf } from './content-kinds.js'
 
 /** The files of a directory, as far as they are listed. */
 export interface DirectoryFiles {
@@ -29,6 +38,85 @@ export function directoryFiles(
     if (files.names.length < most) files.names.push(name)
   }
   return files
+}
+
+/** What a directory leads to, directories below it included. */
+export interface DirectorySize {
+  /** Each output once, however many names it has. */
+  files: number
+  /** Of the files. */
+  bytes: number
+  /** Whether there is more than that. */
+  isMore: boolean
+}
+
+/** How far a directory is followed: outputs, and bytes of directories, for each byte that would be quoted of a text. */
+const FOLLOWED = { outputs: 0.25, bytes: 64 }
+
+/** What a directory leads to, as far as this store has it and the bounds allow. */
+export function directorySize(
+  { store }: { store: Pick<GraphReads, 'content' | 'ordinals' | 'things'> },
+  root: { outpoint: Outpoint; content: ContentSummary },
+  { quoted }: { quoted: number },
+): DirectorySize {
+  const size: DirectorySize = { files: 0, bytes: 0, isMore: false }
+  let [outputs, bytes] = [FOLLOWED.outputs * quoted, FOLLOWED.bytes * quoted]
+  const seen = new Set([formatOutpoint(root.outpoint)])
+  const directories = [root]
+  for (const { outpoint, content } of directories) {
+    bytes -= content.length
+    if (bytes < 0) {
+      size.isMore = true
+      break
+    }
+    const found: Outpoint[] = []
+    for (const entry of entriesOf({ store }, { outpoint, content })) {
+      if (seen.has(formatOutpoint(entry))) continue
+      if (outputs-- <= 0) {
+        size.isMore = true
+        break
+      }
+      seen.add(formatOutpoint(entry))
+      found.push(entry)
+    }
+    for (const entry of store.things.contents(found).values()) {
+      if (kindOf(entry.content.contentType) === 'directory') directories.push(entry)
+      else {
+        size.files++
+        size.bytes += entry.content.length
+      }
+    }
+  }
+  return size
+}
+
+/** The outputs that the entries of a directory point at; none of what is no directory, or blocked. */
+function entriesOf(
+  { store }: { store: Pick<GraphReads, 'content' | 'ordinals'> },
+  { outpoint: { txid }, content }: { outpoint: Outpoint; content: ContentSummary },
+): Outpoint[] {
+  const body = unlessBlocked(() => joinBytes([...store.content.chunks(content.sha256)]))
+  const found: Outpoint[] = []
+  try {
+    for (const [, text] of directoryEntries(body ?? new Uint8Array())) {
+      const pointer = readPointer(text)
+      if (pointer?.kind === 'sibling') found.push({ txid, vout: pointer.vout })
+      if (pointer?.kind === 'outpoint') found.push(pointer.outpoint)
+    }
+  } catch (error) {
+    if (!(error instanceof DirectoryError)) throw error
+    return []
+  }
+  return found
+}
+
+function readPointer(text: string): Pointer | undefined {
+  try {
+    return parsePointer(text)
+  } catch (error) {
+    if (!(error instanceof PointerError)) throw error
+    return undefined
+  }
 }
 
 /** Longer directories are not looked into for a preview, in bytes for each that would be quoted of a text. */

@@ -1,7 +1,8 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { KIND_LABELS, kindOf } from './content-kinds.js'
-import { blockTimes, type Explorer } from './reads.js'
-import { byteSize, count } from './text.js'
+import { prefixesText, sizeText } from './parts.js'
+import { blockTimes, contentView, type Explorer, TILE_QUOTE } from './reads.js'
+import { count } from './text.js'
 
 // Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one. Links are below
 // the public URL of the host, or relative: caches and readers share a feed, so nobody's `Host` may be in it. An id is never
@@ -20,23 +21,29 @@ interface Entry {
 }
 
 export function namesFeed(explorer: Explorer, base: string): string {
-  const names = explorer.store.listings.newestNames({ limit: ENTRIES })
+  const names = explorer.store.things.names({ limit: ENTRIES })
   const timeOf = blockTimes(explorer, names)
-  const entries = names.map(({ name, height }) => ({
+  const entries = names.map(({ name, height, ...folded }) => ({
     path: `/name/${name}`,
     title: name,
-    text: height === undefined ? 'Mined, and in no block yet.' : `Mined in block ${count(height)}.`,
+    text: `Mined ${height === undefined ? 'and in no block yet' : `in block ${count(height)}`}${also(folded)}.`,
     time: timeOf(height),
   }))
   const isIncomplete = explorer.site.catchingUp !== undefined
   return feed({ base, path: '/feeds/names.atom', title: 'Newest names', entries, isIncomplete })
 }
 
+function also(folded: Parameters<typeof prefixesText>[0]): string {
+  const text = prefixesText(folded)
+  return text === undefined ? '' : `, ${text} on the way`
+}
+
 export function inscriptionsFeed(explorer: Explorer, base: string): string {
-  const outputs = explorer.store.listings.newestInscriptions({ limit: ENTRIES })
+  const outputs = explorer.store.things.inscriptions({ limit: ENTRIES })
   const timeOf = blockTimes(explorer, outputs)
   const entries = outputs.map(({ outpoint, content, height }) => {
-    const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${byteSize(content.length)}`
+    const view = contentView(explorer, { outpoint, content }, { quoted: TILE_QUOTE })
+    const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${sizeText(view)}`
     return {
       path: `/ordinal/${formatOutpoint(outpoint)}`,
       title: `An inscription: ${label}`,

@@ -1,7 +1,7 @@
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ChainView, renderPage, SearchField } from './page.js'
-import { Card, Empty, NameLink, Tile, When } from './parts.js'
+import { Card, Empty, NameLink, Tile, When, WithPrefixes } from './parts.js'
 import { blockTimes, contentView, type Explorer, type MadePage, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
 
@@ -15,8 +15,8 @@ const LAG = '<!--lag-->'
 export function homePage(explorer: Explorer): MadePage {
   const { store, site } = explorer
   const counts = store.listings.counts()
-  const names = store.listings.newestNames({ limit: NEWEST })
-  const outputs = store.listings.newestInscriptions({ limit: NEWEST })
+  const names = store.things.names({ limit: NEWEST })
+  const outputs = store.things.inscriptions({ limit: NEWEST })
   const timeOf = blockTimes(explorer, names)
   const inscriptions = outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))
   const newest = [names[0], outputs[0]].map((row) => (row ? formatOutpoint(row.outpoint) : '')).join(' ')
@@ -77,9 +77,11 @@ export function homePage(explorer: Explorer): MadePage {
               </Empty>
             ) : (
               <ol class="rows">
-                {names.map(({ name, height }) => (
+                {names.map(({ name, height, ...folded }) => (
                   <li key={name}>
-                    <NameLink name={name} />
+                    <span>
+                      <NameLink name={name} /> <WithPrefixes {...folded} />
+                    </span>
                     <span class="meta">
                       <When height={height} time={timeOf(height)} />
                     </span>

@@ -9,6 +9,7 @@ import { type ContentView, Empty, Hex, OutpointLink, Pager, Text, Tile } from '.
 import {
   contentView,
   dependenciesOfChildren,
+  dependenciesOfStreams,
   type Explorer,
   type MadePage,
   TILE_QUOTE,
@@ -18,9 +19,9 @@ import { shortened, shown } from './text.js'
 
 const PAGE = 24
 
-/** Inscriptions, those of the latest blocks first. */
+/** Inscriptions, those of the latest blocks first; a site is one of them, without its files. */
 export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): MadePage {
-  const found = explorer.store.listings.newestInscriptions({ limit: PAGE + 1, ...(after && { after }) })
+  const found = explorer.store.things.inscriptions({ limit: PAGE + 1, ...(after && { after }) })
   const outputs = found.slice(0, PAGE)
   const last = outputs.at(-1)
   const tiles = outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))
@@ -33,7 +34,7 @@ export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): M
     first: after && '/inscriptions',
     next: found.length > PAGE && last ? `/inscriptions?after=${writePlace(last)}` : undefined,
     feed: true,
-    dependsOn: [dependency.inscriptions],
+    dependsOn: [dependency.inscriptions, ...dependenciesOfStreams(tiles)],
   })
 }
 
@@ -74,7 +75,11 @@ export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoin
       found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
     dependsOn:
       common.kind === 'parent'
-        ? dependenciesOfChildren(attribute.parent(common.parent), found)
+        ? [
+            ...dependenciesOfChildren(attribute.parent(common.parent), found),
+            dependency.inscriptions,
+            ...dependenciesOfStreams(tiles),
+          ]
         : [dependency.all],
   })
 }

@@ -21,6 +21,7 @@ import { renderPage } from './page.js'
 import {
   Badge,
   Card,
+  contentLabel,
   Facts,
   Frame,
   Hex,
@@ -136,6 +137,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
               <Facts
                 rows={[
                   ['Owner', <Owner key="owner" explorer={explorer} owner={step?.output.owner} />],
+                  ['Shows', content && !isClaim && contentLabel(content)],
                   ['Identity', binding && <Identity key="identity" binding={binding} />],
                   ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                   [
@@ -195,6 +197,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
       dependency.lineages,
       dependency.proof(origin.txid),
       dependency.spend(tip),
+      ...(content?.leadsTo ? [dependency.inscriptions] : []),
       ...unprovenSteps(steps),
       ...(step === undefined ? [dependency.all] : []),
       ...alike.map(dependency.name),

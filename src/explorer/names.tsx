@@ -1,21 +1,22 @@
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ListPlace } from '../../backend/src/read/listings.js'
+import type { NameThing } from '../../backend/src/read/things.js'
 import { renderPage } from './page.js'
-import { Empty, NameLink, OutpointLink, Pager, When } from './parts.js'
+import { Empty, NameLink, OutpointLink, Pager, When, WithPrefixes } from './parts.js'
 import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js'
 
 const PAGE = 50
 
-/** Names, those mined last first. */
+/** Names, those mined last first; one with the prefixes that were mined on the way to it is one row. */
 export function newestNamesPage(explorer: Explorer, after?: ListPlace): MadePage {
-  const found = explorer.store.listings.newestNames({ limit: PAGE + 1, ...(after && { after }) })
+  const found = explorer.store.things.names({ limit: PAGE + 1, ...(after && { after }) })
   const names = found.slice(0, PAGE)
   const timeOf = blockTimes(explorer, names)
   const last = names.at(-1)
-  const rows = names.map(({ name, outpoint, height }) => ({
-    ...{ name, outpoint: formatOutpoint(outpoint), height },
-    time: timeOf(height),
+  const rows = names.map(({ outpoint, ...rest }) => ({
+    ...{ ...rest, outpoint: formatOutpoint(outpoint) },
+    time: timeOf(rest.height),
   }))
   const next = found.length > PAGE && last ? `/names?after=${writePlace(last)}` : undefined
   return namesPage(explorer, { rows, order: 'newest', next, first: after && '/names' })
@@ -40,7 +41,7 @@ function nothing(prefix: string, isCatchingUp: boolean): string {
   return prefix === '' ? 'There are no names here.' : `No name begins with ${prefix}.`
 }
 
-interface NameRow {
+interface NameRow extends Partial<Pick<NameThing, 'prefixes' | 'isMore'>> {
   name: string
   outpoint: string
   height?: number | undefined
@@ -101,18 +102,20 @@ function namesPage(
               <thead>
                 <tr>
                   <th scope="col">Name</th>
-                  {order === 'newest' && <th scope="col">Mined in block</th>}
+                  {order === 'newest' && <th scope="col">Mined</th>}
                   <th scope="col">Origin</th>
                 </tr>
               </thead>
               <tbody>
-                {rows.map(({ name, outpoint, height, time }) => (
+                {rows.map(({ name, outpoint, height, time, ...folded }) => (
                   <tr key={name}>
                     <td data-label="Name">
-                      <NameLink name={name} />
+                      <span>
+                        <NameLink name={name} /> <WithPrefixes {...folded} />
+                      </span>
                     </td>
                     {order === 'newest' && (
-                      <td data-label="Block">
+                      <td data-label="Mined">
                         <span>
                           <When height={height} time={time} />
                         </span>

@@ -109,8 +109,7 @@ function Step({
       {stepText(explorer, step, began)}
       <small>
         <span>
-          {sequence === 0 ? 'Origin' : `Step ${count(sequence)}`} · {height === undefined ? '' : 'block '}
-          <When height={height} time={time} />
+          {sequence === 0 ? 'Origin' : `Step ${count(sequence)}`} · <When height={height} time={time} />
         </span>
         <OutpointLink outpoint={written} />
       </small>

@@ -4,6 +4,7 @@ import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { type ContentSummary, TIP } from '../../backend/src/graph/records.js'
 import { DirectoryError } from '../../backend/src/protocol/directory.js'
+import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
@@ -21,6 +22,7 @@ import { renderPage } from './page.js'
 import {
   Badge,
   Card,
+  type ContentView,
   Facts,
   FileList,
   Frame,
@@ -29,6 +31,7 @@ import {
   OutpointLink,
   openedAt,
   Preview,
+  sizeText,
   Text,
   Tile,
   When,
@@ -95,16 +98,22 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   // The last chunk of a stream shows what the whole is.
   const first =
     origin && kind === 'stream' ? unlessBlocked(() => store.ordinals.output(origin)?.content) : undefined
+  const whole =
+    origin && first && contentView(explorer, { outpoint: origin, content: first }, { quoted: PREVIEW_QUOTE })
+  const seen = whole ?? view
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
   const opened = isPlayed
     ? `${site.gatewayPrefix}/stream/${originText}`
     : openedAt({ files: view?.files }, `/content/${reference}`)
   const name = names[0]?.name
+  const title = whole?.stream
+    ? `${shown(essenceOf(whole.contentType), 60)}, ${sizeText(whole)}`
+    : shortOutpoint(originText ?? askedText)
   const parent = step ? step.parent : output.parent
   const hasMoved = !isSameOutpoint(asked, tip.outpoint)
   const html = renderPage({
     site,
-    title: name ?? `Ordinal ${shortOutpoint(originText ?? askedText)}`,
+    title: name ?? (whole?.stream ? `A stream: ${title}` : `Ordinal ${title}`),
     description: content
       ? `An inscription: ${shown(content.contentType, 60)}, ${byteSize(content.length)}.`
       : 'An ordinal.',
@@ -113,8 +122,8 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
     children: (
       <>
         <div class="title">
-          <h1 class="hexes" title={originText ?? askedText}>
-            {shortOutpoint(originText ?? askedText)}
+          <h1 class={whole?.stream ? 'long' : 'hexes'} title={originText ?? askedText}>
+            {title}
           </h1>
           <div class="badges">
             <span id="verdict" class="badge plain">
@@ -154,7 +163,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                       {isPlayed ? '/stream/' : '/content/'}
                       {shortOutpoint(originText ?? askedText)}
                     </a>
-                    <span>{isPlayed ? 'a stream' : byteSize(view.length)}</span>
+                    <span>{sizeText(seen ?? view)}</span>
                   </>
                 }
               >
@@ -182,9 +191,9 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
               <Facts
                 rows={[
                   ['Name', name === undefined ? undefined : <NameLink key="name" name={name} />],
-                  ['Content', content && <ContentType key="type" content={content} />],
+                  ['Content', seen && <ContentType key="type" content={seen} />],
                   ['Owner', <Owner key="owner" explorer={explorer} owner={tip.owner} />],
-                  ['Block', <When key="when" height={height} time={timeOf(height)} />],
+                  ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                   ['Origin', originText && <OutpointLink key="origin" outpoint={originText} what="origin" />],
                   ['Now at', <OutpointLink key="tip" outpoint={tipText} what="tip" />],
                   ['Steps', history && counted(history.last, 'step')],
@@ -234,6 +243,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
       dependency.proof(tip.outpoint.txid),
       dependency.spend(tip.outpoint),
       ...unprovenSteps(steps),
+      ...(kind === 'directory' ? [dependency.inscriptions] : []),
       ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
       // What has no origin yet, or is no genuine name yet, may become one with whatever comes.
       ...(step === undefined || (kind === 'name' && name === undefined) ? [dependency.all] : []),
@@ -241,7 +251,8 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   }
 }
 
-function ContentType({ content: { contentType, length } }: { content: ContentSummary }): VNode {
+function ContentType({ content }: { content: ContentView }): VNode {
+  const { contentType } = content
   const text = <Text text={contentType} />
   return (
     <>
@@ -250,7 +261,7 @@ function ContentType({ content: { contentType, length } }: { content: ContentSum
       ) : (
         <a href={`/type?${new URLSearchParams({ type: contentType })}`}>{text}</a>
       )}
-      {`, ${byteSize(length)}`}
+      {`, ${sizeText(content)}`}
     </>
   )
 }

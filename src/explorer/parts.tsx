@@ -1,6 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { NameThing } from '../../backend/src/read/things.js'
 import { KIND_LABELS, kindOf } from './content-kinds.js'
-import type { DirectoryFiles } from './directory-files.js'
+import type { DirectoryFiles, DirectorySize } from './directory-files.js'
 import { byteSize, count, counted, isWellFormed, moment, shortened, shortOutpoint, shown } from './text.js'
 
 /** A stranger's text, isolated from the direction of the text around it. */
@@ -15,6 +17,20 @@ export function NameLink({ name, isLarge = false }: { name: string; isLarge?: bo
       {name}
     </a>
   )
+}
+
+/** How many prefixes a name of a list stands for as well. */
+export function prefixesText({ prefixes = 0, isMore = false }: Partial<FoldedPrefixes>): string | undefined {
+  return prefixes === 0
+    ? undefined
+    : `and ${isMore ? 'more than ' : ''}${counted(prefixes, 'prefix', 'prefixes')}`
+}
+
+type FoldedPrefixes = Pick<NameThing, 'prefixes' | 'isMore'>
+
+export function WithPrefixes(folded: Partial<FoldedPrefixes>): VNode | null {
+  const text = prefixesText(folded)
+  return text === undefined ? null : <span class="also">{text}</span>
 }
 
 /** A button that copies a text; a script shows it. */
@@ -56,14 +72,14 @@ export function Time({ at }: { at: number }): VNode {
   )
 }
 
-/** When something came into the chain: its height, and the time beside it. */
+/** When something came into the chain: its block, and how long ago that was. */
 export function When({ height, time }: { height?: number | undefined; time?: number | undefined }): VNode {
   return (
     <>
-      {height === undefined ? 'unconfirmed' : count(height)}
+      {height === undefined ? 'in no block yet' : `in block ${count(height)}`}
       {time !== undefined && (
         <>
-          {' · '}
+          {', '}
           <Time at={time} />
         </>
       )}
@@ -161,6 +177,10 @@ export interface ContentView {
   quote?: string | undefined
   /** The files of a short directory that has no index: nothing opens as a page. */
   files?: DirectoryFiles | undefined
+  /** What a directory leads to. */
+  leadsTo?: DirectorySize | undefined
+  /** The whole of a stream of which this is the first chunk: bytes as far as they are counted, and the last chunk of these. */
+  stream?: { length: number; isMore: boolean; last: Outpoint } | undefined
 }
 
 /** Of how many files a tile has room for the names. */
@@ -168,9 +188,24 @@ const TILE_FILES = 5
 /** Larger images are not loaded for a tile, in bytes. */
 const TILE_IMAGE = 2_000_000
 
+/** How large content is: of a directory, what it leads to; of a stream, all of it. */
+export function sizeText({
+  length,
+  leadsTo,
+  stream,
+}: Pick<ContentView, 'length' | 'leadsTo' | 'stream'>): string {
+  const more = (isMore: boolean): string => (isMore ? 'more than ' : '')
+  if (stream !== undefined) return more(stream.isMore) + byteSize(stream.length)
+  if (leadsTo === undefined || leadsTo.files === 0) return byteSize(length)
+  const { files, bytes, isMore } = leadsTo
+  return `${more(isMore)}${counted(files, 'file')}, ${byteSize(bytes)}`
+}
+
 /** A type and a size, in a few words. */
-export function contentLabel({ contentType, length }: Pick<ContentView, 'contentType' | 'length'>): string {
-  return `${KIND_LABELS[kindOf(contentType)]} · ${byteSize(length)}`
+export function contentLabel(
+  content: Pick<ContentView, 'contentType' | 'length' | 'leadsTo' | 'stream'>,
+): string {
+  return `${KIND_LABELS[kindOf(content.contentType)]} · ${sizeText(content)}`
 }
 
 /** A small preview of an inscription, which leads to its page. */
@@ -184,7 +219,7 @@ export function Tile({ content }: { content: ContentView }): VNode {
       </span>
       <span class="caption">
         <span title={type}>{content.files ? 'directory' : KIND_LABELS[kind]}</span>
-        <span>{byteSize(content.length)}</span>
+        <span>{sizeText(content)}</span>
       </span>
     </a>
   )
@@ -213,7 +248,8 @@ function TileContent({ content }: { content: ContentView }): VNode {
         <Text text={quote} most={140} />
       </span>
     )
-  if (kind === 'image' && length <= TILE_IMAGE)
+  // Of a stream, its first chunk alone is at this path.
+  if (kind === 'image' && length <= TILE_IMAGE && content.stream === undefined)
     return (
       <img src={`/content/${outpoint}`} alt="" loading="lazy" decoding="async" width="160" height="160" />
     )
@@ -265,7 +301,15 @@ export function Preview({
       </pre>
     )
   if (kind === 'image')
-    return <img class="view" src={src} alt="What is inscribed" loading="lazy" decoding="async" />
+    return (
+      <img
+        class="view"
+        src={content.stream === undefined ? src : (stream ?? src)}
+        alt="What is inscribed"
+        loading="lazy"
+        decoding="async"
+      />
+    )
   if (kind === 'audio')
     return (
       // biome-ignore lint/a11y/useMediaCaption: a stranger's recording has none

@@ -7,7 +7,7 @@ import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
 import type { TreeTerms } from '../../backend/src/read/name-offer.js'
 import { isQuotable, kindOf } from './content-kinds.js'
-import { filesWithoutIndex } from './directory-files.js'
+import { directorySize, filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
 import type { ContentView } from './parts.js'
 
@@ -42,7 +42,16 @@ export function contentView(
   const { contentType, length, sha256 } = content
   const view = { outpoint: formatOutpoint(outpoint), contentType, length }
   if (kindOf(contentType) === 'directory')
-    return { ...view, files: filesWithoutIndex({ store }, content, { quoted }) }
+    return {
+      ...view,
+      files: filesWithoutIndex({ store }, content, { quoted }),
+      leadsTo: directorySize({ store }, { outpoint, content }, { quoted }),
+    }
+  const further = store.things.furtherChunks(outpoint)
+  if (further !== undefined) {
+    const stream = { length: length + further.length, isMore: further.isMore, last: further.last }
+    return { ...view, stream }
+  }
   if (!isQuotable(kindOf(contentType)) || length > QUOTED_BYTES || length === 0) return view
   const range = { from: 0, length: Math.min(length, quoted) }
   // Cut within a character, if need be: the decoder leaves out what is incomplete.
@@ -50,6 +59,14 @@ export function contentView(
     stream: length > quoted,
   })
   return { ...view, quote: length > quoted ? `${text}…` : text }
+}
+
+/** What the lengths of streams follow from: the next chunk spends the last one. */
+export function dependenciesOfStreams(views: readonly ContentView[]): Dependency[] {
+  return views.flatMap(({ outpoint, stream }) => {
+    const last = stream?.last ?? readOutpoint(outpoint)
+    return last === undefined ? [] : [dependency.spend(last)]
+  })
 }
 
 /** What a list of ordinals by their parent follows from. */

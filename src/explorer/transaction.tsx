@@ -68,7 +68,7 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
             <Facts
               rows={[
                 ['Id', <Hex key="id" text={txid} what="transaction id" />],
-                ['Block', <When key="when" height={height} time={timeOf(height)} />],
+                ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                 ['Outputs', counted(outputs.length, 'output here', 'outputs here')],
               ]}
             />

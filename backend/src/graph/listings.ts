@@ -27,13 +27,15 @@ export function heightIn(recency: number): number | undefined {
   return recency < UNPROVEN ? recency : undefined
 }
 
+/** The types of directories, and of further chunks of streams, of all networks; they are matched exactly. */
+export const DIRECTORY_TYPES = Object.values(PROFILES).flatMap((profile) => profile.directoryContentTypes)
+export const CHUNK_TYPES = Object.values(PROFILES).flatMap((profile) => profile.streamChunkContentTypes)
+
 /** The types, matched exactly, of what is part of something else: names have a list of their own, and streams are listed by their first chunk. */
-const PARTS: ReadonlySet<string> = new Set(
-  Object.values(PROFILES).flatMap(({ nameContentType, streamChunkContentTypes }) => [
-    nameContentType,
-    ...streamChunkContentTypes,
-  ]),
-)
+const PARTS: ReadonlySet<string> = new Set([
+  ...Object.values(PROFILES).map(({ nameContentType }) => nameContentType),
+  ...CHUNK_TYPES,
+])
 
 /** Whether an output is in the list of inscriptions. Follows from the output alone. */
 export function isListed({ content, carrier }: Pick<OutputRecord, 'content' | 'carrier'>): boolean {

@@ -12,6 +12,7 @@ import { Names } from './names.js'
 import { Ordinals } from './ordinals.js'
 import type { Reader } from './reader.js'
 import { Streams } from './streams.js'
+import { Things } from './things.js'
 import { Transactions } from './transactions.js'
 
 /** An answer that depends on nothing but the question and what the store holds. */
@@ -64,6 +65,7 @@ export class GraphReads {
   readonly streams: Streams
   readonly listings: Listings
   readonly charts: Charts
+  readonly things: Things
 
   constructor(
     private readonly from: GraphReadsOptions,
@@ -81,6 +83,7 @@ export class GraphReads {
     this.streams = new Streams(reader, guard, (query, read) => this.summaryOf(query, read))
     this.listings = new Listings(reader, guard)
     this.charts = new Charts(reader, guard)
+    this.things = new Things(reader, guard, this.content)
   }
 
   /** The same reads, but each tip that is read has to pass a check, and so does a stream that reaches the tip. */

@@ -187,21 +187,12 @@ export class Listings {
    * @param query.after Continues after this row, wherever it is by now.
    */
   newestNames(query: NewestQuery): ListedName[] {
-    return this.newest(query, { pages: NEWEST_NAMES, what: 'names' }, (row) => ({
-      ...{ name: String(row.name), outpoint: outpointOf(row) },
-      ...recencyIn(row),
-    }))
+    return this.newest(query, { pages: NEWEST_NAMES, what: 'names' }, listedName)
   }
 
   /** Inscriptions (`isListed`) in the same order: every output with content, reinscriptions of an ordinal as well. */
   newestInscriptions(query: NewestQuery): ListedOutput[] {
-    return this.newest(query, { pages: NEWEST_OUTPUTS, what: 'inscriptions' }, (row) => ({
-      ...{ outpoint: outpointOf(row), satoshis: Number(row.sats) },
-      content: contentOf(row) as ContentSummary,
-      ...(row.owner !== null && { owner: hexOf(row.owner) }),
-      ...(row.parent !== null && row.pok && { parent: parentIn(row.parent) }),
-      ...recencyIn(row),
-    }))
+    return this.newest(query, { pages: NEWEST_OUTPUTS, what: 'inscriptions' }, listedOutput)
   }
 
   /** The nodes right below a domain, in the order of their characters, 37 at most. */
@@ -348,8 +339,8 @@ function newestPages(table: string, columns: string, isListed: string): NewestPa
   }
 }
 
-const NEWEST_NAMES = newestPages('name', 'name, txid, vout', 'recency is not null')
-const NEWEST_OUTPUTS = newestPages(
+export const NEWEST_NAMES = newestPages('name', 'name, txid, vout, item.tid', 'recency is not null')
+export const NEWEST_OUTPUTS = newestPages(
   'out',
   'txid, vout, sats, sha, ctype, clen, owner, parent, pok',
   'recency is not null',
@@ -358,7 +349,8 @@ const NEWEST_OUTPUTS = newestPages(
 /** How many bytes of a txid are in the column \`tkey\`. */
 const KEY_BYTES = 6
 
-function newest(sql: Sql, pages: NewestPages, { after, limit }: NewestQuery): Row[] {
+/** A page of rows. @param query.after Continues after this row, wherever it is by now. */
+export function newest(sql: Sql, pages: NewestPages, { after, limit }: NewestQuery): Row[] {
   if (after === undefined) return sql.all(pages.start, limit)
   const { recency, outpoint } = after
   const tid = idOf(sql, outpoint.txid) ?? 0
@@ -367,6 +359,20 @@ function newest(sql: Sql, pages: NewestPages, { after, limit }: NewestQuery): Ro
   if (rows.length < limit) rows.push(...sql.all(pages.sameBlock, recency, tkey, tid, limit - rows.length))
   if (rows.length < limit) rows.push(...sql.all(pages.older, recency, limit - rows.length))
   return rows
+}
+
+export function listedName(row: Row): ListedName {
+  return { name: String(row.name), outpoint: outpointOf(row), ...recencyIn(row) }
+}
+
+export function listedOutput(row: Row): ListedOutput {
+  return {
+    ...{ outpoint: outpointOf(row), satoshis: Number(row.sats) },
+    content: contentOf(row) as ContentSummary,
+    ...(row.owner !== null && { owner: hexOf(row.owner) }),
+    ...(row.parent !== null && row.pok && { parent: parentIn(row.parent) }),
+    ...recencyIn(row),
+  }
 }
 
 function recencyIn({ recency }: Row): { recency: number; height?: number } {

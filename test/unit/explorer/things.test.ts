@@ -1,0 +1,270 @@
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { directory, text } from '../../support/gateway/site.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import { posted, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+
+// Lists show names, sites and streams, not the mints, files and chunks that these take.
+
+const servers = useServers()
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+const headers = { ...posted({}).headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
+
+interface Tree {
+  chain: FakeChain
+  server: TestServer
+  /** Mines what is missing of a name in a block, or in none yet. */
+  mine(name: string, height?: number): Promise<void>
+  /** The rows of the list of newest names, of all its pages. */
+  rows(): Promise<string[]>
+  page(path: string): Promise<string>
+}
+
+async function treeFor(): Promise<Tree> {
+  const chain = new FakeChain()
+  const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  await server.submit(beefOf(chain.genesis, { height: 1 }))
+  const mined = new Map<string, { mint: FakeTransaction; purse: FakeTransaction; isProven: boolean }>()
+  const page = async (path: string): Promise<string> => {
+    const { status, body } = await server.ask(path)
+    expect(status).toBe(200)
+    return body.toString()
+  }
+  return {
+    chain,
+    server,
+    page,
+    async mine(name, height) {
+      const prefixes = Array.from(name, (_, at) => name.slice(0, at + 1)).filter((each) => !mined.has(each))
+      for (const prefix of prefixes) {
+        // What no block holds has to pay for itself.
+        const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+        const mint = chain.mint(prefix, { funding: [{ transaction: purse, vout: 0 }] })
+        const known = [...mined.values()]
+        const unproven = known.filter(({ isProven }) => !isProven).map(({ mint }) => mint)
+        const ancestors = known.flatMap((each) => (each.isProven ? [each.mint] : [each.purse, each.mint]))
+        const beef =
+          height === undefined
+            ? beefOf(mint, { proven: false, with: [chain.genesis, ...ancestors, purse], unproven })
+            : beefOf(mint, { height })
+        const { status, body } = await server.submit(beef, ['tm_names', 'tm_ordinals'])
+        expect([status, status === 200 ? '' : body.toString()]).toEqual([200, ''])
+        mined.set(prefix, {
+          ...{ purse, isProven: height !== undefined },
+          mint: { ...mint, ...(height !== undefined && { height }) },
+        })
+      }
+    },
+    async rows() {
+      const found: string[] = []
+      for (let next: string | undefined = '/names'; next !== undefined; ) {
+        const html = await page(next)
+        for (const [, name, also = ''] of html.matchAll(
+          /<a class="name" href="\/name\/([^"]+)">[^<]*<\/a> (?:<span class="also">([^<]*)<)?/g,
+        ))
+          found.push(also === '' ? String(name) : `${name}, ${also}`)
+        next = /href="(\/names\?after=[^"]+)"/.exec(html)?.[1]
+      }
+      return found
+    },
+  }
+}
+
+describe('names', () => {
+  test('a name is one row with the prefixes that were mined on the way, in one block or in none', async () => {
+    const { mine, rows, page } = await treeFor()
+    await mine('alice-in-wonderland', 10)
+    expect(await rows()).toEqual(['alice-in-wonderland, and 18 prefixes'])
+    await mine('alice-b')
+    expect(await rows()).toEqual(['alice-b', 'alice-in-wonderland, and 18 prefixes'])
+    await mine('zoo')
+    expect(await rows()).toEqual(['zoo, and 2 prefixes', 'alice-b', 'alice-in-wonderland, and 18 prefixes'])
+    for (const path of ['/', '/feeds/names.atom']) {
+      const html = await page(path)
+      expect(html).toContain('and 18 prefixes')
+      expect(html).not.toContain('/name/alice-in-wonderlan"')
+    }
+  })
+
+  test('what is mined on from a name long after is another row', async () => {
+    const { mine, rows } = await treeFor()
+    await mine('home', 10)
+    await mine('homer', 13)
+    expect(await rows()).toEqual(['homer, and 4 prefixes'])
+    await mine('homer-b', 17)
+    expect(await rows()).toEqual(['homer-b, and 1 prefix', 'homer, and 4 prefixes'])
+    // Only what continues the node of a name was mined on from it; not what came beside that.
+    await mine('homer-c', 17)
+    expect(await rows()).toEqual(
+      expect.arrayContaining(['homer-c', 'homer-b, and 1 prefix', 'homer, and 4 prefixes']),
+    )
+  })
+
+  test('an unproven name is on from a proven one of the latest blocks only', async () => {
+    const { mine, rows } = await treeFor()
+    await mine('old', 10)
+    await mine('new', 20)
+    await mine('older')
+    await mine('newer')
+    expect(await rows()).toEqual(['newer, and 4 prefixes', 'older, and 1 prefix', 'old, and 2 prefixes'])
+  })
+
+  test('a blocked name hides no prefix of it', async () => {
+    const { mine, rows, server } = await treeFor()
+    await mine('abcd', 10)
+    await server.ask('/admin/block', { ...posted({ name: 'abcd', reason: 'a test' }), headers })
+    expect(await rows()).toEqual(['abc, and 2 prefixes'])
+    await server.ask('/admin/block', { ...posted({ name: 'ab', reason: 'a test' }), headers })
+    expect(await rows()).toEqual(['abc', 'a'])
+  })
+
+  test('pages show each name once, whatever is folded, and the JSON list shows all', async () => {
+    const { mine, rows, server } = await treeFor()
+    const names = Array.from({ length: 37 }, (_, at) => 'abcdefghijklmnopqrstuvwxyz0123456789-'.charAt(at))
+    for (const [at, first] of names.entries()) await mine(`${first}xyz`, 10 + 10 * Math.floor(at / 5))
+    for (const first of names.slice(0, 30)) await mine(`${first}xw`, 500)
+    const found = await rows()
+    expect(found).toHaveLength(67)
+    expect(new Set(found).size).toBe(67)
+    expect(found.slice(0, 30).every((row) => row.endsWith('xw'))).toBe(true)
+    expect(found.slice(30).every((row) => row.endsWith('xyz, and 3 prefixes'))).toBe(true)
+    const { json } = await server.ask('/svc/gateway/newest/names?limit=100')
+    expect((json as { names: object[] }).names).toHaveLength(100)
+  })
+
+  test('a long way is counted up to a bound', async () => {
+    const { mine, rows } = await treeFor()
+    await mine('m'.repeat(66), 10)
+    await mine('n'.repeat(65), 20)
+    expect(await rows()).toEqual([
+      `${'n'.repeat(65)}, and 64 prefixes`,
+      `${'m'.repeat(66)}, and more than 64 prefixes`,
+    ])
+  })
+})
+
+describe('inscriptions', () => {
+  /** Inscribes outputs of one transaction, from a coin that is known. */
+  async function inscribe(
+    { chain, server }: Tree,
+    files: { contentType: string; body: Uint8Array }[],
+  ): Promise<FakeTransaction> {
+    const coin = chain.spend({
+      inputs: [],
+      outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }],
+    })
+    const inscribed = chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: files.map((file) => ({ satoshis: 1, lockingScript: inscriptionScript(file) })),
+    })
+    expect((await server.submit(beefOf(inscribed, { with: [coin] }), ['tm_ordinals'])).status).toBe(200)
+    return inscribed
+  }
+  const tiles = async ({ page }: Tree, path = '/inscriptions'): Promise<Record<string, string>> =>
+    Object.fromEntries(
+      [
+        ...(await page(path)).matchAll(
+          /class="tile" href="\/ordinal\/([^"]+)">.*?class="caption">(.*?)<\/a>/gs,
+        ),
+      ].map(([, outpoint = '', caption = '']) => [
+        outpoint,
+        caption
+          .replace(/<[^>]+>/g, ' ')
+          .trim()
+          .replace(/ +/g, ' '),
+      ]),
+    )
+
+  test('a published site is one tile, with what it leads to', async () => {
+    const tree = await treeFor()
+    const other = await inscribe(tree, [text('alone'), text('beside it')])
+    const site = await inscribe(tree, [
+      directory({ 'index.html': '_1', img: '_2', kept: other.outpoint(0), 'a.css': `ord://_15` }),
+      text('<p>hello</p>', 'text/html'),
+      directory(Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`${at}.txt`, `_${at + 3}`]))),
+      ...Array.from({ length: 12 }, (_, at) => text(`file ${at}`.padEnd(100))),
+      text('p {}'.padEnd(100), 'text/css'),
+    ])
+    expect(await tiles(tree)).toEqual({
+      [site.outpoint(0)]: 'site 15 files, 1.3 KB',
+      [other.outpoint(0)]: 'text 5 B',
+      [other.outpoint(1)]: 'text 9 B',
+    })
+    expect(Object.keys(await tiles(tree, '/'))).toHaveLength(3)
+    expect((await tree.page('/feeds/inscriptions.atom')).match(/<entry>/g)).toHaveLength(3)
+    expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('15 files, 1.3 KB')
+    const { json } = await tree.server.ask('/svc/gateway/newest/inscriptions?limit=100')
+    expect((json as { inscriptions: object[] }).inscriptions).toHaveLength(18)
+  })
+
+  test('directories that lead to themselves or each other, or are none, hide nothing', async () => {
+    const tree = await treeFor()
+    const own = await inscribe(tree, [directory({ a: '_0' })])
+    const both = await inscribe(tree, [directory({ b: '_1' }), directory({ a: '_0' })])
+    const broken = await inscribe(tree, [directory('{"a": "_1", '), text('a')])
+    const odd = await inscribe(tree, [directory({ a: 'x', b: '_7', c: `${'ab'.repeat(32)}_0` }), text('b')])
+    expect(Object.keys(await tiles(tree)).sort()).toEqual(
+      [own, both, broken, odd]
+        .flatMap((each) => each.outpoint(0))
+        .concat(broken.outpoint(1), odd.outpoint(1))
+        .sort(),
+    )
+  })
+
+  test('a blocked directory hides none of its files', async () => {
+    const tree = await treeFor()
+    const site = await inscribe(tree, [directory({ 'index.html': '_1' }), text('hello')])
+    await tree.server.ask('/admin/block', {
+      ...posted({ outpoint: site.outpoint(0), reason: 'a test' }),
+      headers,
+    })
+    expect(await tiles(tree)).toEqual({ [site.outpoint(1)]: 'text 5 B' })
+  })
+
+  test('a directory is followed within bounds', async () => {
+    const tree = await treeFor()
+    const files = Array.from({ length: 150 }, (_, at) => text(`${at}`.padEnd(1000)))
+    const site = await inscribe(tree, [
+      directory(Object.fromEntries(files.map((_, at) => [`${at}.txt`, `_${at + 1}`]))),
+      ...files,
+    ])
+    expect((await tiles(tree))[site.outpoint(0)]).toBe('directory more than 100 files, 100 KB')
+    expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('150 files, 150 KB')
+  })
+
+  test('a stream is titled by its type and whole length, and grows', async () => {
+    const tree = await treeFor()
+    const { chain, server } = tree
+    const first = await inscribe(tree, [{ contentType: 'video/mp4;stream=gw', body: utf8('a'.repeat(1000)) }])
+    const outpoint = first.outpoint(0)
+    expect(await tiles(tree)).toEqual({ [outpoint]: 'video 1.0 KB' })
+    let last = first
+    for (const length of [2000, 3000]) {
+      const next = chain.spend({
+        inputs: [{ transaction: last, vout: 0 }],
+        outputs: [
+          {
+            satoshis: 1,
+            lockingScript: inscriptionScript({ contentType: 'gw/stream', body: utf8('b'.repeat(length)) }),
+          },
+        ],
+      })
+      expect((await server.submit(beefOf(next, { with: [last] }), ['tm_ordinals'])).status).toBe(200)
+      last = next
+      expect(await tiles(tree)).toEqual({ [outpoint]: `video ${length === 2000 ? '3.0' : '6.0'} KB` })
+    }
+    for (const each of [outpoint, last.outpoint(0)]) {
+      const html = await tree.page(`/ordinal/${each}`)
+      expect(html).toContain('>video/mp4, 6.0 KB</h1>')
+      expect(html).toContain('<title>A stream: video/mp4, 6.0 KB')
+    }
+    expect(server.node.graph.things.furtherChunks(parseOutpoint(last.outpoint(0)))).toBeUndefined()
+  })
+})
