@@ -9,7 +9,7 @@ import { type ContentView, Empty, Hex, OutpointLink, Pager, Text, Tile } from '.
 import {
   contentView,
   dependenciesOfChildren,
-  dependenciesOfStreams,
+  dependenciesOfViews,
   type Explorer,
   type MadePage,
   TILE_QUOTE,
@@ -34,7 +34,7 @@ export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): M
     first: after && '/inscriptions',
     next: found.length > PAGE && last ? `/inscriptions?after=${writePlace(last)}` : undefined,
     feed: true,
-    dependsOn: [dependency.inscriptions, ...dependenciesOfStreams(tiles)],
+    dependsOn: [dependency.inscriptions, ...dependenciesOfViews(tiles)],
   })
 }
 
@@ -75,11 +75,7 @@ export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoin
       found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
     dependsOn:
       common.kind === 'parent'
-        ? [
-            ...dependenciesOfChildren(attribute.parent(common.parent), found),
-            dependency.inscriptions,
-            ...dependenciesOfStreams(tiles),
-          ]
+        ? [...dependenciesOfChildren(attribute.parent(common.parent), found), ...dependenciesOfViews(tiles)]
         : [dependency.all],
   })
 }

@@ -32,7 +32,15 @@ import {
   Text,
   When,
 } from './parts.js'
-import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
+import {
+  blockTimes,
+  contentView,
+  dependenciesOfViews,
+  type Explorer,
+  type MadePage,
+  nameHostUrl,
+  PREVIEW_QUOTE,
+} from './reads.js'
 import { counted } from './text.js'
 import { Keys, namesAfter } from './tree.js'
 
@@ -197,7 +205,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
       dependency.lineages,
       dependency.proof(origin.txid),
       dependency.spend(tip),
-      ...(content?.leadsTo ? [dependency.inscriptions] : []),
+      ...(content === undefined ? [] : dependenciesOfViews([content])),
       ...unprovenSteps(steps),
       ...(step === undefined ? [dependency.all] : []),
       ...alike.map(dependency.name),

@@ -40,6 +40,7 @@ import {
   blockTimes,
   contentView,
   dependenciesOfChildren,
+  dependenciesOfViews,
   type Explorer,
   type MadePage,
   PREVIEW_QUOTE,
@@ -243,7 +244,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
       dependency.proof(tip.outpoint.txid),
       dependency.spend(tip.outpoint),
       ...unprovenSteps(steps),
-      ...(kind === 'directory' ? [dependency.inscriptions] : []),
+      ...dependenciesOfViews([...(view ? [view] : []), ...children]),
       ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
       // What has no origin yet, or is no genuine name yet, may become one with whatever comes.
       ...(step === undefined || (kind === 'name' && name === undefined) ? [dependency.all] : []),

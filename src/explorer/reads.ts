@@ -61,9 +61,13 @@ export function contentView(
   return { ...view, quote: length > quoted ? `${text}…` : text }
 }
 
-/** What the lengths of streams follow from: the next chunk spends the last one. */
-export function dependenciesOfStreams(views: readonly ContentView[]): Dependency[] {
-  return views.flatMap(({ outpoint, stream }) => {
+/**
+ * What views of content follow from beside the content: the next chunk of a stream spends the last one, and what a directory leads to
+ * may come later.
+ */
+export function dependenciesOfViews(views: readonly ContentView[]): Dependency[] {
+  return views.flatMap(({ outpoint, leadsTo, stream }) => {
+    if (leadsTo !== undefined) return [dependency.inscriptions]
     const last = stream?.last ?? readOutpoint(outpoint)
     return last === undefined ? [] : [dependency.spend(last)]
   })
