@@ -79,7 +79,7 @@ export function homePage(explorer: Explorer): MadePage {
               <ol class="rows">
                 {names.map(({ name, height, ...folded }) => (
                   <li key={name}>
-                    <span>
+                    <span class="named">
                       <NameLink name={name} /> <WithPrefixes {...folded} />
                     </span>
                     <span class="meta">

@@ -110,7 +110,7 @@ function namesPage(
                 {rows.map(({ name, outpoint, height, time, ...folded }) => (
                   <tr key={name}>
                     <td data-label="Name">
-                      <span>
+                      <span class="named">
                         <NameLink name={name} /> <WithPrefixes {...folded} />
                       </span>
                     </td>

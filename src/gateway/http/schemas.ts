@@ -147,13 +147,13 @@ export function validate<Schema extends z.ZodType>(
 export function validateList<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
-  refusal: string | AnswerError,
+  refusal: string,
 ): z.output<Schema> {
   return validate(schema, value, (issues) => {
     const [list] = listsTooLong(issues)
-    if (list !== undefined)
-      return new AnswerError('TOO_LARGE', `a list may have at most ${list.maximum} entries`)
-    return typeof refusal === 'string' ? new AnswerError('BAD_BODY', refusal) : refusal
+    return list === undefined
+      ? new AnswerError('BAD_BODY', refusal)
+      : new AnswerError('TOO_LARGE', `a list may have at most ${list.maximum} entries`)
   })
 }
 

@@ -91,8 +91,7 @@ const listQuery = z.object({
   limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
   available: z
     .string()
-    .transform((text) => text.split(','))
-    .pipe(z.array(nameSchema).max(MAX_ASKED.records))
+    .regex(/^[a-z0-9-]{1,255}(?:,[a-z0-9-]{1,255}){0,99}$/)
     .optional()
     .describe(
       'Up to 100 names with commas between them: whether each is free, and what it takes to mine it. The other parameters do not matter then.',
@@ -125,14 +124,11 @@ function available(
   { available }: { available?: unknown },
   response: Response,
 ): void {
-  const asked = validateList(
-    listQuery.shape.available.unwrap(),
-    available,
-    new AnswerError(
-      'BAD_NAME',
-      'available must be names of 1 to 255 characters of a-z 0-9 -, with commas between them',
-    ),
-  )
+  if (String(available).split(',', MAX_ASKED.records + 1).length > MAX_ASKED.records)
+    throw new AnswerError('TOO_LARGE', `available may have at most ${MAX_ASKED.records} names`)
+  const refusal = 'available must be names of 1 to 255 characters of a-z 0-9 -, with commas between them'
+  const schema = listQuery.shape.available.unwrap()
+  const asked = validate(schema, available, () => new AnswerError('BAD_NAME', refusal)).split(',')
   const offerOf = nameOffers(store)
   const offers = store.consistent(() => asked.map((name) => unlessBlocked(() => offerOf(name, tree))))
   if (offers.some((offer) => offer !== undefined && offer.kind !== 'taken')) requireCaughtUp(progress)

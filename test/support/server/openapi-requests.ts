@@ -352,6 +352,8 @@ export function openapiRequests({
     [200, `${names}?limit=1`],
     [400, `${names}?limit=0`],
     [400, `${names}?prefix=A`],
+    [200, `${names}?available=a,zz`],
+    [413, `${names}?available=${Array.from({ length: 101 }, () => 'a')}`],
     lost(names),
     [200, `${names}/origin/a`],
     [400, `${names}/origin/A`],
