@@ -1,4 +1,5 @@
-import { P2PKH, ProtoWallet, PublicKey, PushDrop, UnlockingScript, Utils } from '@bsv/sdk'
+import { P2PKH, ProtoWallet, PushDrop } from '@bsv/sdk'
+import { p2pkhOwner } from '../../backend/src/protocol/address.js'
 import { concatBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { ownerOf } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
@@ -7,8 +8,8 @@ import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { MiningError } from '../mining/mining-error.js'
 import { type Draft, type DraftInput, type DraftOutput, inputOf } from '../payments/draft.js'
 import { NOBODY } from '../payments/fake.js'
-import { NAME_BASKET, nameKey, walletLock } from '../payments/mints.js'
 import type { PayingWallet } from '../payments/wallet.js'
+import { NAME_BASKET, nameKey, walletLock, walletUnlock } from '../payments/wallet-keys.js'
 import { type BindingSigner, bindingIn } from './binding-lock.js'
 import { IdentityError } from './identity-error.js'
 import { bindingOf, type NameCoin } from './name-coin.js'
@@ -98,7 +99,13 @@ async function basketOf(
   if (binding.state !== 'bound') return undefined
   const { publicKey } = await wallet.getPublicKey({ identityKey: true })
   if (binding.identityKey !== publicKey) return undefined
-  return kept({ protocolID: [0, binding.protocol], keyID: binding.keyId, counterparty: 'anyone' })
+  // The key is not that of the name, so that is named beside it.
+  return kept({
+    protocolID: [0, binding.protocol],
+    keyID: binding.keyId,
+    counterparty: 'anyone',
+    name: coin.name,
+  })
 }
 
 /** @throws IdentityError `NOT_YOURS`. */
@@ -117,7 +124,7 @@ async function unlockOf(
       return pushDropUnlock(signer, [0, binding.protocol], binding.keyId, 'anyone')
     if (wallet !== undefined) throw notYours(coin, `the wallet's identity key is ${publicKey}`)
   }
-  if (wallet !== undefined) return await walletUnlock(coin, wallet)
+  if (wallet !== undefined) return await unlockOfWallet(coin, wallet)
   const publicKey = key?.toPublicKey()
   if (key !== undefined && owner === publicKey?.toHash('hex')) return new P2PKH().unlock(key)
   throw notYours(coin, `${publicKey?.toString()} does not hold it`)
@@ -130,24 +137,11 @@ function pushDropUnlock(
   return new PushDrop(signer as sdk.WalletInterface).unlock(...key)
 }
 
-/** A compressed public key with its push. */
-const KEY_BYTES = 34
-
 /** Unlocks a name that a wallet has locked with a key of its own. @throws IdentityError `NOT_YOURS`. */
-async function walletUnlock(coin: NameCoin, wallet: BindingWallet): Promise<sdk.ScriptTemplateUnlock> {
-  const key = nameKey(coin.name)
-  const { publicKey } = await wallet.getPublicKey(key)
-  if (ownerOf(coin.lockingScript) !== PublicKey.fromString(publicKey).toHash('hex'))
-    throw notYours(coin, 'the wallet has no key for it')
-  const signature = pushDropUnlock(wallet, key.protocolID, key.keyID, key.counterparty)
-  const keyPush = { op: KEY_BYTES - 1, data: Utils.toArray(publicKey, 'hex') }
-  return {
-    estimateLength: async (...of) => (await signature.estimateLength(...of)) + KEY_BYTES,
-    async sign(transaction, input) {
-      const { chunks } = await signature.sign(transaction, input)
-      return new UnlockingScript([...chunks, keyPush])
-    },
-  }
+async function unlockOfWallet(coin: NameCoin, wallet: BindingWallet): Promise<sdk.ScriptTemplateUnlock> {
+  if (ownerOf(coin.lockingScript) === p2pkhOwner(await walletLock(wallet, coin.name)))
+    return await walletUnlock(wallet, coin.name)
+  throw notYours(coin, 'the wallet has no key for it')
 }
 
 function notYours({ name, outpoint }: NameCoin, why: string): IdentityError {

@@ -27,7 +27,7 @@ export interface DraftOutput {
   /** For the user of a wallet. */
   description: string
   /** Where a wallet keeps the output, with what it needs to spend it; by default it does not keep it. */
-  basket?: { name: string; customInstructions: string } | undefined
+  basket?: { name: string; customInstructions: string; tags?: string[] } | undefined
 }
 
 /** A transaction before anybody has paid for it: what it has of its own. */

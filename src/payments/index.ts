@@ -20,8 +20,8 @@ export {
   type NameWallet,
   payForMint,
   unpaidMint,
-  walletLock,
   walletMintPayer,
   walletOwner,
 } from './mints.js'
 export { type PayingWallet, payWithWallet, sendWithWallet } from './wallet.js'
+export { walletLock } from './wallet-keys.js'

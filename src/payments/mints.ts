@@ -1,4 +1,3 @@
-import { PublicKey } from '@bsv/sdk'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
@@ -24,8 +23,9 @@ import {
   startTransaction,
 } from './draft.js'
 import { FAKE_PAYER, NOBODY_LOCK } from './fake.js'
-import { p2pkhLockOf } from './key.js'
-import { type PayingWallet, payWithWallet } from './wallet.js'
+import { Purse, type PurseWallet } from './purse.js'
+import { type PayingWallet, signAndSend } from './wallet.js'
+import { NAME_BASKET, nameKey, walletLock } from './wallet-keys.js'
 
 /**
  * A wallet must be given the length of an unlocking script before it decides how many change outputs it adds, and the
@@ -39,6 +39,10 @@ export interface MintTerms extends Pick<MintDraft, 'plan' | 'source'> {
   maxFee?: number
   /** Where a wallet keeps the name; by default, it does not keep the name. */
   basket?: DraftOutput['basket']
+  /** What it brings to pay for it. */
+  paidBy?: readonly DraftInput[]
+  /** Outputs behind those of the mint. */
+  setAside?: readonly DraftOutput[]
 }
 
 /**
@@ -48,7 +52,7 @@ export interface MintTerms extends Pick<MintDraft, 'plan' | 'source'> {
  * @throws MintError if the plan does not hold.
  */
 function draftMint(draft: MintTerms, signed: (mint: SignedMint) => void = () => {}): Draft {
-  const { source, basket, maxFee = Number.POSITIVE_INFINITY } = draft
+  const { source, basket, maxFee = Number.POSITIVE_INFINITY, paidBy = [], setAside = [] } = draft
   const plan = solvePlan(draft.plan)
   const { mint, node } = plan
   const { name } = mint
@@ -60,12 +64,15 @@ function draftMint(draft: MintTerms, signed: (mint: SignedMint) => void = () => 
   return {
     what: `the mint of ${name}`,
     description: `Mint the name ${name}`,
-    inputs: [spent],
-    outputs: plan.outputs.map((output, vout) => ({
-      ...output,
-      description: descriptions[vout] ?? '',
-      basket: vout === NAME_VOUT ? basket : undefined,
-    })),
+    inputs: [spent, ...paidBy],
+    outputs: [
+      ...plan.outputs.map((output, vout) => ({
+        ...output,
+        description: descriptions[vout] ?? '',
+        basket: vout === NAME_VOUT ? basket : undefined,
+      })),
+      ...setAside,
+    ],
     maxFee,
     check: (transaction) => requireMintable(transaction, plan),
     checkSigned: (transaction) =>
@@ -108,6 +115,9 @@ export async function payForMint(terms: MintTerms, pay: (draft: Draft) => Promis
   return { ...mint, ...paid }
 }
 
+/** The part of a wallet (BRC-100) that is needed if it is to own the names. */
+export type NameWallet = PayingWallet & PurseWallet
+
 /** Who owns names that are mined. */
 export interface NameOwner {
   /** The lock of a name or of one of its prefixes. */
@@ -120,15 +130,24 @@ export interface NameOwner {
  * Pays for mints.
  *
  * @param pay Funds a draft of the mint of a name, signs it and sends it.
+ * @param purse Pays for the later mints of a name with coins of the first.
  */
-export function mintPayer(owner: NameOwner, pay: (draft: Draft, name: string) => Promise<Paid>): MintPayer {
+export function mintPayer(
+  owner: NameOwner,
+  pay: (draft: Draft, name: string) => Promise<Paid>,
+  purse?: Purse,
+): MintPayer {
   return {
     ownerLock: (name) => owner.ownerLock(name),
     async pay(draft) {
       const { domain } = decodeMineNode(draft.plan.node.lockingScript)
       const name = domain + draft.plan.character
       const basket = await owner.basketOf?.(name, draft.plan.ownerLock)
-      return await payForMint({ ...draft, basket }, async (each) => await pay(each, name))
+      const terms = { ...draft, basket }
+      const funding = await purse?.fundingOf(draftMint(terms), name)
+      const paid = await payForMint({ ...terms, ...funding }, async (each) => await pay(each, name))
+      if (funding) await purse?.add(paid, funding, NAME_VOUT + 1)
+      return paid
     },
   }
 }
@@ -142,45 +161,20 @@ export const FAKE_MINT_PAYER: MintPayer = mintPayer(
 /**
  * Pays with a wallet (BRC-100), which sends the mint to the network and keeps its own names in a basket.
  *
+ * @param options.name All that is mined: its later mints are paid for with the first one, so that the wallet asks its user once.
  * @param options.keep Stores a signed mint before the wallet sends it.
  * @throws MiningError `REFUSED` if the network rejects a mint, `UNDECIDED` if the wallet does not say whether it does.
  */
 export function walletMintPayer(
   wallet: NameWallet,
-  { keep }: { keep?: (mint: Paid & { name: string }) => Promise<void> } = {},
+  options: { name?: string; keep?: (mint: Paid & { name: string }) => Promise<void> } = {},
 ): MintPayer {
-  const payer = payWithWallet(wallet)
-  return mintPayer(walletOwner(wallet), async (draft, name) => {
-    const paid = await payer.pay(draft, async (signed) => await keep?.({ ...signed, name }))
-    const txid = paid.transaction.id('hex')
-    const outcome = await payer.send?.(paid.transaction, `Send ${draft.what}`)
-    if (outcome?.kind === 'refused') throw new MiningError('REFUSED', `${txid} is lost: ${outcome.why}`)
-    if (outcome?.kind === 'undecided')
-      throw new MiningError('UNDECIDED', `it is not known whether ${txid} was sent: ${outcome.why}`)
-    return paid
-  })
-}
-
-/** The part of a wallet (BRC-100) that is needed if it is to own the names. */
-export type NameWallet = PayingWallet & Pick<WalletInterface, 'getPublicKey'>
-
-/** The BRC-43 protocol of the keys of names; level 0, because the wallet uses them for nothing else. */
-const PROTOCOL: [0, string] = [0, 'minetree names']
-/** Where a wallet keeps its names. */
-export const NAME_BASKET = 'minetree names'
-
-/** The key that a wallet locks a name with, for `getPublicKey` and `createSignature`. */
-export function nameKey(name: string): { protocolID: [0, string]; keyID: string; counterparty: 'self' } {
-  return { protocolID: PROTOCOL, keyID: name, counterparty: 'self' }
-}
-
-/** The lock that keeps a name with a wallet, unbound. */
-export async function walletLock(
-  wallet: Pick<WalletInterface, 'getPublicKey'>,
-  name: string,
-): Promise<Uint8Array> {
-  const { publicKey } = await wallet.getPublicKey(nameKey(name))
-  return p2pkhLockOf(PublicKey.fromString(publicKey))
+  const { name: whole, keep } = options
+  return mintPayer(
+    walletOwner(wallet),
+    async (draft, name) => await signAndSend(wallet, draft, async (paid) => await keep?.({ ...paid, name })),
+    whole === undefined ? undefined : new Purse(wallet, whole),
+  )
 }
 
 /** A wallet that locks each name with a key of its own. */

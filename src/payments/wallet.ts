@@ -99,11 +99,11 @@ async function actionOf(
   return {
     description: described(description),
     ...(inputs.length > 0 && { inputBEEF: sources.toBinary(), inputs: await Promise.all(wanted) }),
-    outputs: outputs.map(({ satoshis, lockingScript, basket, ...output }) => ({
+    outputs: outputs.map(({ satoshis, lockingScript, basket: { name, ...kept } = {}, description }) => ({
       satoshis,
       lockingScript: toHex(lockingScript),
-      outputDescription: described(output.description),
-      ...(basket && { basket: basket.name, customInstructions: basket.customInstructions }),
+      outputDescription: described(description),
+      ...(name !== undefined && { basket: name, ...kept }),
     })),
   }
 }
@@ -167,6 +167,22 @@ function requireSigned(transaction: Transaction): void {
       cause,
     })
   }
+}
+
+/**
+ * Has a wallet sign a draft and send it.
+ *
+ * @param keep Stores the signed transaction before it is sent.
+ * @throws MiningError `REFUSED` if the network rejects it, `UNDECIDED` if the wallet does not say whether it does.
+ */
+export async function signAndSend(wallet: PayingWallet, draft: Draft, keep?: Keep): Promise<Paid> {
+  const paid = await signWithWallet(wallet, draft, keep)
+  const txid = paid.transaction.id('hex')
+  const outcome = await sendWithWallet(wallet, { txid, description: `Send ${draft.what}` })
+  if (outcome.kind === 'refused') throw new MiningError('REFUSED', `${txid} is lost: ${outcome.why}`)
+  if (outcome.kind === 'undecided')
+    throw new MiningError('UNDECIDED', `it is not known whether ${txid} was sent: ${outcome.why}`)
+  return paid
 }
 
 /** Makes a wallet send a transaction that it signed before. */

@@ -7,7 +7,7 @@ import type { MintDraft, MintPayer, PaidMint, SignedMint } from '../../mining/mi
 import type { ServerDeployment } from '../../mining/server-deployment.js'
 import { FAKE_MINT_PAYER, unpaidMint, walletMintPayer } from '../../payments/mints.js'
 import { sendWithWallet } from '../../payments/wallet.js'
-import type { MiningOrder, Payer } from './mining-order.js'
+import type { MiningOrder } from './mining-order.js'
 import { saveMint } from './saved-mints.js'
 
 /** A mint to show; `beef` is present if it was paid for. */
@@ -36,7 +36,7 @@ export interface MiningRun {
 export async function runOrder(run: MiningRun): Promise<void> {
   const { order, server, signal, onMint } = run
   const { name, workers } = order
-  const payer = await payerOf(order.payer)
+  const payer = await payerOf(order)
   const ownerLock = async (each: string): Promise<Uint8Array> =>
     order.ownerLock ?? (await (payer ?? FAKE_MINT_PAYER).ownerLock(each))
   const { url, workerUrl, onEvent } = run
@@ -60,11 +60,13 @@ export async function runOrder(run: MiningRun): Promise<void> {
   })
 }
 
-async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
+async function payerOf({ payer, name }: MiningOrder): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
   if (payer === 'fake') return FAKE_MINT_PAYER
   return walletMintPayer(await findWallet(), {
-    keep: async ({ name, transaction, beef }) => saveMint({ name, txid: transaction.id('hex'), beef }),
+    name,
+    keep: async ({ transaction, beef, ...mint }) =>
+      saveMint({ name: mint.name, txid: transaction.id('hex'), beef }),
   })
 }
 

@@ -5,6 +5,8 @@ import {
   type CreateSignatureArgs,
   type CreateSignatureResult,
   type GetPublicKeyArgs,
+  type ListOutputsArgs,
+  type ListOutputsResult,
   LockingScript,
   P2PKH,
   PrivateKey,
@@ -17,7 +19,7 @@ import {
   Validation,
 } from '@bsv/sdk'
 import type { Coin } from '../../../src/payments/key.js'
-import type { PayingWallet } from '../../../src/payments/wallet.js'
+import type { NameWallet } from '../../../src/payments/mints.js'
 
 /** What a wallet under test does otherwise than it should. */
 export interface WalletFaults {
@@ -35,6 +37,7 @@ export interface WalletFaults {
 
 interface Action {
   transaction: Transaction
+  args: CreateActionArgs
   noSend: boolean
   /** The longest unlocking script of each input that is for others to unlock. */
   lengths: Map<TransactionInput, number>
@@ -60,15 +63,21 @@ const badParameter = (parameter: string, reason: string): Error =>
  * - it sends what was signed with `noSend` only when that is named in `sendWith`, and says `failed` of what it does not hold;
  * - what an action spends stays reserved until that is sent or aborted, change is spent only once it is sent, and an action that
  *   spends a name of another one, which is neither, fails with its coins reserved and no reference to abort it by;
- * - it gives no key for a protocol that is left to a permission module (`p …`).
+ * - it gives no key for a protocol that is left to a permission module (`p …`);
+ * - it asks its user about each transaction that costs more than the inputs it is given bring, and once about its identity key and
+ *   about each basket, but about no key of level 0.
  */
-export class TestWallet implements PayingWallet {
+export class TestWallet implements NameWallet {
   readonly key = new PrivateKey(7)
   readonly sent: Transaction[] = []
   readonly actions: CreateActionArgs[] = []
   readonly aborted: string[] = []
   /** The ids of the keys that it was asked for, in order. */
   readonly keysAsked: string[] = []
+  /** What its user was asked, in order. */
+  readonly prompts: string[] = []
+  /** In satoshis. */
+  fee = 998
   faults: WalletFaults = {}
   /** By reference. */
   private readonly made = new Map<string, Action>()
@@ -89,6 +98,7 @@ export class TestWallet implements PayingWallet {
     this.keysAsked.push(args.identityKey === true ? 'identity' : (args.keyID ?? ''))
     this.faults.key?.()
     requireOwnProtocol(args)
+    if (args.identityKey === true) this.askOnce('identity key')
     return await this.keys.getPublicKey(args)
   }
 
@@ -100,6 +110,7 @@ export class TestWallet implements PayingWallet {
   async createAction(args: CreateActionArgs): Promise<CreateActionResult> {
     this.actions.push(args)
     Validation.validateCreateActionArgs(args)
+    for (const { basket } of args.outputs ?? []) if (basket !== undefined) this.askOnce(`basket ${basket}`)
     const { inputs = [], outputs = [], inputBEEF = [], options = {} } = args
     if (inputs.length === 0 && outputs.length === 0) return await this.sendWith(options.sendWith ?? [])
     if (inputs.length > 0 && !(await Beef.fromBinary(Array.from(inputBEEF)).verify(ANY_BLOCK, true)))
@@ -138,9 +149,9 @@ export class TestWallet implements PayingWallet {
       sourceOutputIndex: coin.vout,
       unlockingScript: new UnlockingScript(),
     })
-    const each = Math.floor(
-      ((coin.transaction.outputs[coin.vout]?.satoshis ?? 0) - 1000) / this.changeOutputs,
-    )
+    const brought = valueOf(transaction.inputs.slice(0, inputs.length))
+    const spending = outputs.reduce((sum, { satoshis }) => sum + satoshis, this.fee) - brought
+    const each = Math.floor((valueOf(transaction.inputs) - brought - spending) / this.changeOutputs)
     for (let left = this.changeOutputs; left > 0; left--)
       transaction.addOutput({ satoshis: each, lockingScript: new P2PKH().lock(this.key.toAddress()) })
     // No two are the same, as with change that is locked to new keys.
@@ -150,8 +161,9 @@ export class TestWallet implements PayingWallet {
     // In base64, or the client of the SDK refuses it.
     const reference = String(this.made.size).padStart(4, '0')
     const noSend = options.noSend === true
-    const action: Action = { transaction, lengths, noSend, coin, state: 'unsigned' }
+    const action: Action = { transaction, args, lengths, noSend, coin, state: 'unsigned' }
     this.made.set(reference, action)
+    if (spending > 0) this.prompts.push(`pay ${args.description}`)
     for (const each of spent) each.spentBy = action
     const draft = transaction.id('hex')
     const noSendChange = transaction.outputs.map((_, vout) => `${draft}.${vout}`).slice(outputs.length)
@@ -159,6 +171,30 @@ export class TestWallet implements PayingWallet {
       ...(noSend && { noSendChange }),
       signableTransaction: { tx: transaction.toAtomicBEEF(true), reference },
     }
+  }
+
+  async listOutputs({ basket, tags = [], include, limit }: ListOutputsArgs): Promise<ListOutputsResult> {
+    this.askOnce(`basket ${basket}`)
+    const beef = new Beef()
+    const outputs = [...this.made.values()].flatMap(({ transaction, args, state }) =>
+      (args.outputs ?? []).flatMap((output, vout) => {
+        const outpoint = `${transaction.id('hex')}.${vout}`
+        const isAsked = output.basket === basket && tags.every((tag) => output.tags?.includes(tag))
+        if (state !== 'sent' || !isAsked || this.known.get(outpoint)?.spentBy !== undefined) return []
+        if (include === 'entire transactions') beef.mergeTransaction(transaction)
+        const { satoshis, customInstructions = '' } = output
+        return [{ outpoint, satoshis, spendable: true, customInstructions }]
+      }),
+    )
+    return {
+      totalOutputs: outputs.length,
+      outputs: outputs.slice(0, limit),
+      ...(beef.txs.length > 0 && { BEEF: beef.toBinary() }),
+    }
+  }
+
+  private askOnce(what: string): void {
+    if (!this.prompts.includes(what)) this.prompts.push(what)
   }
 
   async signAction({ reference, spends, options }: SignActionArgs): Promise<SignActionResult> {
@@ -229,6 +265,14 @@ export class TestWallet implements PayingWallet {
     this.release(action)
     return { aborted: true }
   }
+}
+
+function valueOf(inputs: readonly TransactionInput[]): number {
+  return inputs.reduce(
+    (sum, { sourceTransaction, sourceOutputIndex }) =>
+      sum + (sourceTransaction?.outputs[sourceOutputIndex]?.satoshis ?? 0),
+    0,
+  )
 }
 
 const ANY_BLOCK = { isValidRootForHeight: async () => true, currentHeight: async () => 0 }

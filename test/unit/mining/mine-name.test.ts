@@ -168,6 +168,32 @@ describe('the owner of a name', () => {
     expect(wallet.keysAsked).toEqual(['q'])
   })
 
+  test('is a wallet, which asks its user once for all of a name', async () => {
+    const { chain, index } = await tree()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    wallet.fee = 200
+    const { mine } = miner({ chain, index })
+    await mine('abc', walletMintPayer(wallet, { name: 'abc' }))
+    expect(wallet.prompts).toEqual(['basket minetree names', 'pay Mint the name a'])
+    expect(wallet.sent).toHaveLength(3)
+    // Nothing is left of what the first has set aside.
+    expect((await wallet.listOutputs({ basket: 'minetree names' })).totalOutputs).toBe(3)
+  })
+
+  test('is a wallet, and coins that a stopped run has left pay for the next one', async () => {
+    const { chain, index } = await tree()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    wallet.fee = 200
+    const { mine, events } = miner({ chain, index })
+    const keep = async (): Promise<void> => {
+      if (wallet.sent.length === 1) throw new Error('enough')
+    }
+    await expect(mine('abc', walletMintPayer(wallet, { name: 'abc', keep }))).rejects.toThrow('enough')
+    expect(events.filter(({ kind }) => kind === 'minted')).toHaveLength(1)
+    await mine('abd', walletMintPayer(wallet, { name: 'abd' }))
+    expect(wallet.prompts).toEqual(['basket minetree names', 'pay Mint the name a'])
+  })
+
   test('may never be named, and the time of the mining is over all the same', async () => {
     const { mine, events } = endless()
     const stop = new AbortController()

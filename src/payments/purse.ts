@@ -1,0 +1,94 @@
+import { SatoshisPerKilobyte } from '@bsv/sdk'
+import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import type { WalletInterface } from '../../backend/src/protocol/sdk-types.js'
+import { type Draft, type DraftInput, type DraftOutput, type Paid, startTransaction } from './draft.js'
+import { DEFAULT_FEE_RATE } from './key.js'
+import { type KeyWallet, NAME_BASKET, nameKey, walletLock, walletUnlock } from './wallet-keys.js'
+
+/** What its coins are locked with; no name has a space. */
+const KEY_ID = 'mint coins'
+/** Finds the coins among the names. */
+const TAG = 'mint coin'
+/** How many coins one mint sets aside: its unlocking script repeats all outputs. */
+const MOST_COINS = 24
+/** How much more than the estimate a coin has, as wallets have rates of their own: what a mint does not need is change again. */
+const SPARE = 1.3
+/** Bytes of the coin, and of the inputs and the change that a wallet adds. */
+const OF_WALLET = 800
+
+/** A wallet that keeps outputs and lists them. */
+export type PurseWallet = KeyWallet & Pick<WalletInterface, 'listOutputs'>
+
+/** What {@link Purse} adds to a mint. */
+interface Funding {
+  paidBy: DraftInput[]
+  setAside: DraftOutput[]
+}
+
+/**
+ * The coins that pay for the later mints of a name: the first mint sets one aside for each. A wallet asks its user about a
+ * transaction whose own inputs do not pay for its outputs and its fee (wallet-toolbox, `computeNetSpend`), so it asks once for a
+ * name and not once for each character. The coins are the wallet's, which keeps them beside its names: those of a run that was
+ * stopped pay in the next one.
+ */
+export class Purse {
+  private coins: DraftInput[] | undefined
+
+  constructor(
+    private readonly wallet: PurseWallet,
+    /** All that is mined. */
+    private readonly name: string,
+  ) {}
+
+  /** What pays for the mint of a prefix of the name: a coin, or the wallet, and then also for the mints after it. */
+  async fundingOf(mint: Draft, prefix: string): Promise<Funding> {
+    this.coins ??= await this.earlier()
+    const coin = this.coins.pop()
+    const later = Math.min(MOST_COINS, this.name.length - prefix.length)
+    if (coin !== undefined || later === 0) return { paidBy: coin === undefined ? [] : [coin], setAside: [] }
+    const output: DraftOutput = {
+      satoshis: await costOf(mint),
+      lockingScript: await walletLock(this.wallet, KEY_ID),
+      description: `For a later mint of ${this.name}`,
+      basket: { name: NAME_BASKET, customInstructions: JSON.stringify(nameKey(KEY_ID)), tags: [TAG] },
+    }
+    return { paidBy: [], setAside: new Array<DraftOutput>(later).fill(output) }
+  }
+
+  /** Takes what a mint has set aside, which is behind its own outputs. */
+  async add({ transaction }: Paid, { setAside }: Funding, first: number): Promise<void> {
+    for (const [index] of setAside.entries())
+      this.coins?.push(await this.coin({ source: transaction, vout: first + index }))
+  }
+
+  /** What earlier runs have left. */
+  private async earlier(): Promise<DraftInput[]> {
+    const { BEEF, outputs } = await this.wallet.listOutputs({
+      ...{ basket: NAME_BASKET, tags: [TAG], include: 'entire transactions', limit: MOST_COINS },
+    })
+    const left = outputs.filter(({ spendable }) => spendable)
+    return await Promise.all(
+      left.map(async ({ outpoint }) => {
+        const [txid = '', vout] = outpoint.split('.')
+        const source = readBeefTransaction(Uint8Array.from(BEEF ?? []), { txid })
+        return await this.coin({ source, vout: Number(vout) })
+      }),
+    )
+  }
+
+  private async coin(of: Pick<DraftInput, 'source' | 'vout'>): Promise<DraftInput> {
+    const unlock = await walletUnlock(this.wallet, KEY_ID)
+    return { ...of, unlock, description: `A coin for the mints of ${this.name}` }
+  }
+}
+
+/** About what a later mint takes from its payer, in satoshis: no less than one that is much like it. */
+async function costOf({ inputs, outputs, maxFee }: Draft): Promise<number> {
+  const alone = await new SatoshisPerKilobyte(DEFAULT_FEE_RATE).computeFee(
+    startTransaction({ inputs, outputs }),
+  )
+  const more = inputs.reduce((bytes, { room = 0 }) => bytes + room, OF_WALLET)
+  const fee = Math.min(maxFee, Math.ceil(SPARE * (alone + (more * DEFAULT_FEE_RATE) / 1000)))
+  const spent = inputs.reduce((sum, { source, vout }) => sum + (source.outputs[vout]?.satoshis ?? 0), 0)
+  return fee + outputs.reduce((sum, { satoshis }) => sum + satoshis, 0) - spent
+}
