@@ -11,6 +11,7 @@ const ROOT = import.meta.dirname
 const ENTRIES = [
   'src/explorer/mine-page/main.ts',
   'src/explorer/mine-page/mining.ts',
+  'src/explorer/my-page/my.ts',
   'src/mining/search/search-worker.ts',
   'src/explorer/islands/explorer.ts',
   'src/explorer/islands/verify.ts',

@@ -43,7 +43,7 @@ export function minePage(site: Site): string {
               </div>
               <div id="afterwards" hidden>
                 <h3>And now</h3>
-                <ul class="next" id="next" />
+                <ul class="next" id="next" data-hosts={site.gatewayHost} />
               </div>
               <p class="buttons">
                 <button id="stop" type="button" class="btn ghost" hidden>
@@ -88,8 +88,9 @@ export function minePage(site: Site): string {
                         <span>
                           A wallet (BRC-100)
                           <small>
-                            In this browser or on this machine. It pays for each character and sends it to the
-                            network; the whole name is mined.
+                            In this browser or on this machine. It pays for the whole name and sends each
+                            character to the network. It asks you once for up to 25 characters; and the first
+                            time, whether this page may keep names in it.
                           </small>
                         </span>
                       </label>

@@ -30,7 +30,7 @@ export interface ChainView {
   lag?: number | undefined
 }
 
-export type Section = 'names' | 'tree' | 'inscriptions' | 'mine' | 'api' | 'charts' | 'status'
+export type Section = 'names' | 'tree' | 'inscriptions' | 'mine' | 'my' | 'api' | 'charts' | 'status'
 
 export interface PageOptions {
   site: Site
@@ -61,6 +61,7 @@ const NAVIGATION: [section: Section, href: string, text: string][] = [
   ['tree', '/tree', 'Tree'],
   ['inscriptions', '/inscriptions', 'Inscriptions'],
   ['mine', '/mine', 'Mine'],
+  ['my', '/my', 'My names'],
   ['api', '/api', 'API'],
 ]
 

@@ -2,6 +2,7 @@ import type { Attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import { isHostLabel } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
@@ -110,14 +111,7 @@ export function readPlace(text: string): ListPlace | undefined {
   return recency === undefined || outpoint === undefined ? undefined : { recency: Number(recency), outpoint }
 }
 
-/** The longest name that is a label of a host (RFC 1035 2.3.4). */
-const MAX_LABEL = 63
-
-/**
- * The URL of a name as a host, in the scheme of the page; undefined if names are no hosts here, or this one is no label: such
- * names have no host of their own (RFC 5891 4.2.3.1).
- */
+/** The URL of a name as a host, in the scheme of the page; undefined if it has none here. */
 export function nameHostUrl({ gatewayHost }: Site, name: string): string | undefined {
-  const isLabel = name.length <= MAX_LABEL && !/^-|-$|^..--/.test(name)
-  return gatewayHost === undefined || !isLabel ? undefined : `//${name}.${gatewayHost}/`
+  return gatewayHost === undefined || !isHostLabel(name) ? undefined : `//${name}.${gatewayHost}/`
 }

@@ -1,4 +1,5 @@
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { isHostLabel } from '../../../backend/src/protocol/mine-node.js'
 import { longestName } from '../../../backend/src/protocol/mint.js'
 import type { MiningEvent } from '../../mining/mine-name.js'
 import type { ServerDeployment } from '../../mining/server-deployment.js'
@@ -8,7 +9,7 @@ import type { ShownMint } from './mining-run.js'
 import type { CardState, MintCard } from './mint-card.js'
 import { NameState } from './name-state.js'
 import { ProgressView } from './progress-view.js'
-import { forgetMint, savedMints } from './saved-mints.js'
+import { forgetPayment, savedPayments } from './saved-payments.js'
 
 interface Served {
   server: ServerDeployment
@@ -98,7 +99,7 @@ export class MiningForm {
 
   /** Shows the paid mints from before the page was closed, each with a button to send it again. */
   async #showStored(): Promise<void> {
-    const saved = savedMints()
+    const saved = savedPayments('mint')
     if (saved.length === 0) return
     const mining = await this.#load()
     for (const stored of saved) {
@@ -150,7 +151,12 @@ export class MiningForm {
         onMint: (mint) => this.#show(mining, mint),
       })
       if (order.payer !== 'nobody') this.#nameState.mined.add(order.name)
-      this.#progress.succeed(doneText(order), order.payer === 'nobody' ? [] : nextSteps(order, this.#served))
+      this.#progress.succeed(
+        doneText(order),
+        order.payer === 'nobody'
+          ? []
+          : nextSteps(order, this.#served, element('next', HTMLElement).dataset.hosts),
+      )
     } catch (error) {
       this.#fail(mining, error, signal)
     } finally {
@@ -218,7 +224,7 @@ export class MiningForm {
   #finish(paid: PaidCard | undefined, state: Exclude<CardState, { kind: 'sending' | 'unsent' }>): void {
     if (paid === undefined) return
     paid.card.show(state)
-    forgetMint(paid.card.txid)
+    forgetPayment('mint', paid.card.txid)
   }
 
   #show({ MintCard, cardOf }: Mining, mint: ShownMint): void {
@@ -256,11 +262,26 @@ function doneText({ name, payer }: MiningOrder): string {
     : `All of ${name} is mined.`
 }
 
-/** What to do with a name that is mined. */
-function nextSteps({ name }: MiningOrder, { server: { profile }, url }: Served): Node[][] {
+/** What to do with a name that is mined. @param hosts What names are hosts below, if they are. */
+function nextSteps({ name, payer, ownerLock }: MiningOrder, { url }: Served, hosts?: string): Node[][] {
   const link = (href: string, text: string): Node => make('a', { href }, text)
   const text = (words: string): Node => document.createTextNode(words)
-  const lines = [
+  const host = hosts === undefined || !isHostLabel(name) ? undefined : `${name}.${hosts}`
+  const isOurs = payer === 'wallet' || ownerLock === undefined
+  return [
+    isOurs
+      ? [
+          make(
+            'a',
+            { href: `${url}/my#${name}`, class: 'btn' },
+            `Publish on ${name.length > 20 ? 'it' : name}`,
+          ),
+          ...(host === undefined ? [] : [text(' Its site is then at '), link(`//${host}/`, host), text('.')]),
+        ]
+      : [
+          text(`Its owner can publish on it: npx minetree publish site/ --name ${name} --url ${url}.`),
+          ...(host === undefined ? [] : [text(' Its site is then at '), link(`//${host}/`, host), text('.')]),
+        ],
     [
       link(`${url}/name/${name}`, `Look at ${name}`),
       text(': its proof, its owner, and a button that verifies it in this browser.'),
@@ -270,9 +291,6 @@ function nextSteps({ name }: MiningOrder, { server: { profile }, url }: Served):
       text(`: names that begin with ${name} continue from here.`),
     ],
   ]
-  const publish = make('code', {}, `npx minetree publish site/ --url ${url}`)
-  if (profile === 'local') lines.push([text('Publish a folder, from a terminal: '), publish])
-  return lines
 }
 
 function reasonOf(error: unknown): string {

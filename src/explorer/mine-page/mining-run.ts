@@ -1,14 +1,15 @@
-import { Transaction, WalletClient } from '@bsv/sdk'
+import { Transaction } from '@bsv/sdk'
 import { ownersMint } from '../../mining/live-node.js'
 import { HttpMineIndex } from '../../mining/mine-index.js'
 import { type MiningEvent, mineName, solveNext } from '../../mining/mine-name.js'
-import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
+import { NodeMovedError } from '../../mining/mining-error.js'
 import type { MintDraft, MintPayer, PaidMint, SignedMint } from '../../mining/mint-transaction.js'
 import type { ServerDeployment } from '../../mining/server-deployment.js'
 import { FAKE_MINT_PAYER, unpaidMint, walletMintPayer } from '../../payments/mints.js'
 import { sendWithWallet } from '../../payments/wallet.js'
+import { findWallet } from './find-wallet.js'
 import type { MiningOrder } from './mining-order.js'
-import { saveMint } from './saved-mints.js'
+import { savePayment } from './saved-payments.js'
 
 /** A mint to show; `beef` is present if it was paid for. */
 export interface ShownMint
@@ -66,7 +67,7 @@ async function payerOf({ payer, name }: MiningOrder): Promise<MintPayer | undefi
   return walletMintPayer(await findWallet(), {
     name,
     keep: async ({ transaction, beef, ...mint }) =>
-      saveMint({ name: mint.name, txid: transaction.id('hex'), beef }),
+      savePayment('mint', { name: mint.name, txid: transaction.id('hex'), beef }),
   })
 }
 
@@ -97,20 +98,4 @@ export async function resend(
     if (found === undefined) return { kind: 'lost' }
     return found.txid === txid ? { kind: 'known' } : { kind: 'by-other', by: found.txid }
   }
-}
-
-/** @throws MiningError `BAD_WALLET`, before anything is mined. */
-async function findWallet(): Promise<WalletClient> {
-  // A wallet in the browser itself needs no search on the machine.
-  const wallet = new WalletClient('CWI' in window ? 'window.CWI' : 'auto', location.hostname)
-  try {
-    await wallet.connectToSubstrate()
-  } catch (cause) {
-    throw new MiningError(
-      'BAD_WALLET',
-      'no wallet answers in this browser or on this machine: start one and try again',
-      { cause },
-    )
-  }
-  return wallet
 }

@@ -1,4 +1,4 @@
-import { Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { AnswerError } from '../http/errors.js'
 import type { HeaderName, OperationGroup } from '../http/operation.js'
@@ -9,13 +9,13 @@ import { fileResponses, type PageFiles } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 import type { RenderPage } from './send-page.js'
 
-/** The scripts of the page. */
-export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'search-worker.js'] as const
+/** The scripts of the pages. */
+export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'my.js', 'search-worker.js'] as const
 
 /** Where wallets (BRC-100) listen on the user's machine. */
 const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://localhost:2121']
 
-/** `/mine`: a page that mines names in the browser; not found if its scripts were not built. */
+/** `/mine` and `/my`: pages that mine names in the browser and change them; not found if their scripts were not built. */
 export function minePageRoutes(
   files: PageFiles | undefined,
   { render, hostsOf }: { render: RenderPage; hostsOf: PageHosts },
@@ -23,16 +23,26 @@ export function minePageRoutes(
   // The search kernel is WebAssembly; its worker has the policy of its own script.
   const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
   const served = fileResponses(files, MINE_PAGE_FILES, () => headers)
-  /** It is the same for everybody, and changes with the state of the host. */
-  let page: { html: string; stored: StoredResponse } | undefined
-  return Router()
-    .get('/mine', async (request, response) => {
+  const sendPage = (...[make]: Parameters<RenderPage>): RequestHandler => {
+    /** It is the same for everybody, and changes with the state of the host. */
+    let page: { html: string; stored: StoredResponse } | undefined
+    return async (request, response) => {
       if (files === undefined) throw new AnswerError('NOT_FOUND', 'the mine page is not part of this build')
-      const html = await render(({ minePage, site }) => minePage(site))
+      const html = await render(make)
       if (page?.html !== html)
         page = { html, stored: textResponse(html, { headers, type: HTML_TYPE, dependsOn: [] }).compress() }
       await sendStored({ request, response, stored: page.stored })
-    })
+    }
+  }
+  return Router()
+    .get(
+      '/mine',
+      sendPage(({ minePage, site }) => minePage(site)),
+    )
+    .get(
+      '/my',
+      sendPage(({ myPage, site }) => myPage(site)),
+    )
     .get('/mine/:file', async (request, response) => {
       const stored = served.get(request.params.file)
       if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
@@ -53,9 +63,15 @@ export const MINE_PAGE_OPERATIONS: OperationGroup = {
       answer: { description: 'The page.', headers, types: ['text/html'] },
       errors: { NOT_FOUND: 'The page was not built on this host.' },
     },
+    myPage: {
+      route: 'GET /my',
+      summary: 'A page that publishes on names, binds them and gives them away in the browser',
+      answer: { description: 'The page.', headers, types: ['text/html'] },
+      errors: { NOT_FOUND: 'The page was not built on this host.' },
+    },
     minePageFile: {
       route: 'GET /mine/{file}',
-      summary: 'A script of that page',
+      summary: 'A script of these pages',
       params: z.object({ file: z.literal(MINE_PAGE_FILES).describe('The name of the file.') }),
       answer: { description: 'The file as it was built.', headers, types: ['text/javascript'] },
       errors: { NOT_FOUND: 'The page has no such file.' },

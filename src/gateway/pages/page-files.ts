@@ -12,6 +12,7 @@ const PAGE_FILES = {
   'verify.js': 'text/javascript; charset=utf-8',
   'main.js': 'text/javascript; charset=utf-8',
   'mining.js': 'text/javascript; charset=utf-8',
+  'my.js': 'text/javascript; charset=utf-8',
   'search-worker.js': 'text/javascript; charset=utf-8',
 } as const
 

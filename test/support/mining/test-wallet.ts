@@ -149,9 +149,9 @@ export class TestWallet implements NameWallet {
       sourceOutputIndex: coin.vout,
       unlockingScript: new UnlockingScript(),
     })
-    const brought = valueOf(transaction.inputs.slice(0, inputs.length))
+    const brought = satoshisOf(transaction.inputs.slice(0, inputs.length))
     const spending = outputs.reduce((sum, { satoshis }) => sum + satoshis, this.fee) - brought
-    const each = Math.floor((valueOf(transaction.inputs) - brought - spending) / this.changeOutputs)
+    const each = Math.floor((satoshisOf(transaction.inputs) - brought - spending) / this.changeOutputs)
     for (let left = this.changeOutputs; left > 0; left--)
       transaction.addOutput({ satoshis: each, lockingScript: new P2PKH().lock(this.key.toAddress()) })
     // No two are the same, as with change that is locked to new keys.
@@ -267,7 +267,7 @@ export class TestWallet implements NameWallet {
   }
 }
 
-function valueOf(inputs: readonly TransactionInput[]): number {
+function satoshisOf(inputs: readonly TransactionInput[]): number {
   return inputs.reduce(
     (sum, { sourceTransaction, sourceOutputIndex }) =>
       sum + (sourceTransaction?.outputs[sourceOutputIndex]?.satoshis ?? 0),

@@ -7,6 +7,7 @@ import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
+import { bringWallet } from '../../support/browser/wallet.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { publisher, text } from '../../support/gateway/site.js'
 import { reissuingServer } from '../../support/mining/reissuing-server.js'
@@ -25,33 +26,6 @@ const browser = useBrowser()
 
 async function localNetwork(): Promise<TestServer> {
   return await servers.start({ DIFFICULTY: '4', COVENANT_VERSION: '2' }, { pages, deploy: deployTree })
-}
-
-/** Puts a wallet into the pages of a browser, as those do that bring one (BRC-100, `window.CWI`). */
-async function bringWallet(page: Page, wallet: TestWallet): Promise<void> {
-  // What goes through JSON: of bytes, lists.
-  const methods: Record<string, (args: never) => unknown> = {
-    getVersion: () => ({ version: 'test-1.0.0' }),
-    getPublicKey: (args) => wallet.getPublicKey(args),
-    createAction: (args) => wallet.createAction(args),
-    signAction: (args) => wallet.signAction(args),
-    abortAction: (args) => wallet.abortAction(args),
-  }
-  await page.exposeFunction('askWallet', async (method: string, args: string) => {
-    const answer = await methods[method]?.(JSON.parse(args) as never)
-    return JSON.stringify(answer, (_, value) => (value instanceof Uint8Array ? Array.from(value) : value))
-  })
-  await page.evaluateOnNewDocument((names) => {
-    const plain = (_: string, value: unknown) => (value instanceof Uint8Array ? Array.from(value) : value)
-    const host = window as unknown as Record<string, unknown>
-    const ask = host.askWallet as (method: string, args: string) => Promise<string>
-    host.CWI = Object.fromEntries(
-      names.map((name) => [
-        name,
-        async (args: unknown) => JSON.parse(await ask(name, JSON.stringify(args, plain))),
-      ]),
-    )
-  }, Object.keys(methods))
 }
 
 describe('a wallet', () => {

@@ -47,8 +47,7 @@ const target = ({ file, from }: Import): string => relative(root, resolve(root, 
 /** The room that a file stands in: `backend/src/protocol/mint.ts` in `protocol`, `src/cli/main.ts` in `cli`. */
 function roomOf(path: string): string {
   const parts = path.split('/')
-  if (path.startsWith('src/explorer/islands/') || path.startsWith('src/explorer/mine-page/'))
-    return parts[2] ?? ''
+  if (/^src\/explorer\/(?:islands|mine-page|my-page)\//.test(path)) return parts[2] ?? ''
   // One chain of headers for servers and browsers.
   if (path.startsWith('src/chain/headers/')) return 'headers'
   return (parts[0] === 'backend' ? parts[2] : parts[1]) ?? ''
@@ -109,6 +108,7 @@ const ARROWS: Record<string, string[]> = {
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining', 'payments'],
   islands: ['protocol', 'mining', 'payments', 'client', 'mine-page'],
+  'my-page': ['protocol', 'client', 'mining', 'payments', 'identity', 'publish', 'mine-page'],
   chain: ['protocol', 'graph', 'read', 'client', 'headers'],
   cli: [
     'protocol',

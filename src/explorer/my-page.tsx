@@ -1,0 +1,199 @@
+import { renderPage, type Site } from './page.js'
+
+/**
+ * The page for the names of a wallet, or of a local network: what each can be used for. `my-page` beside it is its script, which
+ * finds these elements by their ids.
+ */
+export function myPage(site: Site): string {
+  return renderPage({
+    site,
+    title: 'My names',
+    description: 'Publish on your names, bind them, give them away, or mine on from them.',
+    section: 'my',
+    path: '/my',
+    scripts: site.catchingUp ? [] : ['/mine/my.js'],
+    children: (
+      <>
+        <div class="head">
+          <h1>My names</h1>
+          <p class="lede">
+            Put a site on a name and change it later, bind it to your identity, give it away, or mine on from
+            it.
+          </p>
+        </div>
+        <noscript>
+          <p class="card error">
+            A wallet is asked by a script: this page does nothing without JavaScript. The commands{' '}
+            <code>minetree publish</code>, <code>bind</code> and <code>transfer</code> do the same.
+          </p>
+        </noscript>
+        {site.catchingUp ? (
+          <p class="card">This host does not know yet where names are: come back when it has caught up.</p>
+        ) : (
+          <div class="two">
+            <div class="stack">
+              <Opened gatewayHost={site.gatewayHost} />
+              <section class="card" aria-labelledby="names-title">
+                <header>
+                  <h2 id="names-title">Names</h2>
+                  <a href="/mine">Mine one</a>
+                </header>
+                <p id="names-state" role="status">
+                  Asking the server which tree of names it follows…
+                </p>
+                <div class="buttons">
+                  <button id="connect" type="button" class="btn" hidden>
+                    Show the names in my wallet
+                  </button>
+                </div>
+                <div id="unsent" />
+                <ul id="names" class="rows my" />
+                <form id="find" class="form" aria-label="Open a name">
+                  <div class="field">
+                    <label for="wanted">Another name</label>
+                    <div class="beside">
+                      <input
+                        id="wanted"
+                        maxlength={255}
+                        autocomplete="off"
+                        autocapitalize="none"
+                        spellcheck={false}
+                      />
+                      <button type="submit" class="btn ghost">
+                        Open
+                      </button>
+                    </div>
+                  </div>
+                </form>
+              </section>
+            </div>
+            <div class="stack">
+              <section class="card" aria-labelledby="asked">
+                <header>
+                  <h2 id="asked">What your wallet asks</h2>
+                </header>
+                <ol class="steps">
+                  <li>
+                    Nothing before you press a button
+                    <small>Each button that needs your wallet says first how often it will ask you.</small>
+                  </li>
+                  <li>
+                    Once for each change
+                    <small>A site with all its files is one transaction, and so one question.</small>
+                  </li>
+                  <li>
+                    Once for a whole name
+                    <small>
+                      When you mine, the first character pays for up to 24 more. What is left is yours.
+                    </small>
+                  </li>
+                  <li>
+                    Only the first time
+                    <small>
+                      Whether this page may keep names in your wallet, and whether it may see your identity
+                      key, if you bind one.
+                    </small>
+                  </li>
+                </ol>
+              </section>
+              <section class="card" aria-labelledby="checked">
+                <header>
+                  <h2 id="checked">What is checked here</h2>
+                </header>
+                <p class="hint">
+                  Before a name moves, this browser verifies it from the genesis to where it is now. What your
+                  wallet signs is compared with what you were shown, and kept in this browser until the server
+                  has it.
+                </p>
+              </section>
+            </div>
+          </div>
+        )}
+      </>
+    ),
+  })
+}
+
+/** The name that is worked on. */
+function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
+  return (
+    <section id="opened" class="card opened" aria-labelledby="opened-name" data-hosts={gatewayHost} hidden>
+      <header>
+        <h2 id="opened-name" tabindex={-1}>
+          A name
+        </h2>
+        <a id="opened-page" href="/names">
+          Its page
+        </a>
+      </header>
+      <p id="opened-state" role="status" />
+      <p id="address" class="hint" />
+      <div id="deeds" hidden>
+        <section aria-labelledby="publish-title">
+          <h3 id="publish-title">Publish on it</h3>
+          <label id="drop" class="drop">
+            <b>Drop a folder here</b>
+            <span>
+              or <u>choose one</u>: a built site, with its <code>index.html</code>
+            </span>
+            <input id="folder" type="file" class="vh" multiple />
+          </label>
+          <div id="plan" class="form" hidden>
+            <ul id="changes" class="rows" />
+            <p id="plan-text" class="hint" />
+            <div class="buttons">
+              <button id="publish" type="button" class="btn">
+                Publish
+              </button>
+            </div>
+          </div>
+        </section>
+        <section aria-labelledby="bind-title">
+          <h3 id="bind-title">Identity</h3>
+          <p id="bind-text" class="hint" />
+          <button id="bind" type="button" class="btn ghost">
+            Bind it to my identity
+          </button>
+        </section>
+        <section aria-labelledby="give-title">
+          <h3 id="give-title">Give it away</h3>
+          <form id="give" class="form" novalidate>
+            <div class="field">
+              <label for="receiver">Their address</label>
+              <div class="beside">
+                <input
+                  id="receiver"
+                  maxlength={64}
+                  autocomplete="off"
+                  autocapitalize="none"
+                  spellcheck={false}
+                  aria-describedby="give-text"
+                />
+                <button type="submit" class="btn ghost">
+                  Give it away…
+                </button>
+              </div>
+              <p id="give-text" class="hint" />
+            </div>
+            <div id="sure" class="buttons" hidden>
+              <button id="give-now" type="button" class="btn" />
+              <button id="keep" type="button" class="btn ghost">
+                Keep it
+              </button>
+            </div>
+          </form>
+        </section>
+        <section aria-labelledby="mine-title">
+          <h3 id="mine-title">Mine on</h3>
+          <p class="hint">
+            <a id="mine-on" href="/mine">
+              Mine a longer name
+            </a>{' '}
+            that begins with this one.
+          </p>
+        </section>
+      </div>
+      <p id="deed-error" class="error" role="alert" hidden />
+    </section>
+  )
+}

@@ -1,0 +1,113 @@
+import type { FolderEntry } from '../../publish/folder.js'
+
+/** What somebody chose to publish, before it is read. */
+export interface Chosen {
+  files: ChosenFile[]
+  /** Paths of hidden files. */
+  leftOut: string[]
+}
+
+interface ChosenFile {
+  /** From the folder on: `assets/app.js`. */
+  path: string
+  file: File
+}
+
+/** How many files, and how many bytes in all, are read. */
+const MOST_FILES = 5_000
+const MOST_BYTES = 64 * 1024 * 1024
+/** Say what is not to be published: this page does not read them. */
+const IGNORE_FILES = ['.gitignore', '.publishignore']
+
+/** The files of a file field: those of a folder, whose paths begin with its name, or several. */
+export function chosenIn(files: Iterable<File>): Chosen {
+  return checked(
+    [...files].map((file) => ({
+      path: file.webkitRelativePath.replace(/^[^/]*\//, '') || file.name,
+      file,
+    })),
+  )
+}
+
+/** The files of a folder that was dropped, or of whatever else was. */
+export async function droppedIn(items: Iterable<DataTransferItem>): Promise<Chosen> {
+  // All at once: the items are gone after the event.
+  const entries = [...items].flatMap((item) => item.webkitGetAsEntry() ?? [])
+  const [only] = entries
+  const isFolder = entries.length === 1 && only?.isDirectory === true
+  const found: ChosenFile[] = []
+  for (const entry of isFolder ? await entriesOf(only as FileSystemDirectoryEntry) : entries)
+    await walk(entry, { path: entry.name, found })
+  return checked(found)
+}
+
+async function walk(
+  entry: FileSystemEntry,
+  { path, found }: { path: string; found: ChosenFile[] },
+): Promise<void> {
+  if (found.length > MOST_FILES) throw tooMany()
+  if (entry.isDirectory) {
+    for (const each of await entriesOf(entry as FileSystemDirectoryEntry))
+      await walk(each, { path: `${path}/${each.name}`, found })
+    return
+  }
+  const file = await new Promise<File>((resolve, reject) =>
+    (entry as FileSystemFileEntry).file(resolve, reject),
+  )
+  found.push({ path, file })
+}
+
+async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
+  const reader = folder.createReader()
+  const all: FileSystemEntry[] = []
+  for (;;) {
+    // A part at a time, until there is no more.
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    )
+    if (some.length === 0) return all
+    all.push(...some)
+    if (all.length > MOST_FILES) throw tooMany()
+  }
+}
+
+/** @throws Error if there is nothing to publish, too much, or a file that excludes others. */
+function checked(all: ChosenFile[]): Chosen {
+  const ignoring = all.find(({ path }) => IGNORE_FILES.includes(path.split('/').at(-1) ?? ''))
+  if (ignoring !== undefined)
+    throw new Error(
+      `${ignoring.path} says what not to publish, and this page does not read it: choose the folder that was built, or use “minetree publish”`,
+    )
+  const isHidden = ({ path }: ChosenFile): boolean => path.split('/').some((part) => part.startsWith('.'))
+  const files = all.filter((each) => !isHidden(each))
+  const bytes = files.reduce((sum, { file }) => sum + file.size, 0)
+  if (files.length === 0) throw new Error('there is nothing in it to publish')
+  if (files.length > MOST_FILES) throw tooMany()
+  if (bytes > MOST_BYTES) throw new Error(`it has ${bytes} bytes, and this page reads ${MOST_BYTES}`)
+  return { files, leftOut: all.filter(isHidden).map(({ path }) => path) }
+}
+
+function tooMany(): Error {
+  return new Error(`it has more than ${MOST_FILES} files`)
+}
+
+/** What was chosen, read, as a folder. */
+export async function readChosen({ files }: Chosen): Promise<FolderEntry[]> {
+  const root: FolderEntry[] = []
+  const folders = new Map<string, FolderEntry[]>([['', root]])
+  const folderAt = (path: string): FolderEntry[] => {
+    const known = folders.get(path)
+    if (known !== undefined) return known
+    const at = path.lastIndexOf('/')
+    const entries: FolderEntry[] = []
+    folderAt(at < 0 ? '' : path.slice(0, at)).push({ name: path.slice(at + 1), entries })
+    folders.set(path, entries)
+    return entries
+  }
+  for (const { path, file } of files) {
+    const at = path.lastIndexOf('/')
+    const bytes = new Uint8Array(await file.arrayBuffer())
+    folderAt(at < 0 ? '' : path.slice(0, at)).push({ name: path.slice(at + 1), bytes })
+  }
+  return root
+}

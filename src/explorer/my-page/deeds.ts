@@ -1,0 +1,163 @@
+import * as z from 'zod/mini'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { Transaction } from '../../../backend/src/protocol/sdk-types.js'
+import { type ResolvedName, resolveName } from '../../client/resolve.js'
+import { bindingLock } from '../../identity/binding-lock.js'
+import {
+  askedOnce,
+  type BindingWallet,
+  draftMove,
+  type NameMove,
+  signerOf,
+} from '../../identity/move-name.js'
+import { type NameCoin, nameCoin } from '../../identity/name-coin.js'
+import { MiningError } from '../../mining/mining-error.js'
+import {
+  ANSWER_TIMEOUT,
+  askJson,
+  askServer,
+  quote,
+  refusalOf,
+  unexpectedAnswer,
+} from '../../mining/server-answers.js'
+import type { ServerDeployment } from '../../mining/server-deployment.js'
+import type { Paid } from '../../payments/draft.js'
+import { FAKE_PAYER, NOBODY_LOCK } from '../../payments/fake.js'
+import { signAndSend } from '../../payments/wallet.js'
+import { walletLock } from '../../payments/wallet-keys.js'
+import { forgetPayment, savePayment } from '../mine-page/saved-payments.js'
+
+/** Where the page is served, and the tree of that server. */
+export interface Served {
+  server: ServerDeployment
+  /** Without a slash at the end. */
+  url: string
+}
+
+/** A name that was verified in this browser, and who is to change it. */
+export interface OpenedName {
+  name: string
+  checked: ResolvedName
+  coin: NameCoin
+  provenance: Uint8Array
+  /** Undefined where money is fake: there, anybody moves the names that nobody holds. */
+  wallet: BindingWallet | undefined
+}
+
+/** The longest proof of where a name moved that is read, in bytes. */
+const MAX_PROVENANCE = 32 * 1024 * 1024
+
+/**
+ * Resolves a name and verifies all of it, as everything that moves it follows from where it is.
+ *
+ * @throws ResolutionError; ProofError; MiningError; IdentityError.
+ */
+export async function openName(
+  { server, url }: Served,
+  name: string,
+  wallet: BindingWallet | undefined,
+): Promise<OpenedName> {
+  const { deployment } = server
+  // The server provides this page, so it is trusted about blocks as well.
+  const checked = await resolveName({ name, deployment, sources: [url], chainTracker: 'scripts only' })
+  const { tip, origin, spendStatus } = checked
+  if (spendStatus !== 'unspent')
+    throw new MiningError(
+      'BAD_INDEX',
+      `${name} has left ${formatOutpoint(tip.tip)}, or the server does not say`,
+    )
+  const [prefix] = PROFILES.local.gatewayPrefixes
+  const asked = `${url}${prefix}/provenance/${formatOutpoint(origin.origin)}`
+  const { status, body } = await askServer({ url: asked, timeout: ANSWER_TIMEOUT, maxBytes: MAX_PROVENANCE })
+  if (status !== 200) throw unexpectedAnswer(url, { status, body: undefined })
+  const coin = nameCoin({ name, tip, provenance: body })
+  return { name, checked, coin, provenance: body, wallet: wallet && askedOnce(wallet) }
+}
+
+/** The lock of whoever changes a name: their identity if the name is bound to it, and they stay its holder. */
+export async function keptLock({ coin, checked, wallet }: OpenedName): Promise<Uint8Array> {
+  if (wallet === undefined) return NOBODY_LOCK
+  if (checked.identity.state === 'bound') return await bindingLock({ coin, signer: wallet })
+  return await walletLock(wallet, coin.name)
+}
+
+/** The lock that binds a name to the identity of its wallet, or to none. @throws MiningError without a wallet. */
+export async function boundLock(
+  { coin, wallet }: OpenedName,
+  { isBound }: { isBound: boolean },
+): Promise<Uint8Array> {
+  const signer = signerOf({ ...(wallet && { wallet }) })
+  if (wallet === undefined || signer === undefined)
+    throw new MiningError('BAD_WALLET', 'an identity is a wallet’s')
+  return isBound ? await bindingLock({ coin, signer }) : await walletLock(wallet, coin.name)
+}
+
+/** Satoshis beside twice the estimated fee, for the coins and the change of a wallet. */
+const SPARE_FEE = 1000
+
+/** The highest fee of a transaction of about so many bytes, in satoshis. */
+export function highestFee(bytes: number, rate: number): number {
+  return 2 * Math.ceil((bytes * rate) / 1000) + SPARE_FEE
+}
+
+/**
+ * Moves a name: a wallet signs, this browser keeps what was signed, the wallet sends it, and the server gets it.
+ *
+ * @throws IdentityError; MiningError; DOMException if the browser cannot keep it; what the wallet throws.
+ */
+export async function moveName(
+  { url }: Served,
+  { name, coin, wallet }: OpenedName,
+  move: Pick<NameMove, 'lock' | 'behind' | 'outputs' | 'maxFee'>,
+): Promise<Paid> {
+  const draft = await draftMove({ coin, holder: { ...(wallet && { wallet }) }, ...move })
+  const paid =
+    wallet === undefined
+      ? await FAKE_PAYER.pay(draft)
+      : await signAndSend(wallet, draft, async ({ transaction, beef }) =>
+          savePayment('move', { name, txid: transaction.id('hex'), beef }),
+        )
+  await submitMove(url, paid)
+  return paid
+}
+
+/** In milliseconds: submissions are queued, and a site is read, verified and stored as a whole. */
+const SUBMIT_TIMEOUT = 120_000
+
+const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
+
+/**
+ * Submits a change of a name, whose ordinals have to be admitted.
+ *
+ * @throws MiningError `REFUSED` if another transaction counts, or the server leaves part of it out; of {@link askJson}.
+ */
+export async function submitMove(
+  url: string,
+  { transaction, beef }: { transaction: Transaction; beef: Uint8Array },
+): Promise<void> {
+  const { status, body } = await askJson({
+    url: `${url}/submit`,
+    timeout: SUBMIT_TIMEOUT,
+    init: {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/octet-stream',
+        'X-Topics': JSON.stringify([TOPICS.ordinals]),
+      },
+      body: Uint8Array.from(beef),
+    },
+  })
+  if (status === 409)
+    throw new MiningError('REFUSED', quote(refusalOf(body)?.error ?? 'another transaction counts'))
+  const said = status === 200 ? steak.safeParse(body).data : undefined
+  if (said === undefined) throw unexpectedAnswer(url, { status, body })
+  const admitted = new Set(said[TOPICS.ordinals]?.outputsToAdmit)
+  // Change is never 1 satoshi.
+  const left = [...transaction.outputs.entries()].filter(
+    ([vout, { satoshis }]) => satoshis === 1 && !admitted.has(vout),
+  )
+  if (left.length > 0)
+    throw new MiningError('REFUSED', `the server left ${left.length} outputs out: its log says why`)
+  forgetPayment('move', transaction.id('hex'))
+}

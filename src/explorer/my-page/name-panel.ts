@@ -1,0 +1,353 @@
+import { addressLock, encodeAddress } from '../../../backend/src/protocol/address.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { ownerOf } from '../../../backend/src/protocol/inscription.js'
+import { isHostLabel } from '../../../backend/src/protocol/mine-node.js'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import type { BindingWallet, NameMove } from '../../identity/move-name.js'
+import { NOBODY } from '../../payments/fake.js'
+import { DEFAULT_FEE_RATE } from '../../payments/key.js'
+import { layOutFolder } from '../../publish/folder.js'
+import type { PublishOutput } from '../../publish/inscribe.js'
+import { element, make } from '../mine-page/elements.js'
+import { count } from '../mine-page/figures.js'
+import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
+import { boundLock, highestFee, keptLock, moveName, type OpenedName, openName, type Served } from './deeds.js'
+import { promptsText } from './prompts.js'
+
+/** Bytes of a transaction beside the outputs that it is for: the name, coins, change. */
+const OVERHEAD = 600
+/** Bytes of an output beside its script. */
+const OUTPUT_OVERHEAD = 13
+/** The longest transaction, in bytes: what a wallet answers as JSON, and what this browser keeps until it is sent. */
+const MOST_BYTES = 2 * 1024 * 1024
+
+/** What a deed does to a name, and what is said while and after it is done. */
+interface Deed {
+  doing: string
+  done: string
+  isIdentityNeeded: boolean
+  move(opened: OpenedName): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'> & { bytes?: number }>
+}
+
+/** A site that was read, and the outputs that show it. */
+interface Plan {
+  outputs: PublishOutput[]
+  lock: Uint8Array
+  bytes: number
+}
+
+/** The name that is worked on, and what can be done with it. */
+export class NamePanel {
+  readonly #served: Served
+  readonly #section = element('opened', HTMLElement)
+  readonly #state = element('opened-state', HTMLElement)
+  readonly #deeds = element('deeds', HTMLElement)
+  readonly #error = element('deed-error', HTMLElement)
+  readonly #folder = element('folder', HTMLInputElement)
+  readonly #drop = element('drop', HTMLElement)
+  readonly #plan = element('plan', HTMLElement)
+  readonly #sure = element('sure', HTMLElement)
+  readonly #receiver = element('receiver', HTMLInputElement)
+  #opened: OpenedName | undefined
+  #chosen: Chosen | undefined
+  #isBusy = false
+  /** Whether the wallet has told its identity key to this page. */
+  #isIdentityKnown = false
+  /** The number of names that were opened: answers about earlier ones come too late. */
+  #turn = 0
+
+  constructor(served: Served) {
+    this.#served = served
+    this.#folder.setAttribute('webkitdirectory', '')
+    this.#folder.addEventListener('change', () => {
+      const { files } = this.#folder
+      if (files !== null && files.length > 0) void this.#choose(async () => chosenIn(files))
+      this.#folder.value = ''
+    })
+    this.#listenForDrops()
+    element('publish', HTMLButtonElement).addEventListener('click', () => void this.#publish())
+    element('bind', HTMLButtonElement).addEventListener('click', () => void this.#bind())
+    element('give', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault()
+      this.#askWhetherSure()
+    })
+    element('give-now', HTMLButtonElement).addEventListener('click', () => void this.#give())
+    element('keep', HTMLButtonElement).addEventListener('click', () => {
+      this.#sure.hidden = true
+      this.#receiver.focus()
+    })
+  }
+
+  #listenForDrops(): void {
+    this.#drop.addEventListener('dragover', (event) => {
+      event.preventDefault()
+      this.#drop.dataset.over = ''
+    })
+    this.#drop.addEventListener('dragleave', () => delete this.#drop.dataset.over)
+    this.#drop.addEventListener('drop', (event) => {
+      event.preventDefault()
+      delete this.#drop.dataset.over
+      const { dataTransfer } = event
+      if (dataTransfer !== null) void this.#choose(() => droppedIn(dataTransfer.items))
+    })
+  }
+
+  /** Shows a name, and verifies it. @param options.said What was done to it. */
+  async open(
+    name: string,
+    { wallet, said }: { wallet: BindingWallet | undefined; said?: string },
+  ): Promise<void> {
+    if (this.#isBusy) return
+    const turn = ++this.#turn
+    const { url, server } = this.#served
+    this.#opened = undefined
+    this.#section.hidden = false
+    this.#deeds.hidden = true
+    this.#error.hidden = true
+    this.#clear()
+    element('opened-name', HTMLElement).textContent = name
+    element('opened-page', HTMLAnchorElement).href = `${url}/name/${name}`
+    element('mine-on', HTMLAnchorElement).href = `${url}/mine?name=${name}`
+    this.#showAddress(name)
+    if (wallet === undefined && server.profile !== 'local') {
+      this.#say('Show the names in your wallet first: it has the key of this one.')
+      return
+    }
+    this.#say(said ?? 'Verifying it, from the genesis to where it is now…')
+    try {
+      const opened = await openName(this.#served, name, wallet)
+      if (turn !== this.#turn) return
+      this.#opened = opened
+      this.#say(
+        `${said === undefined ? '' : `${said} `}Verified in this browser: ${this.#holderText(opened)}.`,
+      )
+      this.#showDeeds(opened)
+    } catch (error) {
+      if (turn === this.#turn) this.#fail(error)
+    }
+  }
+
+  #say(text: string): void {
+    this.#state.textContent = text
+  }
+
+  #fail(error: unknown): void {
+    this.#error.textContent = reasonOf(error)
+    this.#error.hidden = false
+  }
+
+  #clear(): void {
+    this.#chosen = undefined
+    this.#plan.hidden = true
+    this.#sure.hidden = true
+    this.#receiver.value = ''
+  }
+
+  #showAddress(name: string): void {
+    const place = element('address', HTMLElement)
+    const { hosts } = this.#section.dataset
+    if (hosts === undefined || !isHostLabel(name)) {
+      place.replaceChildren()
+      return
+    }
+    const host = `${name}.${hosts}`
+    place.replaceChildren('Its site is at ', make('a', { href: `//${host}/` }, host), '.')
+  }
+
+  #holderText({ name, coin, checked: { identity } }: OpenedName): string {
+    if (identity.state === 'bound') return `${name} is bound to ${identity.identityKey.slice(0, 12)}…`
+    const owner = ownerOf(coin.lockingScript)
+    if (owner === NOBODY) return `nobody holds ${name}, so that anybody here may change it`
+    return owner === undefined
+      ? `${name} is genuine`
+      : `${encodeAddress(owner, this.#served.server.network)} holds ${name}`
+  }
+
+  #showDeeds({ wallet, checked }: OpenedName): void {
+    const isBound = checked.identity.state === 'bound'
+    element('give-text', HTMLElement).textContent = isBound
+      ? 'It is bound to no identity then.'
+      : 'An address of theirs that can keep ordinals, as wallets and the command line show one.'
+    element('bind-text', HTMLElement).textContent =
+      wallet === undefined
+        ? 'An identity is a wallet’s: without one, a name is bound to none.'
+        : isBound
+          ? 'Whoever looks the name up finds your identity key.'
+          : `Whoever looks the name up finds your identity key then. ${this.#prompts({ isIdentityNeeded: true })}`
+    const button = element('bind', HTMLButtonElement)
+    button.hidden = wallet === undefined
+    button.textContent = isBound ? 'Unbind it' : 'Bind it to my identity'
+    this.#deeds.hidden = false
+  }
+
+  #prompts({ isIdentityNeeded }: { isIdentityNeeded: boolean }): string {
+    return promptsText({
+      isFake: this.#opened?.wallet === undefined,
+      isIdentityNeeded: isIdentityNeeded && !this.#isIdentityKnown,
+    })
+  }
+
+  get #isBound(): boolean {
+    return this.#opened?.checked.identity.state === 'bound'
+  }
+
+  /** Shows what was chosen: what is new, and what it costs. */
+  async #choose(choose: () => Promise<Chosen>): Promise<void> {
+    if (this.#isBusy || this.#opened === undefined) return
+    this.#error.hidden = true
+    this.#plan.hidden = true
+    try {
+      const chosen = await choose()
+      const { outputs, bytes } = await this.#planFor(chosen, NO_LOCK)
+      if (bytes > MOST_BYTES)
+        throw new Error(
+          `it makes a transaction of ${count(bytes)} bytes, and this page makes one of ${count(MOST_BYTES)}: use “minetree publish --name”`,
+        )
+      this.#chosen = chosen
+      const fee = Math.ceil((bytes * DEFAULT_FEE_RATE) / 1000)
+      const cost =
+        this.#opened.wallet === undefined
+          ? ''
+          : ` The fee is about ${count(fee)} satoshis, at ${DEFAULT_FEE_RATE} for 1,000 bytes.`
+      element('changes', HTMLElement).replaceChildren(...changesOf(chosen))
+      element('plan-text', HTMLElement).textContent =
+        `${outputs.length} outputs, ${count(bytes)} bytes.${cost} ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
+      this.#plan.hidden = false
+      element('publish', HTMLButtonElement).focus()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  async #planFor(chosen: Chosen, lock: Uint8Array): Promise<Plan> {
+    const entries = await readChosen(chosen)
+    const { outputs } = layOutFolder({ entries, lock, profile: PROFILES[this.#served.server.profile] })
+    const bytes = outputs.reduce(
+      (sum, { lockingScript }) => sum + OUTPUT_OVERHEAD + lockingScript.length,
+      OVERHEAD,
+    )
+    return { outputs, lock, bytes }
+  }
+
+  async #publish(): Promise<void> {
+    const chosen = this.#chosen
+    if (chosen === undefined) return
+    await this.#do({
+      doing: 'Publishing…',
+      done: 'Published.',
+      isIdentityNeeded: this.#isBound,
+      move: async (opened) => {
+        const kept = await keptLock(opened)
+        // A file is nobody's identity: it is locked as a name that is bound to none.
+        const lock = await keptLock({
+          ...opened,
+          checked: { ...opened.checked, identity: { state: 'unbound' } },
+        })
+        const { outputs, bytes } = await this.#planFor(chosen, lock)
+        const [root, ...files] = outputs
+        return {
+          lock: kept,
+          behind: root?.lockingScript.subarray(lock.length),
+          outputs: files.map((file) => ({ ...file, description: `A file of ${opened.name}` })),
+          bytes,
+        }
+      },
+    })
+  }
+
+  async #bind(): Promise<void> {
+    const isBound = this.#isBound
+    await this.#do({
+      doing: isBound ? 'Unbinding…' : 'Binding…',
+      done: isBound ? 'Unbound.' : 'Bound.',
+      isIdentityNeeded: true,
+      move: async (opened) => ({ lock: await boundLock(opened, { isBound: !isBound }) }),
+    })
+  }
+
+  /** The lock of the address in the field; undefined if it is none, which is then said. */
+  #receiverLock(): Uint8Array | undefined {
+    const { network } = this.#served.server
+    const lock = addressLock(this.#receiver.value.trim(), network)
+    if (typeof lock !== 'string') return lock
+    this.#receiver.setAttribute('aria-invalid', 'true')
+    this.#receiver.focus()
+    this.#fail(
+      lock === 'other network'
+        ? `This server is on the ${network} network: use an address of that network.`
+        : 'This is not a P2PKH address: check that it is complete.',
+    )
+    return undefined
+  }
+
+  #askWhetherSure(): void {
+    this.#error.hidden = true
+    this.#receiver.removeAttribute('aria-invalid')
+    const name = this.#opened?.name
+    if (name === undefined || this.#receiverLock() === undefined) return
+    element('give-text', HTMLElement).textContent =
+      `${name} is theirs then, with all that is published on it, and nobody can take it back. ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
+    const button = element('give-now', HTMLButtonElement)
+    button.textContent = `Give ${name.length > 20 ? 'it' : name} away`
+    this.#sure.hidden = false
+    button.focus()
+  }
+
+  async #give(): Promise<void> {
+    const lock = this.#receiverLock()
+    if (lock === undefined) return
+    await this.#do({
+      doing: 'Giving it away…',
+      done: 'Given away.',
+      isIdentityNeeded: this.#isBound,
+      move: async () => ({ lock }),
+    })
+  }
+
+  async #do({ doing, done, isIdentityNeeded, move }: Deed): Promise<void> {
+    const opened = this.#opened
+    if (this.#isBusy || opened === undefined) return
+    this.#isBusy = true
+    this.#error.hidden = true
+    this.#deeds.hidden = true
+    this.#say(opened.wallet === undefined ? doing : `${doing} Look at your wallet.`)
+    this.#state.scrollIntoView({ block: 'nearest', behavior: 'instant' })
+    const { name } = opened
+    try {
+      const { bytes = OVERHEAD, ...moved } = await move(opened)
+      const maxFee = highestFee(bytes, DEFAULT_FEE_RATE)
+      await moveName(this.#served, opened, { ...moved, maxFee })
+      if (isIdentityNeeded) this.#isIdentityKnown = true
+      this.#isBusy = false
+      await this.open(name, { wallet: opened.wallet, said: done })
+      element('opened-name', HTMLElement).focus()
+    } catch (error) {
+      this.#say(`${name} is not changed, as far as this page knows.`)
+      this.#deeds.hidden = false
+      this.#fail(error)
+    } finally {
+      this.#isBusy = false
+    }
+  }
+}
+
+const NO_LOCK = new Uint8Array(25)
+/** How many files are listed. */
+const MOST_LISTED = 8
+
+function changesOf({ files, leftOut }: Chosen): HTMLElement[] {
+  const row = (path: string, what: string): HTMLElement =>
+    make('li', {}, make('bdi', {}, path), make('span', {}, what))
+  const listed = files.slice(0, MOST_LISTED).map(({ path, file }) => row(path, `${count(file.size)} bytes`))
+  const more = files.length - listed.length
+  return [
+    ...listed,
+    ...(more > 0 ? [make('li', {}, `and ${count(more)} more files`)] : []),
+    ...leftOut.slice(0, MOST_LISTED).map((path) => row(path, 'hidden: left out')),
+  ]
+}
+
+export function reasonOf(error: unknown): string {
+  const message = typeof error === 'string' ? error : messageOf(error)
+  return message.endsWith('.') ? message : `${message}.`
+}

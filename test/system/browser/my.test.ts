@@ -1,0 +1,149 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { PrivateKey } from '@bsv/sdk'
+import type { ElementHandle, Page } from 'puppeteer-core'
+import { encodeAddress } from '../../../backend/src/protocol/address.js'
+import { deployTree } from '../../../src/cli/fake-transactions.js'
+import { violations } from '../../support/browser/accessibility.js'
+import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
+import { order } from '../../support/browser/mine-page.js'
+import { bringWallet } from '../../support/browser/wallet.js'
+import { builtPages } from '../../support/cli/built-package.js'
+import { TestWallet } from '../../support/mining/test-wallet.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
+import { type TestServer, useServers } from '../../support/server/test-server.js'
+
+// What a person does with their names. SHOTS=<folder> keeps pictures of the pages.
+
+const ADDRESS = encodeAddress('ab'.repeat(20), 'main')
+const SHOTS = process.env.SHOTS
+const SCREENS = [
+  { width: 1280, height: 900, scheme: 'light' },
+  { width: 1280, height: 900, scheme: 'dark' },
+  { width: 390, height: 844, scheme: 'light' },
+  { width: 390, height: 844, scheme: 'dark' },
+]
+
+const servers = useServers()
+const pages = await builtPages()
+const browser = useBrowser()
+
+async function localNetwork(): Promise<TestServer> {
+  return await servers.start({ DIFFICULTY: '4', COVENANT_VERSION: '2' }, { pages, deploy: deployTree })
+}
+
+const newWallet = (): TestWallet => {
+  const wallet = new TestWallet(coinsFor(new PrivateKey(7), 500_000))
+  // By size, as wallets have it.
+  wallet.fee = 400
+  return wallet
+}
+
+/** A folder with files, for a file field. */
+async function folderOf(files: Record<string, string>): Promise<string> {
+  const folder = await servers.folder()
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), content)
+  }
+  return folder
+}
+
+async function choose(page: Page, folder: string): Promise<void> {
+  const field = (await page.$('#folder')) as ElementHandle<HTMLInputElement>
+  await field.uploadFile(folder)
+}
+
+async function shoot(page: Page, what: string): Promise<void> {
+  expect(await violations(page)).toEqual([])
+  if (SHOTS === undefined) return
+  await mkdir(SHOTS, { recursive: true })
+  for (const { width, height, scheme } of SCREENS) {
+    await page.setViewport({ width, height })
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+    await page.screenshot({
+      path: join(SHOTS, `${what}-${width}-${scheme}.png`) as `${string}.png`,
+      fullPage: true,
+    })
+  }
+}
+
+inBrowser('with fake money, a name is mined, published on, changed and given away', async () => {
+  const server = await localNetwork()
+  const { page, complaints } = await browser.open(`${server.url}/mine`)
+  await order(page, { name: 'alice' })
+  await says(page, '#status', 'All of alice is mined.')
+  await shoot(page, 'mine-done')
+  await page.click('#next a.btn')
+  await says(page, '#opened-state', 'Verified in this browser: nobody holds alice')
+  await shoot(page, 'my-opened')
+  await choose(
+    page,
+    await folderOf({ 'index.html': '<h1>Hello</h1>', 'assets/app.js': 'let a = 1', '.env': 'secret' }),
+  )
+  await says(page, '#plan-text', 'The money of this network is fake')
+  await says(page, '#changes', '.env')
+  await shoot(page, 'my-plan')
+  await page.click('#publish')
+  await says(page, '#opened-state', 'Published. Verified in this browser')
+  const { json } = await server.ask('/svc/names/alice')
+  const { origin } = json as { origin: string }
+  expect((await server.ask(`/content/${origin}:-1/index.html`)).body.toString()).toContain('<h1>Hello</h1>')
+  expect((await server.ask(`/content/${origin}:-1/assets/app.js`)).body.toString()).toBe('let a = 1')
+  expect((await server.ask(`/content/${origin}:-1/.env`)).body.toString()).not.toContain('secret')
+  await page.type('#receiver', ADDRESS)
+  await page.keyboard.press('Enter')
+  await says(page, '#give-text', 'nobody can take it back')
+  await shoot(page, 'my-give')
+  await page.click('#give-now')
+  await says(page, '#opened-state', `Given away. Verified in this browser: ${ADDRESS} holds alice`)
+  expect(((await server.ask('/svc/names/alice')).json as { tip: { owner: string } }).tip.owner).toBe(ADDRESS)
+  expect(complaints).toEqual([])
+})
+
+inBrowser('a wallet is asked for nothing before a button is pressed, and once for each change', async () => {
+  const server = await localNetwork()
+  const wallet = newWallet()
+  let seen = 0
+  /** What the wallet has asked its user since the last time. */
+  const asked = (): string[] => {
+    const news = wallet.prompts.slice(seen)
+    seen = wallet.prompts.length
+    return news
+  }
+  const { page, complaints } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+  await order(page, { name: 'bob', payer: 'wallet' })
+  await says(page, '#status', 'All of bob is mined.')
+  expect(asked()).toEqual(['basket minetree names', 'pay Mint the name b'])
+  await page.goto(`${server.url}/my`)
+  await says(page, '#names-state', 'here are the newest')
+  expect(asked()).toEqual([])
+  await page.click('#connect')
+  await says(page, '#names-state', 'These are in your wallet.')
+  expect(await textOf(page, '#names .name')).toBe('bob')
+  asked()
+  await shoot(page, 'my-names')
+  await page.click('#names .name')
+  await says(page, '#opened-state', 'holds bob')
+  await choose(page, await folderOf({ 'index.html': '<h1>Bob</h1>' }))
+  await says(page, '#plan-text', 'Your wallet will ask you once, for the payment.')
+  await page.click('#publish')
+  await says(page, '#opened-state', 'Published.')
+  expect(asked()).toEqual(['pay Move the name bob'])
+  await says(page, '#bind-text', 'Your wallet will ask you twice')
+  await page.click('#bind')
+  await says(page, '#opened-state', 'Bound. Verified in this browser: bob is bound to')
+  expect(asked()).toEqual(['identity key', 'pay Move the name bob'])
+  await shoot(page, 'my-bound')
+  await page.click('#connect')
+  await says(page, '#names-state', 'These are in your wallet.')
+  expect(await textOf(page, '#names .name')).toBe('bob')
+  await says(page, '#opened-state', 'Verified in this browser: bob is bound to')
+  await page.type('#receiver', ADDRESS)
+  await page.keyboard.press('Enter')
+  await page.click('#give-now')
+  await says(page, '#opened-state', 'Given away.')
+  expect(await page.evaluate(() => localStorage.length)).toBe(0)
+  expect(complaints).toEqual([])
+})
