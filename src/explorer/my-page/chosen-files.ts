@@ -1,7 +1,9 @@
-import type { FolderEntry } from '../../publish/folder.js'
+import type { FolderEntry } from '../../publish/content-tree.js'
 
 /** What somebody chose to publish, before it is read. */
 export interface Chosen {
+  /** One file is published as it is, unless it is in a folder. */
+  isFolder: boolean
   files: ChosenFile[]
   /** Paths of hidden files. */
   leftOut: string[]
@@ -21,12 +23,11 @@ const IGNORE_FILES = ['.gitignore', '.publishignore']
 
 /** The files of a file field: those of a folder, whose paths begin with its name, or several. */
 export function chosenIn(files: Iterable<File>): Chosen {
-  return checked(
-    [...files].map((file) => ({
-      path: file.webkitRelativePath.replace(/^[^/]*\//, '') || file.name,
-      file,
-    })),
-  )
+  const found = [...files].map((file) => ({
+    path: file.webkitRelativePath.replace(/^[^/]*\//, '') || file.name,
+    file,
+  }))
+  return checked(found, { isFolder: true })
 }
 
 /** The files of a folder that was dropped, or of whatever else was. */
@@ -38,7 +39,7 @@ export async function droppedIn(items: Iterable<DataTransferItem>): Promise<Chos
   const found: ChosenFile[] = []
   for (const entry of isFolder ? await entriesOf(only as FileSystemDirectoryEntry) : entries)
     await walk(entry, { path: entry.name, found })
-  return checked(found)
+  return checked(found, { isFolder: isFolder || entries.length > 1 })
 }
 
 async function walk(
@@ -72,7 +73,7 @@ async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEn
 }
 
 /** @throws Error if there is nothing to publish, too much, or a file that excludes others. */
-function checked(all: ChosenFile[]): Chosen {
+function checked(all: ChosenFile[], { isFolder }: Pick<Chosen, 'isFolder'>): Chosen {
   const ignoring = all.find(({ path }) => IGNORE_FILES.includes(path.split('/').at(-1) ?? ''))
   if (ignoring !== undefined)
     throw new Error(
@@ -84,15 +85,15 @@ function checked(all: ChosenFile[]): Chosen {
   if (files.length === 0) throw new Error('there is nothing in it to publish')
   if (files.length > MOST_FILES) throw tooMany()
   if (bytes > MOST_BYTES) throw new Error(`it has ${bytes} bytes, and this page reads ${MOST_BYTES}`)
-  return { files, leftOut: all.filter(isHidden).map(({ path }) => path) }
+  return { isFolder, files, leftOut: all.filter(isHidden).map(({ path }) => path) }
 }
 
 function tooMany(): Error {
   return new Error(`it has more than ${MOST_FILES} files`)
 }
 
-/** What was chosen, read, as a folder. */
-export async function readChosen({ files }: Chosen): Promise<FolderEntry[]> {
+/** Reads what was chosen. */
+export async function readChosen({ files, isFolder }: Chosen): Promise<FolderEntry> {
   const root: FolderEntry[] = []
   const folders = new Map<string, FolderEntry[]>([['', root]])
   const folderAt = (path: string): FolderEntry[] => {
@@ -109,5 +110,6 @@ export async function readChosen({ files }: Chosen): Promise<FolderEntry[]> {
     const bytes = new Uint8Array(await file.arrayBuffer())
     folderAt(at < 0 ? '' : path.slice(0, at)).push({ name: path.slice(at + 1), bytes })
   }
-  return root
+  const [only] = root
+  return isFolder || only === undefined ? { name: '', entries: root } : only
 }

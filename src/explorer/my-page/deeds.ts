@@ -11,7 +11,7 @@ import {
   type NameMove,
   signerOf,
 } from '../../identity/move-name.js'
-import { type NameCoin, nameCoin } from '../../identity/name-coin.js'
+import { type NameCoin, nameCoin, nameSteps } from '../../identity/name-coin.js'
 import { MiningError } from '../../mining/mining-error.js'
 import {
   ANSWER_TIMEOUT,
@@ -26,6 +26,9 @@ import type { Paid } from '../../payments/draft.js'
 import { FAKE_PAYER, NOBODY_LOCK } from '../../payments/fake.js'
 import { signAndSend } from '../../payments/wallet.js'
 import { walletLock } from '../../payments/wallet-keys.js'
+import type { FolderEntry } from '../../publish/content-tree.js'
+import { planSite, type SitePlan } from '../../publish/plan.js'
+import { publishedOn } from '../../publish/published.js'
 import { forgetPayment, savePayment } from '../mine-page/saved-payments.js'
 
 /** Where the page is served, and the tree of that server. */
@@ -75,22 +78,39 @@ export async function openName(
   return { name, checked, coin, provenance: body, wallet: wallet && askedOnce(wallet) }
 }
 
-/** The lock of whoever changes a name: their identity if the name is bound to it, and they stay its holder. */
-export async function keptLock({ coin, checked, wallet }: OpenedName): Promise<Uint8Array> {
-  if (wallet === undefined) return NOBODY_LOCK
-  if (checked.identity.state === 'bound') return await bindingLock({ coin, signer: wallet })
-  return await walletLock(wallet, coin.name)
+/** A site as what a name shows next: what it has inscribed before is pointed at, and not paid for again. */
+export function planOn(
+  { server }: Served,
+  { name, checked: { tip }, provenance }: OpenedName,
+  { site, lock = NOBODY_LOCK }: { site: FolderEntry; lock?: Uint8Array },
+): SitePlan {
+  const profile = PROFILES[server.profile]
+  const published = publishedOn({ steps: nameSteps({ name, tip, provenance }), profile })
+  return planSite({ site, lock, profile, published })
 }
 
-/** The lock that binds a name to the identity of its wallet, or to none. @throws MiningError without a wallet. */
+/** The move that publishes a site. An identity that the name is bound to stays; files are bound to none. */
+export async function publishing(
+  served: Served,
+  opened: OpenedName,
+  site: FolderEntry,
+): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>> {
+  const { coin, checked, wallet, name } = opened
+  const lock = wallet === undefined ? NOBODY_LOCK : await walletLock(wallet, name)
+  const [root, ...files] = planOn(served, opened, { site, lock }).outputs
+  return {
+    lock: wallet && checked.identity.state === 'bound' ? await bindingLock({ coin, signer: wallet }) : lock,
+    behind: root?.lockingScript.subarray(lock.length),
+    outputs: files.map((file) => ({ ...file, description: `A file of ${name}` })),
+  }
+}
+
+/** The lock that binds a name to the identity of a wallet, or to none. */
 export async function boundLock(
-  { coin, wallet }: OpenedName,
-  { isBound }: { isBound: boolean },
+  { coin }: OpenedName,
+  { wallet, isBound }: { wallet: BindingWallet; isBound: boolean },
 ): Promise<Uint8Array> {
-  const signer = signerOf({ ...(wallet && { wallet }) })
-  if (wallet === undefined || signer === undefined)
-    throw new MiningError('BAD_WALLET', 'an identity is a wallet’s')
-  return isBound ? await bindingLock({ coin, signer }) : await walletLock(wallet, coin.name)
+  return isBound ? await bindingLock({ coin, signer: wallet }) : await walletLock(wallet, coin.name)
 }
 
 /** Satoshis beside twice the estimated fee, for the coins and the change of a wallet. */

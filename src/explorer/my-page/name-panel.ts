@@ -6,12 +6,22 @@ import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import type { BindingWallet, NameMove } from '../../identity/move-name.js'
 import { NOBODY } from '../../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../../payments/key.js'
-import { layOutFolder } from '../../publish/folder.js'
+import type { FolderEntry } from '../../publish/content-tree.js'
 import type { PublishOutput } from '../../publish/inscribe.js'
+import type { SiteChange } from '../../publish/plan.js'
 import { element, make } from '../mine-page/elements.js'
 import { count } from '../mine-page/figures.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
-import { boundLock, highestFee, keptLock, moveName, type OpenedName, openName, type Served } from './deeds.js'
+import {
+  boundLock,
+  highestFee,
+  moveName,
+  type OpenedName,
+  openName,
+  planOn,
+  publishing,
+  type Served,
+} from './deeds.js'
 import { promptsText } from './prompts.js'
 
 /** Bytes of a transaction beside the outputs that it is for: the name, coins, change. */
@@ -26,14 +36,9 @@ interface Deed {
   doing: string
   done: string
   isIdentityNeeded: boolean
-  move(opened: OpenedName): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'> & { bytes?: number }>
-}
-
-/** A site that was read, and the outputs that show it. */
-interface Plan {
-  outputs: PublishOutput[]
-  lock: Uint8Array
-  bytes: number
+  /** Of the transaction. */
+  bytes?: number
+  move(opened: OpenedName): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>>
 }
 
 /** The name that is worked on, and what can be done with it. */
@@ -49,7 +54,8 @@ export class NamePanel {
   readonly #sure = element('sure', HTMLElement)
   readonly #receiver = element('receiver', HTMLInputElement)
   #opened: OpenedName | undefined
-  #chosen: Chosen | undefined
+  /** What was read to be published, and how long its transaction is. */
+  #site: { site: FolderEntry; bytes: number } | undefined
   #isBusy = false
   /** Whether the wallet has told its identity key to this page. */
   #isIdentityKnown = false
@@ -137,7 +143,7 @@ export class NamePanel {
   }
 
   #clear(): void {
-    this.#chosen = undefined
+    this.#site = undefined
     this.#plan.hidden = true
     this.#sure.hidden = true
     this.#receiver.value = ''
@@ -193,25 +199,27 @@ export class NamePanel {
 
   /** Shows what was chosen: what is new, and what it costs. */
   async #choose(choose: () => Promise<Chosen>): Promise<void> {
-    if (this.#isBusy || this.#opened === undefined) return
+    const opened = this.#opened
+    if (this.#isBusy || opened === undefined) return
     this.#error.hidden = true
     this.#plan.hidden = true
     try {
       const chosen = await choose()
-      const { outputs, bytes } = await this.#planFor(chosen, NO_LOCK)
+      const site = await readChosen(chosen)
+      const { outputs, changes, isUnchanged } = planOn(this.#served, opened, { site })
+      if (opened !== this.#opened) return
+      if (isUnchanged) throw new Error(`${opened.name} shows this already: there is nothing to publish`)
+      const bytes = bytesOf(outputs)
       if (bytes > MOST_BYTES)
         throw new Error(
           `it makes a transaction of ${count(bytes)} bytes, and this page makes one of ${count(MOST_BYTES)}: use “minetree publish --name”`,
         )
-      this.#chosen = chosen
+      this.#site = { site, bytes }
       const fee = Math.ceil((bytes * DEFAULT_FEE_RATE) / 1000)
-      const cost =
-        this.#opened.wallet === undefined
-          ? ''
-          : ` The fee is about ${count(fee)} satoshis, at ${DEFAULT_FEE_RATE} for 1,000 bytes.`
-      element('changes', HTMLElement).replaceChildren(...changesOf(chosen))
+      const cost = `, for about ${count(fee)} satoshis at ${DEFAULT_FEE_RATE} for 1,000 bytes`
+      element('changes', HTMLElement).replaceChildren(...rowsOf(changes, chosen.leftOut))
       element('plan-text', HTMLElement).textContent =
-        `${outputs.length} outputs, ${count(bytes)} bytes.${cost} ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
+        `One transaction of ${count(bytes)} bytes${opened.wallet === undefined ? '' : cost}. ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
       this.#plan.hidden = false
       element('publish', HTMLButtonElement).focus()
     } catch (error) {
@@ -219,49 +227,27 @@ export class NamePanel {
     }
   }
 
-  async #planFor(chosen: Chosen, lock: Uint8Array): Promise<Plan> {
-    const entries = await readChosen(chosen)
-    const { outputs } = layOutFolder({ entries, lock, profile: PROFILES[this.#served.server.profile] })
-    const bytes = outputs.reduce(
-      (sum, { lockingScript }) => sum + OUTPUT_OVERHEAD + lockingScript.length,
-      OVERHEAD,
-    )
-    return { outputs, lock, bytes }
-  }
-
   async #publish(): Promise<void> {
-    const chosen = this.#chosen
-    if (chosen === undefined) return
+    if (this.#site === undefined) return
+    const { site, bytes } = this.#site
     await this.#do({
       doing: 'Publishing…',
       done: 'Published.',
       isIdentityNeeded: this.#isBound,
-      move: async (opened) => {
-        const kept = await keptLock(opened)
-        // A file is nobody's identity: it is locked as a name that is bound to none.
-        const lock = await keptLock({
-          ...opened,
-          checked: { ...opened.checked, identity: { state: 'unbound' } },
-        })
-        const { outputs, bytes } = await this.#planFor(chosen, lock)
-        const [root, ...files] = outputs
-        return {
-          lock: kept,
-          behind: root?.lockingScript.subarray(lock.length),
-          outputs: files.map((file) => ({ ...file, description: `A file of ${opened.name}` })),
-          bytes,
-        }
-      },
+      bytes,
+      move: (opened) => publishing(this.#served, opened, site),
     })
   }
 
   async #bind(): Promise<void> {
     const isBound = this.#isBound
+    const wallet = this.#opened?.wallet
+    if (wallet === undefined) return
     await this.#do({
       doing: isBound ? 'Unbinding…' : 'Binding…',
       done: isBound ? 'Unbound.' : 'Bound.',
       isIdentityNeeded: true,
-      move: async (opened) => ({ lock: await boundLock(opened, { isBound: !isBound }) }),
+      move: async (opened) => ({ lock: await boundLock(opened, { wallet, isBound: !isBound }) }),
     })
   }
 
@@ -304,23 +290,23 @@ export class NamePanel {
     })
   }
 
-  async #do({ doing, done, isIdentityNeeded, move }: Deed): Promise<void> {
+  async #do({ doing, done, isIdentityNeeded, bytes = OVERHEAD, move }: Deed): Promise<void> {
     const opened = this.#opened
     if (this.#isBusy || opened === undefined) return
     this.#isBusy = true
     this.#error.hidden = true
     this.#deeds.hidden = true
     this.#say(opened.wallet === undefined ? doing : `${doing} Look at your wallet.`)
+    // The button that was pressed is hidden, and would lose the keyboard.
+    element('opened-name', HTMLElement).focus({ preventScroll: true })
     this.#state.scrollIntoView({ block: 'nearest', behavior: 'instant' })
     const { name } = opened
     try {
-      const { bytes = OVERHEAD, ...moved } = await move(opened)
       const maxFee = highestFee(bytes, DEFAULT_FEE_RATE)
-      await moveName(this.#served, opened, { ...moved, maxFee })
+      await moveName(this.#served, opened, { ...(await move(opened)), maxFee })
       if (isIdentityNeeded) this.#isIdentityKnown = true
       this.#isBusy = false
       await this.open(name, { wallet: opened.wallet, said: done })
-      element('opened-name', HTMLElement).focus()
     } catch (error) {
       this.#say(`${name} is not changed, as far as this page knows.`)
       this.#deeds.hidden = false
@@ -331,18 +317,28 @@ export class NamePanel {
   }
 }
 
-const NO_LOCK = new Uint8Array(25)
-/** How many files are listed. */
+function bytesOf(outputs: readonly PublishOutput[]): number {
+  return outputs.reduce((sum, { lockingScript }) => sum + OUTPUT_OVERHEAD + lockingScript.length, OVERHEAD)
+}
+
+/** How many changes are listed. */
 const MOST_LISTED = 8
 
-function changesOf({ files, leftOut }: Chosen): HTMLElement[] {
+/** What changes; what is kept is counted. */
+function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTMLElement[] {
   const row = (path: string, what: string): HTMLElement =>
-    make('li', {}, make('bdi', {}, path), make('span', {}, what))
-  const listed = files.slice(0, MOST_LISTED).map(({ path, file }) => row(path, `${count(file.size)} bytes`))
-  const more = files.length - listed.length
+    make('li', {}, make('bdi', {}, path), make('span', { class: 'meta' }, what))
+  const news = changes.filter(({ kind }) => kind !== 'kept')
+  const kept = changes.length - news.length
+  const more = news.length - MOST_LISTED
   return [
-    ...listed,
-    ...(more > 0 ? [make('li', {}, `and ${count(more)} more files`)] : []),
+    ...news
+      .slice(0, MOST_LISTED)
+      .map(({ path, kind, bytes }) =>
+        row(path, kind === 'removed' ? 'removed' : `${kind}, ${count(bytes)} bytes`),
+      ),
+    ...(more > 0 ? [make('li', {}, `and ${count(more)} more`)] : []),
+    ...(kept > 0 ? [row(`${count(kept)} kept`, 'not paid for again')] : []),
     ...leftOut.slice(0, MOST_LISTED).map((path) => row(path, 'hidden: left out')),
   ]
 }

@@ -51,10 +51,14 @@ export function textOf(page: Page, selector: string): Promise<string | undefined
 
 /** Waits until the element says this. */
 export async function says(page: Page, selector: string, text: string): Promise<void> {
-  await page.waitForFunction(
-    (wanted, part) => document.querySelector(wanted)?.textContent?.includes(part),
-    {},
-    selector,
-    text,
-  )
+  const isSaid = (wanted: string, part: string) =>
+    document.querySelector(wanted)?.textContent?.includes(part) === true
+  await page.waitForFunction(isSaid, {}, selector, text).catch(async (cause: unknown) => {
+    const errors = await page.$$eval('.error', (all) => all.map(({ textContent }) => textContent))
+    const said = await textOf(page, selector)
+    throw new Error(
+      `${selector} says ${JSON.stringify([said, ...errors])}, and not ${JSON.stringify(text)}`,
+      { cause },
+    )
+  })
 }

@@ -64,6 +64,7 @@ const PAGES = {
   api: '/api',
   search: '/search?q=my%20zzz',
   mine: '/mine',
+  'my names': '/my',
   'unclaimed name': '/name/nobody',
   'no route': '/nothing/here',
 }

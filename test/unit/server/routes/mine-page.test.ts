@@ -10,6 +10,7 @@ const bare = await servers.start()
 
 const PATHS: [path: string, type: string][] = [
   ['/mine', 'text/html; charset=utf-8'],
+  ['/my', 'text/html; charset=utf-8'],
   ...MINE_PAGE_FILES.map((name): [string, string] => [`/mine/${name}`, 'text/javascript; charset=utf-8']),
 ]
 
