@@ -4,13 +4,7 @@ import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Transaction } from '../../../backend/src/protocol/sdk-types.js'
 import { type ResolvedName, resolveName } from '../../client/resolve.js'
 import { bindingLock } from '../../identity/binding-lock.js'
-import {
-  askedOnce,
-  type BindingWallet,
-  draftMove,
-  type NameMove,
-  signerOf,
-} from '../../identity/move-name.js'
+import { askedOnce, type BindingWallet, draftMove, type NameMove } from '../../identity/move-name.js'
 import { type NameCoin, nameCoin, nameSteps } from '../../identity/name-coin.js'
 import { MiningError } from '../../mining/mining-error.js'
 import {

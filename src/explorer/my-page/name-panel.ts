@@ -2,7 +2,6 @@ import { addressLock, encodeAddress } from '../../../backend/src/protocol/addres
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { ownerOf } from '../../../backend/src/protocol/inscription.js'
 import { isHostLabel } from '../../../backend/src/protocol/mine-node.js'
-import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import type { BindingWallet, NameMove } from '../../identity/move-name.js'
 import { NOBODY } from '../../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../../payments/key.js'
@@ -57,7 +56,7 @@ export class NamePanel {
   /** What was read to be published, and how long its transaction is. */
   #site: { site: FolderEntry; bytes: number } | undefined
   #isBusy = false
-  /** Whether the wallet has told its identity key to this page. */
+  /** Whether the wallet has shown its identity key to this page. */
   #isIdentityKnown = false
   /** The number of names that were opened: answers about earlier ones come too late. */
   #turn = 0

@@ -82,7 +82,7 @@ test('no link leads nowhere', async () => {
   // Of long directories it is not known whether they have an index, and the files of pages are in no test of one process.
   const unsure = [outpoints['long directory'], outpoints['short directory']].map((each) => `/content/${each}`)
   const asked = [...links].filter((link) =>
-    ['/mine', '/explorer/', ...unsure].every((start) => !link.startsWith(start)),
+    ['/mine', '/my', '/explorer/', ...unsure].every((start) => !link.startsWith(start)),
   )
   const dead: string[] = []
   for (const link of asked)

@@ -238,7 +238,8 @@ test('whatever is asked first waits until there is an index to read from', async
   const files = new FactFiles(deployment)
   const index = new Reader({ index: files.index, log: files.log })
   const explorer = { files: new URL(`file://${files.folder}/`) }
-  for (const name of ['style.css', 'explorer.js', 'verify.js', 'main.js', 'mining.js', 'search-worker.js'])
+  const names = ['style.css', 'explorer.js', 'verify.js', 'main.js', 'mining.js', 'my.js', 'search-worker.js']
+  for (const name of names)
     for (const coding of ['', '.br', '.gz']) writeFileSync(new URL(name + coding, explorer.files), '')
   for (const path of ['/', '/names', '/search?q=a', '/feeds/names.atom', `${NAMES}/a`, PAGE]) {
     const reader = new Reader()
