@@ -82,9 +82,13 @@ inBrowser.each(['1', '2'])(
     await says(page, '#name-state', 'a-9 is mined, by you.')
     // It looks like a success, and says what comes next.
     expect(await page.$eval('#progress', (section) => (section as HTMLElement).dataset.kind)).toBe('done')
-    expect(await page.$eval('#next a', (link) => (link as HTMLAnchorElement).href)).toBe(
+    expect(await textOf(page, '#next')).toContain('minetree publish site/ --name a-9')
+    const { host } = new URL(server.url)
+    expect(await page.$$eval('#next a', (links) => links.map(({ href }) => href))).toEqual([
+      `http://a-9.localhost:${host.split(':')[1]}/`,
       `${server.url}/name/a-9`,
-    )
+      `${server.url}/mine?name=a-9`,
+    ])
     expect(complaints).toEqual([])
   },
 )
