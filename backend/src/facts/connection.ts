@@ -29,6 +29,9 @@ interface Prepared {
   columns: string[]
 }
 
+/** Each number of rows is a statement of its own. */
+const ROWS_AT_ONCE = 8
+
 /** Many more than there are distinct statements. */
 const STATEMENTS = 1000
 
@@ -71,6 +74,18 @@ export class Sql {
   insert(sql: string, ...values: SqlValue[]): number | undefined {
     const { changes, lastInsertRowid } = this.others.memo(sql).statement.run(values)
     return changes === 0 ? undefined : Number(lastInsertRowid)
+  }
+
+  /**
+   * Inserts rows, several with a statement.
+   *
+   * @param into `insert into` with the table and its columns.
+   */
+  insertAll(into: string, rows: readonly (readonly SqlValue[])[]): void {
+    for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
+      const some = rows.slice(at, at + ROWS_AT_ONCE)
+      this.run(`${into} values ${some.map((row) => `(${row.map(() => '?')})`)}`, ...some.flat())
+    }
   }
 
   /** Statements without values, several at once: the schema, pragmas, the bounds of transactions. */

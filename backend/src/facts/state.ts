@@ -57,6 +57,9 @@ export interface AncestorTry {
 /** More than one attempt writes, so that the others are deleted faster than new ones come. */
 const LOOKED_AT = 20
 
+/** About how many transactions a statement asks: each number is a statement of its own. */
+const ASKED_AT_ONCE = 8
+
 /** Deletes all that is pending or held. A `Pending` of the file has to be {@link Pending.restore restored} to count again. */
 export function clearPending(sql: Sql): void {
   for (const table of ['pending', 'pending_proof', 'pending_spend', 'held']) sql.run(`delete from ${table}`)
@@ -297,9 +300,29 @@ export class Pending {
 
   /** The pending transactions that spend outputs of a transaction. */
   childrenOf(txid: string): string[] {
+    return [...new Set(this.spendsFrom(txid).map(({ spender }) => spender))]
+  }
+
+  /** The pending spends of the outputs of a transaction. */
+  spendsFrom(txid: string): { vout: number; spender: string }[] {
     if (this.isEmpty) return []
-    const rows = this.sql.all('select distinct spender from pending_spend where txid = ?', fromHex(txid))
-    return rows.map(({ spender }) => toHex(spender))
+    const rows = this.sql.all('select vout, spender from pending_spend where txid = ?', fromHex(txid))
+    return rows.map(({ vout, spender }) => ({ vout, spender: toHex(spender) }))
+  }
+
+  /** Whether any of some transactions is pending, or something pending spends from it. */
+  hasAround(txids: readonly string[]): boolean {
+    for (let at = 0; !this.isEmpty && at < txids.length; at += ASKED_AT_ONCE) {
+      const keys = txids.slice(at, at + ASKED_AT_ONCE).map(fromHex)
+      // Not `in`: SQLite would make a table of the list.
+      const asked = keys.flatMap((_, index) => [
+        `select 1 as one from pending where txid = ?${index + 1}`,
+        `select 1 from pending_spend where txid = ?${index + 1}`,
+      ])
+      const found = this.sql.get(`${asked.join(' union all ')} limit 1`, ...keys)
+      if (found !== undefined) return true
+    }
+    return false
   }
 
   /** Those that wait and spend what a pending one spends. */

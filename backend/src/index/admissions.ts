@@ -54,13 +54,13 @@ export class Admissions {
   ) {}
 
   /** @param txid In hex. */
-  add({ tid, vout, topic }: Held, txid: string): void {
-    const score = this.nextScore()
-    this.sql.run(
-      'insert into admission (tid, vout, topic, score) values (?, ?, ?, ?)',
-      ...[tid, vout, encodeTopic(topic), score],
-    )
-    this.tables.journal.admitted.push({ topic, outpoint: { txid, vout }, score })
+  add(txid: string, held: readonly Held[]): void {
+    const rows = held.map(({ tid, vout, topic }) => {
+      const score = this.nextScore()
+      this.tables.journal.admitted.push({ topic, outpoint: { txid, vout }, score })
+      return [tid, vout, encodeTopic(topic), score]
+    })
+    this.sql.insertAll('insert into admission (tid, vout, topic, score)', rows)
   }
 
   remove({ tid, vout, topic }: Held): void {

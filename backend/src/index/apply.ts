@@ -160,6 +160,19 @@ export class Index {
     return found
   }
 
+  /** The new transactions since {@link takeFlips} that are active because they conflict with nothing, by txid. */
+  uncontested(): Set<string> {
+    const { added, flips } = this.journal
+    const found = new Set(added.flatMap(({ txid, active }) => (active === 1 ? [txid] : [])))
+    for (const { txid } of flips) found.delete(txid)
+    return found
+  }
+
+  /** Whether a new transaction since {@link takeFlips} may spend a genuine node. */
+  spendsNode(txid: string): boolean {
+    return this.journal.spendNodes.has(txid)
+  }
+
   /** Whether the last verdict on a block is that the chain does not have it. */
   isBlockRefused(block: { height: number; root: string }): boolean {
     return this.proofs.isRefused(block.height, Buffer.from(block.root, 'hex'))
@@ -168,7 +181,8 @@ export class Index {
   /** What became of transactions since the last call. One that is new since then is neither restored nor deactivated. */
   takeFlips(): Flips {
     const { journal } = this
-    const added = new Set(journal.added.splice(0))
+    const added = new Set(journal.added.splice(0).map(({ id }) => id))
+    journal.spendNodes.clear()
     const [first, last] = [new Map<string, boolean>(), new Map<string, boolean>()]
     for (const { id, txid, active } of journal.flips.splice(0)) {
       if (added.has(id)) continue
@@ -272,49 +286,40 @@ export class Index {
     const parsed = transactions.parse(id, txid, body)
     const { view } = parsed
     const children = known === undefined ? [] : transactions.children(id)
-    journal.added.push(id)
     journal.counters.transactions++
     journal.change(dependency.proof(view.txid))
     const inputs: Input[] = []
     const spent = new Set<string>()
+    const spends: (number | null)[][] = []
     let isContested = known?.said === 0
     const lower: TransactionRow[] = []
-    for (const input of isCoinbase(view) ? [] : view.inputs) {
-      const outpoint = `${input.txid}_${input.vout}`
-      const last = transactions.lastId
-      const parent = transactions.refer(Buffer.from(input.txid, 'hex'))
+    for (const { txid, vout } of isCoinbase(view) ? [] : view.inputs) {
+      const outpoint = `${txid}_${vout}`
+      const { parent, isSpent, isNode } = transactions.coin(Buffer.from(txid, 'hex'), vout)
       const isKnown = parent.seq !== null
-      const value = isKnown ? transactions.valueOf(parent.id, input.vout) : undefined
-      inputs.push({ pid: parent.id, vout: input.vout, value, isKnown })
+      const value = isKnown ? transactions.valueOf(parent.id, vout) : undefined
+      inputs.push({ pid: parent.id, vout, value, isKnown, isNode })
       if (spent.has(outpoint)) continue
       spent.add(outpoint)
-      const wasReferred = parent.id <= last
-      if (
-        wasReferred &&
-        sql.get('select 1 as one from spend where pid = ? and vout = ? limit 1', parent.id, input.vout)
-      )
-        isContested = true
-      if (isKnown && parent.active === 0) isContested = true
+      if (isSpent || (isKnown && parent.active === 0)) isContested = true
       if (isKnown) lower.push(parent)
-      journal.change(dependency.spend({ txid: input.txid, vout: input.vout }))
-      sql.run(
-        'insert into spend (pid, vout, sid, value) values (?, ?, ?, ?)',
-        parent.id,
-        input.vout,
-        id,
-        value ?? null,
-      )
+      journal.change(dependency.spend({ txid, vout }))
+      spends.push([parent.id, vout, id, value ?? null])
     }
+    sql.insertAll('insert into spend (pid, vout, sid, value)', spends)
     const active = isContested ? 0 : 1
+    journal.added.push({ id, txid: view.txid, active })
     const isProven = proof !== undefined && known === undefined && !isContested
     const said = known?.said ?? null
     const own = isProven ? this.proofs.addFirst(id, proof) : null
     const rank = known ? children.reduce(improvedBy, ranks.ownRank(id, seq, said)) : rankBy(seq, own, said)
+    const names = this.judge.names(view, inputs)
+    const mint = names.length > 0 && !this.judge.isRoot(view) ? 1 : 0
     sql.run(
-      `insert into tx (id, txid, seq, length, ord, own, mined, seen, active) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      `insert into tx (id, txid, seq, length, ord, own, mined, seen, active, mint) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         on conflict (id) do update set seq = excluded.seq, length = excluded.length, ord = excluded.ord, own = excluded.own,
-        mined = excluded.mined, seen = excluded.seen, active = excluded.active`,
-      ...[id, txid, seq, view.raw.length, rank.ord, rank.own, rank.mined, rank.seen, active],
+        mined = excluded.mined, seen = excluded.seen, active = excluded.active, mint = excluded.mint`,
+      ...[id, txid, seq, view.raw.length, rank.ord, rank.own, rank.mined, rank.seen, active, mint],
     )
     for (const parent of lower) ranks.improve(parent, rank)
     if (isContested) agenda.toDecide.add(id)
@@ -324,8 +329,8 @@ export class Index {
       if (isContested) agenda.toDecide.add(child.id)
     }
     if (children.length > 0) this.writeValues(id)
-    const row = { ...rank, id, seq, said, active, mint: 0 }
-    return { fresh: { row, parsed, inputs, hasChildren: children.length > 0 }, isProven }
+    const row = { ...rank, id, seq, said, active, mint }
+    return { fresh: { row, parsed, inputs, names, hasChildren: children.length > 0 }, isProven }
   }
 
   /** Writes the values of the outputs of a transaction that came after its children. */

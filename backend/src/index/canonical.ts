@@ -29,12 +29,12 @@ const TABLES: Record<string, string> = {
   admission: 'select tid, vout, topic from admission',
   missing: 'select * from missing',
   tally: 'select * from tally where n <> 0 or bytes <> 0',
-  counts: "select name, value from meta where name in ('transactions', 'names', 'inscriptions')",
+  counts: 'select transactions, names, inscriptions from counts',
 }
 
 const SCORES = {
   admission: 'select tid, vout, topic, score from admission',
-  score: "select value from meta where name = 'score'",
+  score: 'select score from counts',
 }
 
 /**

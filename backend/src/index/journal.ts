@@ -14,7 +14,7 @@ const CHANGES_A_DELETION = 100
 /** What stands in `changes` for a commit that changes everything. */
 export const EVERYTHING = '*'
 
-/** What an index counts on from. A copy restores it. */
+/** What an index counts on from: the row of `counts`. A copy restores it. */
 interface Counters {
   cursor: number
   /** The kind and key of the fact at the cursor: at that place of another log is another one. */
@@ -29,10 +29,10 @@ interface Counters {
   inscriptions: number
 }
 
-const NUMBERS = ['cursor', 'score', 'reorgs', 'blocks', 'transactions', 'names', 'inscriptions'] as const
-const COUNTERS = ['key', ...NUMBERS] as const
-const WRITE_COUNTERS = `insert into meta (name, value) values ${COUNTERS.map((name) => `('${name}', ?)`)}
-  on conflict (name) do update set value = excluded.value`
+const COUNTERS = [
+  ...['cursor', 'key', 'score', 'reorgs', 'blocks', 'transactions', 'names', 'inscriptions'],
+] as readonly (keyof Counters)[]
+const WRITE_COUNTERS = `update counts set ${COUNTERS.map((name) => `${name} = ?`)} where id = 1`
 
 /** How far a journal was at some time. */
 export interface JournalMark {
@@ -47,8 +47,10 @@ export interface JournalMark {
  */
 export class Journal {
   readonly counters: Counters
-  /** New transactions, by id. */
-  readonly added: number[] = []
+  /** New transactions, and whether each was active as it came: what conflicts with nothing is. */
+  readonly added: { id: number; txid: string; active: number }[] = []
+  /** Those among them, by txid, that spend genuine nodes. One whose fact was rolled back may be left. */
+  readonly spendNodes = new Set<string>()
   readonly admitted: AdmissionRecord[] = []
   /** Transactions that became active or inactive, in order, by id. */
   readonly flips: { id: number; txid: string; active: boolean }[] = []
@@ -61,9 +63,7 @@ export class Journal {
   private flushed: number
 
   constructor(private readonly sql: Sql) {
-    const stored = new Map(sql.all('select name, value from meta').map(({ name, value }) => [name, value]))
-    const numbers = NUMBERS.map((name) => [name, Number(stored.get(name) ?? 0)])
-    this.counters = { key: String(stored.get('key') ?? ''), ...Object.fromEntries(numbers) } as Counters
+    this.counters = countersIn(sql)
     this.flushed = this.counters.cursor
   }
 
@@ -125,6 +125,11 @@ export class Journal {
   private get lists(): unknown[][] {
     return [this.added, this.admitted, this.flips, this.lowered, this.keys]
   }
+}
+
+/** Where an index stands. */
+export function countersIn(sql: Sql): Counters {
+  return sql.get(`select ${COUNTERS} from counts where id = 1`) as Counters
 }
 
 /** A fact, as the index remembers its last one. */

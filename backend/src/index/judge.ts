@@ -32,6 +32,8 @@ export interface NewTransaction {
   row: TransactionRow
   parsed: ParsedTransaction
   inputs: Input[]
+  /** The outputs that `tm_names` admits. */
+  names: number[]
   hasChildren: boolean
 }
 
@@ -39,6 +41,7 @@ export interface NewTransaction {
 interface Case extends ParsedTransaction {
   row: TransactionRow
   inputs: Input[]
+  names: number[]
   /** By input: the row of the output that it spends. */
   coins: (OutputRow | undefined)[]
   isNew: boolean
@@ -95,8 +98,9 @@ export class Judge {
 
   /** Why the rules admit nothing of a stored transaction is reported by them again. */
   explain(row: TransactionRow, rules: AdmissionRules): void {
-    const { inputs, parsed } = this.stored(row)
-    const { view } = parsed
+    const { transactions } = this.tables
+    const { view } = transactions.parsedOf(row.id)
+    const inputs = this.inputsOf(row.id, view)
     const coins = this.coinsOf(inputs)
     rules.names(view, this.nodeInputs(inputs, view))
     const admitted = this.sql.get(
@@ -114,8 +118,23 @@ export class Judge {
   private stored(row: TransactionRow): NewTransaction {
     const { transactions } = this.tables
     const parsed = transactions.parsedOf(row.id)
-    const inputs = isCoinbase(parsed.view) ? [] : transactions.inputsOf(row.id, parsed.view)
-    return { row, parsed, inputs, hasChildren: true }
+    const inputs = this.inputsOf(row.id, parsed.view)
+    return { row, parsed, inputs, names: this.names(parsed.view, inputs), hasChildren: true }
+  }
+
+  private inputsOf(id: number, view: TransactionView): Input[] {
+    return isCoinbase(view) ? [] : this.tables.transactions.inputsOf(id, view)
+  }
+
+  /** The outputs that `tm_names` admits. */
+  names(view: TransactionView, inputs: Input[]): number[] {
+    const nodeInputs = this.nodeInputs(inputs, view)
+    if (nodeInputs.length > 0) this.tables.journal.spendNodes.add(view.txid)
+    return nodeInputs.length > 0 || this.isRoot(view) ? this.rules.names(view, nodeInputs) : []
+  }
+
+  isRoot({ txid }: TransactionView): boolean {
+    return txid === this.rules.genesis?.txid
   }
 
   private coinsOf(inputs: Input[]): Case['coins'] {
@@ -128,19 +147,18 @@ export class Judge {
     const isOrdinalsChanged = this.judgeOrdinals(judged)
     const { row, view, others, isNew } = judged
     if (isNew)
-      for (const { topic, vout } of others)
-        this.tables.admissions.add({ tid: row.id, vout, topic }, view.txid)
+      this.tables.admissions.add(
+        view.txid,
+        others.map(({ topic, vout }) => ({ tid: row.id, vout, topic })),
+      )
     const isChanged = isNamesChanged || isOrdinalsChanged
     if (isChanged && !isNew) this.tables.journal.changeAll()
     return isChanged
   }
 
   private judgeNames(judged: Case): boolean {
-    const { row, view, inputs, isNew } = judged
-    const { genesis } = this.rules
-    const isRoot = view.txid === genesis?.txid
-    const nodeInputs = this.nodeInputs(inputs, view)
-    const admitted = nodeInputs.length > 0 || isRoot ? this.rules.names(view, nodeInputs) : []
+    const { row, view, inputs, names: admitted, isNew } = judged
+    const isRoot = this.isRoot(view)
     const before = isNew || (row.mint === 0 && !isRoot) ? 0 : this.countNames(row.id)
     if (admitted.length === before) return false
     if (before > 0) this.removeNames(row)
@@ -151,7 +169,7 @@ export class Judge {
     const { agenda, transactions } = this.tables
     // Over a node, only mints conflict. One that is new and conflicts with nothing is active already.
     if (!isNew || row.active === 0)
-      for (const { input } of nodeInputs)
+      for (const { input } of this.nodeInputs(inputs, view))
         for (const id of this.spendersOf(inputs[input])) agenda.toDecide.add(id)
     if (judged.hasChildren) for (const { id } of transactions.children(row.id)) agenda.toDecide.add(id)
     return true
@@ -162,14 +180,10 @@ export class Judge {
     const { genesis, assumesGenesis = false } = this.rules
     if (genesis === undefined) return []
     const found: NodeInput[] = []
-    for (const [input, { pid, vout, isKnown }] of inputs.entries()) {
-      // Output 2 of a mint is a name; nodes have a lower index, but for that of the genesis.
+    for (const [input, { pid, vout, isKnown, isNode }] of inputs.entries()) {
       if (!isKnown && assumesGenesis && isGenesis(view.inputs[input], genesis))
         found.push({ input, spent: undefined })
-      if (!isKnown || (vout > 1 && vout !== genesis.vout)) continue
-      if (this.sql.get('select 1 as one from node where tid = ? and vout = ?', pid, vout) === undefined)
-        continue
-      found.push({ input, spent: this.tables.transactions.outputOf(pid, vout) })
+      if (isNode) found.push({ input, spent: this.tables.transactions.outputOf(pid, vout) })
     }
     return found
   }
@@ -180,19 +194,20 @@ export class Judge {
       decodeMineNode(outputOf(view, vout)?.lockingScript ?? new Uint8Array(0)).domain
     const isNode = (vout: number): boolean =>
       genesis !== undefined && isNodeOutpoint({ txid: view.txid, vout }, genesis)
-    return {
-      nodes: new Map(admitted.filter(isNode).map((vout) => [vout, domainOf(vout)])),
-      // The name of output 2 is the domain of output 1, never the text of an envelope.
-      names: new Map(admitted.filter((vout) => !isNode(vout)).map((vout) => [vout, domainOf(1)])),
-    }
+    const nodes = new Map(admitted.filter(isNode).map((vout) => [vout, domainOf(vout)]))
+    // The name of output 2 is the domain of output 1, never the text of an envelope.
+    const name = nodes.get(1) ?? ''
+    return { nodes, names: new Map(admitted.filter((vout) => !isNode(vout)).map((vout) => [vout, name])) }
   }
 
   private addNames({ row, view }: Case, { nodes, names }: NamesAdmitted): void {
     const { sql } = this
     const { admissions, journal } = this.tables
     const { id: tid, active } = row
-    for (const [vout, domain] of nodes)
-      sql.run('insert into node (tid, vout, domain, active) values (?, ?, ?, ?)', tid, vout, domain, active)
+    sql.insertAll(
+      'insert into node (tid, vout, domain, active)',
+      [...nodes].map(([vout, domain]) => [tid, vout, domain, active]),
+    )
     const recency = recencyOf({ height: row.own ?? undefined, insertionOrder: row.ord })
     const tkey = txidKey(Buffer.from(view.txid, 'hex'))
     for (const [vout, name] of names) {
@@ -204,8 +219,11 @@ export class Judge {
       journal.change(dependency.names)
       journal.counters.names += active
     }
-    for (const vout of [...nodes.keys(), ...names.keys()].sort((a, b) => a - b))
-      admissions.add({ tid, vout, topic: TOPICS.names }, view.txid)
+    const admitted = [...nodes.keys(), ...names.keys()].sort((a, b) => a - b)
+    admissions.add(
+      view.txid,
+      admitted.map((vout) => ({ tid, vout, topic: TOPICS.names })),
+    )
   }
 
   /** Only a transaction that spends two nodes, of which one was unknown, loses its names: no block can hold it. */
@@ -226,12 +244,8 @@ export class Judge {
     )?.n
   }
 
-  private isName(tid: number, vout: number): boolean {
-    return this.sql.get('select 1 as one from name where tid = ? and vout = ?', tid, vout) !== undefined
-  }
-
   private judgeOrdinals(judged: Case): boolean {
-    const { row, view, refused, inputs, coins, isNew, hasChildren } = judged
+    const { row, view, refused, inputs, names, coins, isNew, hasChildren } = judged
     const { lineages, admissions, journal } = this.tables
     const outputs = firstOutputs(view, OUTPUTS_WITH_ORDINALS)
     let known: Predecessor[] | undefined
@@ -254,7 +268,7 @@ export class Judge {
       const receives = predecessor?.kind === 'input' && coins[predecessor.input]?.carrier === 0
       const isAdmitted = (holds || receives) && !refused.has(vout)
       if (!isAdmitted && before === undefined) continue
-      const isName = row.mint === 1 && vout === 2 && this.isName(row.id, vout)
+      const isName = row.mint === 1 && vout === 2 && names.includes(vout)
       const from = predecessor?.kind === 'input' && !isName ? inputs[predecessor.input] : undefined
       const link: Link = {
         ptid: from?.pid ?? null,
@@ -275,7 +289,7 @@ export class Judge {
       } else lineages.relink(before.oid, link)
       if (!isAdmitted || wasAdmitted) continue
       isChanged = true
-      admissions.add({ tid: row.id, vout, topic: TOPICS.ordinals }, view.txid)
+      admissions.add(view.txid, [{ tid: row.id, vout, topic: TOPICS.ordinals }])
       if (link.recency === null) continue
       journal.change(dependency.inscriptions)
       journal.counters.inscriptions += row.active

@@ -162,7 +162,7 @@ export class Lineages {
     const behind: Parameters<Lineages['add']>[] = []
     let coin = outputAt(this.sql, tid, vout)
     for (
-      let at: Input | undefined = { pid: tid, vout, isKnown: true, value: 1 };
+      let at: Pick<Input, 'pid' | 'vout' | 'isKnown'> | undefined = { pid: tid, vout, isKnown: true };
       coin === undefined && at?.isKnown;
     ) {
       const parsed = transactions.parsedOf(at.pid)

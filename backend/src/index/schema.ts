@@ -60,9 +60,15 @@ create trigger out_decided after update of active, recency on out when ${isListe
  * only thing that conflicts change.
  */
 export const SCHEMA = `
--- 'version', 'log' (its id), 'cursor' (seq of the last fact that was applied), 'key' (its kind and key), 'score' (the last one given), 'reorgs' (how many writes
--- changed what earlier ones had derived), and how many there are: 'transactions', active 'names', active 'inscriptions' in their list.
+-- 'version', 'log' (its id), and the 'rules' that it is derived by.
 create table meta (name text primary key, value) without rowid;
+
+-- One row (id 1), written by each commit. cursor: seq of the last fact that was applied; key: its kind and key; score: the last one given; reorgs: how many
+-- writes changed what earlier ones had derived; blocks: how often something was blocked or unblocked; and how many there are: transactions, active
+-- names, active inscriptions in their list.
+create table counts (id integer primary key, cursor integer not null, key text not null, score integer not null, reorgs integer not null, blocks integer not null,
+  transactions integer not null, names integer not null, inscriptions integer not null);
+insert into counts values (1, 0, '', 0, 0, 0, 0, 0, 0);
 
 -- A transaction, or one that is only referred to (seq null). ord: insertion order, seq * 2^20, lowered below that of each child.
 -- own: the lowest height of its proofs that count. mined, seen: by itself or a descendant. said: 1 seen, 0 rejected by its own

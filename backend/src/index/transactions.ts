@@ -69,7 +69,12 @@ export interface Input {
   value: number | undefined
   /** Whether its transaction is stored. */
   isKnown: boolean
+  /** Whether it is a genuine node. */
+  isNode: boolean
 }
+
+const IS_NODE = (tid: string, vout: string): string =>
+  `exists (select 1 from node where node.tid = ${tid} and node.vout = ${vout})`
 
 const COLUMNS = 'id, seq, ord, own, mined, seen, said, active, mint'
 
@@ -114,11 +119,25 @@ export class Transactions {
 
   /** The row of a transaction, made if there is none. */
   refer(txid: Uint8Array): TransactionRow {
-    const known = this.byTxid(txid)
-    if (known !== undefined) return known
+    return this.byTxid(txid) ?? this.make(txid)
+  }
+
+  private make(txid: Uint8Array): TransactionRow {
     const id = ++this.last
     this.sql.run('insert into tx (id, txid) values (?, ?)', id, txid)
     return { id, seq: null, ord: 0, own: null, mined: null, seen: 0, said: null, active: 1, mint: 0 }
+  }
+
+  /** The row of a transaction, made if there is none, and what is known of one of its outputs. */
+  coin(txid: Uint8Array, vout: number): { parent: TransactionRow; isSpent: boolean; isNode: boolean } {
+    const known = this.sql.get(
+      `select ${COLUMNS}, exists (select 1 from spend where pid = id and vout = ?1) as spent, ${IS_NODE('id', '?1')} as node
+        from tx where txid = ?2`,
+      vout,
+      txid,
+    )
+    if (known === undefined) return { parent: this.make(txid), isSpent: false, isNode: false }
+    return { parent: known as TransactionRow, isSpent: known.spent === 1, isNode: known.node === 1 }
   }
 
   /** The id for a new transaction, whose row the caller writes. */
@@ -165,9 +184,10 @@ export class Transactions {
   /** What a transaction spends, without order. `value` is null if it is not known. */
   spends(
     id: number,
-  ): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null }[] {
+  ): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null; node: number }[] {
     return this.sql.all(
-      'select t.txid, t.seq, s.pid, s.vout, s.value from spend s join tx t on t.id = s.pid where s.sid = ?',
+      `select t.txid, t.seq, s.pid, s.vout, s.value, ${IS_NODE('s.pid', 's.vout')} as node
+        from spend s join tx t on t.id = s.pid where s.sid = ?`,
       id,
     ) as never
   }
@@ -178,8 +198,8 @@ export class Transactions {
     return view.inputs.map((input) => {
       const spend = spends.get(formatOutpoint(input))
       if (spend === undefined) throw new Error(`the index lacks what ${view.txid} spends`)
-      const { pid, vout, value, seq } = spend
-      return { pid, vout, value: value ?? undefined, isKnown: seq !== null }
+      const { pid, vout, value, seq, node } = spend
+      return { pid, vout, value: value ?? undefined, isKnown: seq !== null, isNode: node === 1 }
     })
   }
 

@@ -159,7 +159,7 @@ export class Reader {
 
   /** A number that the index counts. */
   count(name: 'reorgs' | 'blocks' | 'names' | 'inscriptions' | 'transactions'): number {
-    return Number(this.sql.get(COUNT, name)?.value ?? 0)
+    return Number(this.sql.get(`select ${name} as count from counts where id = 1`)?.count ?? 0)
   }
 
   /** As {@link answer}, for a single statement, which is a snapshot by itself. */
@@ -231,8 +231,6 @@ const TRIES = 20
 
 /** About a millisecond. */
 const PAGE = 200
-
-const COUNT = 'select value from meta where name = ?'
 
 /** Txids and hashes as columns hold them: 32 bytes in display order. */
 export function blobOf(hex: string): Buffer {

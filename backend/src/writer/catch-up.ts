@@ -5,7 +5,7 @@ import { FACT, type Fact, isIntactTransaction } from '../facts/log.js'
 import { hasPurged, isPurged, latestOf, purgedAt, register, TREE_SETTINGS } from '../facts/registers.js'
 import { DamagedError } from '../graph/errors.js'
 import { Index, type IndexOptions } from '../index/apply.js'
-import { keyText } from '../index/journal.js'
+import { countersIn, keyText } from '../index/journal.js'
 import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
 import type { TransactionSource } from '../index/transactions.js'
 import { toHex } from '../protocol/bytes.js'
@@ -107,20 +107,18 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('pragma writable_schema = on; begin immediate; delete from sqlite_master;')
   indexFile.exec('pragma writable_schema = reset')
   indexFile.exec(SCHEMA)
-  setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules: rulesOf(log), cursor: 0, key: '' })
+  setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules: rulesOf(log) })
   indexFile.exec('commit; vacuum;')
 }
 
 /** Whether an index was derived from this log, by its rules and this version of the code: then it only may lack the last facts. */
 export function isIndexOf({ log, indexFile }: Derivation): boolean {
   const meta = metaOf(indexFile)
-  return (
-    meta !== undefined &&
-    meta.get('version') === INDEX_VERSION &&
-    meta.get('log') === log.id &&
-    meta.get('rules') === rulesOf(log) &&
-    meta.get('key') === keyAt(log, Number(meta.get('cursor')))
-  )
+  const isDerived =
+    meta?.get('version') === INDEX_VERSION && meta.get('log') === log.id && meta.get('rules') === rulesOf(log)
+  if (!isDerived) return false
+  const { cursor, key } = countersIn(indexFile)
+  return key === keyAt(log, cursor)
 }
 
 function metaOf(indexFile: Sql): Map<string, unknown> | undefined {

@@ -385,7 +385,10 @@ export class Door {
     }
     const trial = this.savepoint(entering.isFirst && this.isAlone)
     applied(all)
-    const counting = new Set(all.filter(({ txid }) => this.counts(txid)).map(({ txid }) => txid))
+    const uncontested = index.uncontested()
+    const counting = new Set(
+      all.flatMap(({ txid }) => (uncontested.has(txid) || this.counts(txid) ? [txid] : [])),
+    )
     const lost = [
       ...early,
       ...this.lossesOf(subjects.filter((txid) => !counting.has(txid) && !behind.has(txid))),
@@ -529,9 +532,11 @@ export class Door {
     this.outcome.deactivated.push(...deactivated)
     if (pending.isEmpty) return
     // What spends something admitted is needed.
+    const outputs = new Map<string, Set<number>>()
     for (const { outpoint } of admitted)
-      for (const isWaiting of [false, true])
-        for (const txid of pending.spendersOf(outpoint, { isWaiting })) this.queue.add(txid)
+      outputs.set(outpoint.txid, (outputs.get(outpoint.txid) ?? new Set()).add(outpoint.vout))
+    for (const [txid, vouts] of outputs)
+      for (const { spender, vout } of pending.spendsFrom(txid)) if (vouts.has(vout)) this.queue.add(spender)
     for (const txid of restored) this.retry(pending.childrenOf(txid))
     for (const txid of deactivated) this.retry(pending.childrenOf(txid), false)
     for (const txid of new Set([...lowered, ...deactivated]))
@@ -598,16 +603,10 @@ export class Door {
 
   /** Reports why topics admit nothing of a stored transaction. */
   private explain(txid: string, { candidate, topics = this.topicsOf(txid), onRefusal }: Explained): void {
-    const { index, indexFile, admission } = this.options
+    const { index, admission } = this.options
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
-    const spendsNode = (): boolean =>
-      indexFile.get(
-        `select 1 as one from tx join spend on spend.sid = tx.id
-          join node on node.tid = spend.pid and node.vout = spend.vout where tx.txid = ?`,
-        fromHex(txid),
-      ) !== undefined
     // Most are ordinals that spend no node: nothing has to be looked up to say that.
-    if (candidate !== undefined && topics.has(TOPICS.ordinals) && !spendsNode())
+    if (candidate !== undefined && topics.has(TOPICS.ordinals) && !index.spendsNode(txid))
       admission.rules(onRefusal).names(viewOf(candidate), [])
     else index.explain(txid, onRefusal)
   }

@@ -99,7 +99,7 @@ export function relatedTo(
   candidates: readonly Candidate[],
   { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
 ): Candidate[] {
-  if (pending.isEmpty) return []
+  if (!candidates.some((each) => hasPendingAround(each, pending))) return []
   const given = new Set(candidates.map(({ txid }) => txid))
   const found = new Map<string, Candidate>()
   const queue = [...candidates]
@@ -132,6 +132,11 @@ export function relatedTo(
     if (isContested && own?.isRaised !== false) for (const each of raising(txid, own, pending)) add(each)
   }
   return [...found.values()]
+}
+
+/** Whether anything pending is what a candidate spends from, spends from the same transactions, or is built on it. */
+function hasPendingAround({ txid, spends, pending: own }: Candidate, pending: Pending): boolean {
+  return own !== undefined || pending.hasAround([...new Set(spends.map((spent) => spent.txid)).add(txid)])
 }
 
 /** The pending descendants of a transaction that raise its rank, with those between. */

@@ -21,7 +21,7 @@ import { type StartedWriter, startWriter } from './start-writer.js'
 /** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
 const ENDED = 5
 
-const CURSOR = "select value from meta where name = 'cursor'"
+const CURSOR = 'select cursor from counts where id = 1'
 
 export interface OpenFactsOptions {
   onReorg: (transactions: number) => void
@@ -133,7 +133,7 @@ export async function openFacts(
           if (passed !== undefined) await writer.setting(passed.name, passed.value)
         },
       },
-      position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.value ?? 0)),
+      position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.cursor ?? 0)),
       async deriveBy(admission, config) {
         await pinTracker(store.settings, config)
         deriveBy(admission, config)

@@ -43,7 +43,7 @@ describe('what becomes a fact', () => {
       { kind: FACT.transaction },
       { kind: FACT.proof },
     ])
-    expect(store.index("select value from meta where name = 'cursor'")).toEqual([{ value: store.count() }])
+    expect(store.index('select cursor from counts')).toEqual([{ cursor: store.count() }])
   })
 
   test('the same again changes nothing', async () => {

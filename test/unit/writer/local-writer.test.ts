@@ -31,7 +31,7 @@ function indexRows(): Record<string, string[]> {
   return rows
 }
 
-const cursor = (): number => Number(store.index("select value from meta where name = 'cursor'")[0]?.value)
+const cursor = (): number => Number(store.index('select cursor from counts')[0]?.cursor)
 
 /** The connections of the writer, to make their files fail. */
 function filesOf({ writer }: OpenedWriter): { logFile: Sql; indexFile: Sql } {
@@ -144,14 +144,8 @@ describe('at the start', () => {
       'is that of another version',
       ({ index }: { index: string }) => change(index, "update meta set value = 0 where name = 'version'"),
     ],
-    [
-      'has other facts',
-      ({ index }: { index: string }) => change(index, "update meta set value = '1 00' where name = 'key'"),
-    ],
-    [
-      'is ahead of the log',
-      ({ index }: { index: string }) => change(index, "update meta set value = 99 where name = 'cursor'"),
-    ],
+    ['has other facts', ({ index }: { index: string }) => change(index, "update counts set key = '1 00'")],
+    ['is ahead of the log', ({ index }: { index: string }) => change(index, 'update counts set cursor = 99')],
     [
       'was derived by other rules',
       ({ index }: { index: string }) => change(index, "update meta set value = '[]' where name = 'rules'"),

@@ -197,7 +197,7 @@ async function compareIndex(
   derived.exec('pragma journal_mode = off; pragma synchronous = off;')
   const derive = (to: number): Promise<void> =>
     deriveIndex({ log, indexFile: derived }, { config, admission, signal, to })
-  const cursor = (): number => Number(index.get("select value from meta where name = 'cursor'")?.value)
+  const cursor = (): number => Number(index.get('select cursor from counts where id = 1')?.cursor)
   const first = cursor()
   await derive(first)
   // Only what is left is done beside one snapshot, which would have the WAL of a service that writes grow.
