@@ -84,7 +84,8 @@ export class Sql {
   insertAll(into: string, rows: readonly (readonly SqlValue[])[]): void {
     for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
       const some = rows.slice(at, at + ROWS_AT_ONCE)
-      this.run(`${into} values ${some.map((row) => `(${row.map(() => '?')})`)}`, ...some.flat())
+      const row = `(?${', ?'.repeat((some[0]?.length ?? 1) - 1)})`
+      this.run(`${into} values ${row}${`, ${row}`.repeat(some.length - 1)}`, ...some.flat())
     }
   }
 

@@ -315,11 +315,11 @@ export class Pending {
     for (let at = 0; !this.isEmpty && at < txids.length; at += ASKED_AT_ONCE) {
       const keys = txids.slice(at, at + ASKED_AT_ONCE).map(fromHex)
       // Not `in`: SQLite would make a table of the list.
-      const asked = keys.flatMap((_, index) => [
-        `select 1 as one from pending where txid = ?${index + 1}`,
-        `select 1 from pending_spend where txid = ?${index + 1}`,
-      ])
-      const found = this.sql.get(`${asked.join(' union all ')} limit 1`, ...keys)
+      let sql = ''
+      for (const key of keys.keys())
+        sql += `${sql && ' union all '}select 1 as one from pending where txid = ?${key + 1}
+          union all select 1 from pending_spend where txid = ?${key + 1}`
+      const found = this.sql.get(`${sql} limit 1`, ...keys)
       if (found !== undefined) return true
     }
     return false

@@ -163,7 +163,8 @@ export class Index {
   /** The new transactions since {@link takeFlips} that are active because they conflict with nothing, by txid. */
   uncontested(): Set<string> {
     const { added, flips } = this.journal
-    const found = new Set(added.flatMap(({ txid, active }) => (active === 1 ? [txid] : [])))
+    const found = new Set<string>()
+    for (const { txid, active } of added) if (active === 1) found.add(txid)
     for (const { txid } of flips) found.delete(txid)
     return found
   }

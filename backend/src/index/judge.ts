@@ -1,4 +1,4 @@
-import type { Sql } from '../facts/connection.js'
+import type { Sql, SqlValue } from '../facts/connection.js'
 import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
 import { dependency } from '../graph/dependencies.js'
 import { isListed, recencyOf } from '../graph/listings.js'
@@ -8,6 +8,7 @@ import {
   isNodeOutpoint,
   OUTPUTS_WITH_ORDINALS,
 } from '../graph/transaction-records.js'
+import { fromHex } from '../protocol/bytes.js'
 import { decodeMineNode } from '../protocol/mine-node.js'
 import type { Predecessor } from '../protocol/ordinal-flow.js'
 import { isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -19,7 +20,7 @@ import {
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
-import { type Admissions, encodeTopic } from './admissions.js'
+import { type Admissions, encodeTopic, type Held } from './admissions.js'
 import type { Agenda } from './agenda.js'
 import { Heap } from './heap.js'
 import type { Journal } from './journal.js'
@@ -46,12 +47,6 @@ interface Case extends ParsedTransaction {
   coins: (OutputRow | undefined)[]
   isNew: boolean
   hasChildren: boolean
-}
-
-/** What `tm_names` admits of a transaction. */
-interface NamesAdmitted {
-  nodes: Map<number, string>
-  names: Map<number, string>
 }
 
 /**
@@ -146,7 +141,7 @@ export class Judge {
     const isNamesChanged = this.judgeNames(judged)
     const isOrdinalsChanged = this.judgeOrdinals(judged)
     const { row, view, others, isNew } = judged
-    if (isNew)
+    if (isNew && others.length > 0)
       this.tables.admissions.add(
         view.txid,
         others.map(({ topic, vout }) => ({ tid: row.id, vout, topic })),
@@ -162,7 +157,7 @@ export class Judge {
     const before = isNew || (row.mint === 0 && !isRoot) ? 0 : this.countNames(row.id)
     if (admitted.length === before) return false
     if (before > 0) this.removeNames(row)
-    if (admitted.length > 0) this.addNames(judged, this.namesOf(view, admitted))
+    if (admitted.length > 0) this.addNames(judged, admitted)
     const mint = admitted.length > 0 && !isRoot ? 1 : 0
     if (mint !== row.mint) this.sql.run('update tx set mint = ? where id = ?', mint, row.id)
     row.mint = mint
@@ -188,42 +183,39 @@ export class Judge {
     return found
   }
 
-  private namesOf(view: TransactionView, admitted: number[]): NamesAdmitted {
-    const { genesis } = this.rules
-    const domainOf = (vout: number): string =>
-      decodeMineNode(outputOf(view, vout)?.lockingScript ?? new Uint8Array(0)).domain
-    const isNode = (vout: number): boolean =>
-      genesis !== undefined && isNodeOutpoint({ txid: view.txid, vout }, genesis)
-    const nodes = new Map(admitted.filter(isNode).map((vout) => [vout, domainOf(vout)]))
-    // The name of output 2 is the domain of output 1, never the text of an envelope.
-    const name = nodes.get(1) ?? ''
-    return { nodes, names: new Map(admitted.filter((vout) => !isNode(vout)).map((vout) => [vout, name])) }
-  }
-
-  private addNames({ row, view }: Case, { nodes, names }: NamesAdmitted): void {
+  /** @param admitted What `tm_names` admits, in order. */
+  private addNames({ row, view }: Case, admitted: readonly number[]): void {
     const { sql } = this
     const { admissions, journal } = this.tables
     const { id: tid, active } = row
-    sql.insertAll(
-      'insert into node (tid, vout, domain, active)',
-      [...nodes].map(([vout, domain]) => [tid, vout, domain, active]),
-    )
-    const recency = recencyOf({ height: row.own ?? undefined, insertionOrder: row.ord })
-    const tkey = txidKey(Buffer.from(view.txid, 'hex'))
-    for (const [vout, name] of names) {
+    const nodes: SqlValue[][] = []
+    const held: Held[] = []
+    let domain = ''
+    for (const vout of admitted) {
+      held.push({ tid, vout, topic: TOPICS.names })
+      if (this.isNode(view, vout)) {
+        domain = decodeMineNode(outputOf(view, vout)?.lockingScript ?? new Uint8Array(0)).domain
+        nodes.push([tid, vout, domain, active])
+        continue
+      }
+      // The name of output 2 is the domain of output 1, never the text of an envelope.
       sql.run(
         'insert into name (tid, vout, name, active, recency, tkey) values (?, ?, ?, ?, ?, ?)',
-        ...[tid, vout, name, active, recency, tkey],
+        ...[tid, vout, domain, active],
+        recencyOf({ height: row.own ?? undefined, insertionOrder: row.ord }),
+        txidKey(fromHex(view.txid)),
       )
-      journal.change(dependency.name(name))
+      journal.change(dependency.name(domain))
       journal.change(dependency.names)
       journal.counters.names += active
     }
-    const admitted = [...nodes.keys(), ...names.keys()].sort((a, b) => a - b)
-    admissions.add(
-      view.txid,
-      admitted.map((vout) => ({ tid, vout, topic: TOPICS.names })),
-    )
+    sql.insertAll('insert into node (tid, vout, domain, active)', nodes)
+    admissions.add(view.txid, held)
+  }
+
+  private isNode({ txid }: TransactionView, vout: number): boolean {
+    const { genesis } = this.rules
+    return genesis !== undefined && isNodeOutpoint({ txid, vout }, genesis)
   }
 
   /** Only a transaction that spends two nodes, of which one was unknown, loses its names: no block can hold it. */

@@ -73,9 +73,6 @@ export interface Input {
   isNode: boolean
 }
 
-const IS_NODE = (tid: string, vout: string): string =>
-  `exists (select 1 from node where node.tid = ${tid} and node.vout = ${vout})`
-
 const COLUMNS = 'id, seq, ord, own, mined, seen, said, active, mint'
 
 /** The rows of transactions and of what they spend, and their bytes. */
@@ -131,8 +128,8 @@ export class Transactions {
   /** The row of a transaction, made if there is none, and what is known of one of its outputs. */
   coin(txid: Uint8Array, vout: number): { parent: TransactionRow; isSpent: boolean; isNode: boolean } {
     const known = this.sql.get(
-      `select ${COLUMNS}, exists (select 1 from spend where pid = id and vout = ?1) as spent, ${IS_NODE('id', '?1')} as node
-        from tx where txid = ?2`,
+      `select ${COLUMNS}, exists (select 1 from spend where pid = id and vout = ?1) as spent,
+        exists (select 1 from node where tid = id and vout = ?1) as node from tx where txid = ?2`,
       vout,
       txid,
     )
@@ -186,7 +183,7 @@ export class Transactions {
     id: number,
   ): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null; node: number }[] {
     return this.sql.all(
-      `select t.txid, t.seq, s.pid, s.vout, s.value, ${IS_NODE('s.pid', 's.vout')} as node
+      `select t.txid, t.seq, s.pid, s.vout, s.value, exists (select 1 from node where tid = s.pid and vout = s.vout) as node
         from spend s join tx t on t.id = s.pid where s.sid = ?`,
       id,
     ) as never
