@@ -140,7 +140,7 @@ export class Journal {
       // A wallet reserves its own coins, and anybody may spend a node.
       if (input === undefined ? payer === WALLET : input.isOpen) continue
       const holder = this.get('select txid from reserved where outpoint = ?', outpoint)
-      if (holder !== undefined) throw undecided(draft.what, holder.txid)
+      if (holder !== undefined) throw spentAlready(draft.what, holder.txid, this.stateOf(holder.txid))
       this.run('insert into reserved values (?, ?)', outpoint, txid)
     }
   }
@@ -267,6 +267,15 @@ function paymentOf(row: Row): Payment {
       return transaction
     },
   }
+}
+
+function spentAlready(what: string, txid: string, state: PaymentState | undefined): MiningError {
+  if (state === 'pending') return undecided(what, txid)
+  // Giving up what the network has would make room for a double spend.
+  return new MiningError(
+    'UNDECIDED',
+    `nothing is paid for ${what}: ${txid} has spent what it would spend, and the server does not show that: try again later, or ask another server`,
+  )
 }
 
 function undecided(what: string, txid: string): MiningError {

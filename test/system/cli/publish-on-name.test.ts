@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { PrivateKey } from '@bsv/sdk'
 import { NOBODY_LOCK } from '../../../src/payments/fake.js'
 import { p2pkhLockOf } from '../../../src/payments/key.js'
@@ -10,7 +12,8 @@ import { arcServer } from '../../support/mining/miners-services.js'
 import { paymentsIn, statesIn } from '../../support/payments/journals.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
-import { treeOf, useServers } from '../../support/server/test-server.js'
+import { listening } from '../../support/server/connections.js'
+import { type Answer, ask, treeOf, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 
 const cli = useBuiltCli()
@@ -212,3 +215,62 @@ test('what was signed before a crash is sent by the next command, which pays for
     await arc.close()
   }
 }, 240_000)
+
+test('a server that changes or leaves out what was inscribed makes nobody pay for a broken site', async () => {
+  const { server, data, env, site, shown } = await scene()
+  const arc = await arcServer()
+  const kept = new Map<string, Answer>()
+  let lie: 'none' | 'changes a file' | 'leaves the last state out' = 'none'
+  const front = await listening(async (request, response) => {
+    const body = await buffer(request)
+    const { method = 'GET', url = '/' } = request
+    const headers = passed(request.headers)
+    const asked = `${method} ${url} ${body.toString('latin1')}`
+    const isStale = lie === 'leaves the last state out' && !url.startsWith('/submit')
+    const answer = (isStale && kept.get(asked)) || (await ask(server.url, url, { method, headers, body }))
+    if (lie === 'none') kept.set(asked, answer)
+    const [style, other] = ['h1 {}', 'h9 {}'].map((text) => Buffer.from(text))
+    const at = lie === 'changes a file' && style ? answer.body.indexOf(style) : -1
+    const sent = Buffer.from(answer.body)
+    if (at >= 0) other?.copy(sent, at)
+    response.writeHead(answer.status, { 'Content-Type': answer.headers['content-type'] ?? '' }).end(sent)
+  })
+  try {
+    const paying = await payingKey(data, arc.url, 20_000)
+    const publish = async () =>
+      await cli.run(['publish', site, '--name', 'b', '--url', front.url, ...paying], env)
+    expect(await publish()).toMatchObject({ code: 0 })
+    // What is known of the first state is what the server shows of the name later.
+    await writeFile(join(site, 'index.html'), '<h1>second</h1>')
+    expect(
+      await cli.run(['publish', site, '--name', 'b', '--url', front.url, '--dry-run'], env),
+    ).toMatchObject({
+      code: 0,
+    })
+    const direct = await cli.run(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
+    expect(direct).toMatchObject({ code: 0 })
+    await writeFile(join(site, 'index.html'), '<h1>third</h1>')
+    for (const [each, code, why] of [
+      ['changes a file', 1, /no index proved b: .+ is not the tip/],
+      ['leaves the last state out', 5, /nothing is paid for .+ and the server does not show that/],
+    ] as const) {
+      lie = each
+      expect(await publish()).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(why) })
+      expect(paymentsIn(data)).toHaveLength(2)
+    }
+    lie = 'none'
+    expect(await publish()).toMatchObject({ code: 0 })
+    expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>third</h1>', 'h1 {}'])
+  } finally {
+    await arc.close()
+    await front.close()
+  }
+}, 240_000)
+
+/** The headers of a request that say what it holds. */
+function passed(headers: IncomingHttpHeaders): Record<string, string> {
+  const names = ['content-type', 'x-topics', 'x-aggregation', 'accept']
+  return Object.fromEntries(
+    names.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]]] : [])),
+  )
+}
