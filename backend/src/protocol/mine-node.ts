@@ -110,14 +110,6 @@ export function nameMeant(text: string): string | undefined {
   return isName(name) ? name : undefined
 }
 
-/** The longest label of a host (RFC 1035 2.3.4). */
-const MAX_LABEL = 63
-
-/** Whether a name is a label of a host: others have no host of their own (RFC 5891 4.2.3.1). */
-export function isHostLabel(name: string): boolean {
-  return name.length <= MAX_LABEL && !/^-|-$|^..--/.test(name)
-}
-
 /** Nothing claimed: the number zero in its one byte. */
 export const UNCLAIMED: Uint8Array = Uint8Array.of(0)
 

@@ -1,5 +1,5 @@
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
-import { isHostLabel } from '../../../backend/src/protocol/mine-node.js'
+import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import { longestName } from '../../../backend/src/protocol/mint.js'
 import type { MiningEvent } from '../../mining/mine-name.js'
 import type { ServerDeployment } from '../../mining/server-deployment.js'

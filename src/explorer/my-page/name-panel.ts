@@ -1,7 +1,7 @@
 import { addressLock, encodeAddress } from '../../../backend/src/protocol/address.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import { ownerOf } from '../../../backend/src/protocol/inscription.js'
-import { isHostLabel } from '../../../backend/src/protocol/mine-node.js'
 import type { BindingWallet, NameMove } from '../../identity/move-name.js'
 import { NOBODY } from '../../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../../payments/key.js'
