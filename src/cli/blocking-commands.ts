@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type FetchedAnswer, fetchBounded, field, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { type CommandContext, CommandError, DEFAULT_URL } from './command.js'
+import { type CommandContext, CommandError, defaultUrl } from './command.js'
 
 /** Adds `block`, `unblock` and `blocked`, which call the admin routes of a running server with ADMIN_TOKEN. */
 export function addBlockingCommands(program: Command, context: CommandContext): void {
@@ -13,7 +13,7 @@ export function addBlockingCommands(program: Command, context: CommandContext): 
     program
       .command(name)
       .description(description)
-      .option('--url <url>', 'where the server listens', DEFAULT_URL)
+      .option('--url <url>', 'where the server listens', defaultUrl())
   const subject = 'outpoint:<txid>_<vout>, sha256:<hash of the content> or name:<name>'
   command('block', 'stop serving something: see docs/operating.md')
     .argument('<what>', subject)

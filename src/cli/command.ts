@@ -84,7 +84,7 @@ export function quieter(level: Config['logLevel']): Config['logLevel'] {
 }
 
 /** The URL of a server on this machine that was started with the same settings. */
-export const DEFAULT_URL = `http://127.0.0.1:${process.env.PORT || 8080}`
+export const defaultUrl = (): string => `http://127.0.0.1:${process.env.PORT || 8080}`
 
 /** Ends a command between two of its steps. */
 export interface Interruption {

@@ -9,8 +9,10 @@ import { addMineAndPublishCommands } from './mine-and-publish-commands.js'
 import { addMoveCommands, addPaymentsCommand } from './move-commands.js'
 import { addNameCommands } from './name-commands.js'
 import { CommandOutput, type Failure, hasColors } from './output.js'
+import { loadSettingsFile } from './settings-file.js'
 import { addStoreCommands } from './store-commands.js'
 
+const unreadable = loadSettingsFile()
 const hideSecrets = hidingSecrets(process.env, process.argv.slice(2))
 
 // A reader may close the pipe early, as `head` does; that is not a failure.
@@ -29,7 +31,7 @@ const context: CommandContext = { output: outputWith(process.argv.includes('--js
 
 const program = new Command('minetree')
   .description(
-    'Names that are mined and content that lives on the chain. Settings come from the environment: see docs/settings.md.',
+    'Names that are mined and content that lives on the chain. Settings come from the environment and from minetree.env: see docs/settings.md.',
   )
   .version(packageVersion(), '-V, --version')
   .exitOverride()
@@ -83,6 +85,7 @@ async function run(): Promise<void> {
   }
   process.once('beforeExit', onStuck)
   try {
+    if (unreadable !== undefined) throw unreadable
     await program.parseAsync()
   } catch (error) {
     await fail(error)

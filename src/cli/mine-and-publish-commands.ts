@@ -5,7 +5,7 @@ import type { AdvertiseOptions } from './advertise.js'
 import {
   type CommandContext,
   CommandError,
-  DEFAULT_URL,
+  defaultUrl,
   MAX_SATOSHIS,
   MAX_TRANSACTION_BYTES,
   untilSignal,
@@ -66,7 +66,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       DEFAULT_MAX_TRANSACTIONS,
     )
     .option('--owner <address>', 'the owner; by default, nobody can spend it')
-    .option('--url <url>', 'where the server listens', DEFAULT_URL)
+    .option('--url <url>', 'where the server listens', defaultUrl())
     .option('--name <name>', 'a name that you hold, which shows it from then on; also on the live network')
     .option('--dry-run', 'with --name: only show what is new, kept and removed, and what it costs', false)
     .option(
@@ -103,7 +103,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
   payerOptions(program.command('mine'))
     .description('mine a name, a character at a time: see docs/mine.md')
     .argument('<name>', 'of a-z 0-9 -')
-    .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
+    .option('--url <url>', 'a server that follows the tree', defaultUrl())
     .option('--owner <address>', 'the owner of the name, fixed before the search; by default, the payer')
     .option('--workers <count>', 'threads that search; by default, one per core', wholeNumber(1, 1024))
     .option(
@@ -141,7 +141,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .description('advertise this host, or revoke what it advertises: see docs/follow.md')
     .option('--revoke', 'revoke all advertisements of this host', false)
     .option('--again', 'pay again for what the server does not show: it was revoked elsewhere', false)
-    .option('--url <url>', 'where this host answers the command', DEFAULT_URL)
+    .option('--url <url>', 'where this host answers the command', defaultUrl())
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), DEFAULT_MAX_FEE)
     .option('--tracker <urls...>', 'the trackers to tell; on the live network, those of the SDK by default')
     .action(async (options: AdvertiseArguments) => {

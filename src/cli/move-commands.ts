@@ -9,7 +9,7 @@ import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint
 import {
   type CommandContext,
   CommandError,
-  DEFAULT_URL,
+  defaultUrl,
   MAX_SATOSHIS,
   untilSignal,
   wholeNumber,
@@ -83,7 +83,7 @@ function moveCommand(program: Command, command: string, description: string): Co
     .command(command)
     .description(description)
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
-    .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
+    .option('--url <url>', 'a server that follows the tree', defaultUrl())
     .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
   return payerOptions(made, 'that holds the name and pays').option(
     '--max-fee <satoshis>',

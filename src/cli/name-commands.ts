@@ -6,7 +6,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { trackerName } from '../chain/tracker/chain-tracker.js'
 import type { ResolvedName } from '../client/resolve.js'
 import { cut, escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { type CommandContext, DEFAULT_URL } from './command.js'
+import { type CommandContext, defaultUrl } from './command.js'
 import type { KnownIdentityFile } from './known-identities.js'
 import type { CheckedName, NameCheckOptions } from './name-check.js'
 import type { Colors, CommandOutput } from './output.js'
@@ -37,7 +37,7 @@ function nameCommand(program: Command, command: string, description: string): Co
     .command(command)
     .description(description)
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
-    .option('--url <url...>', 'the indexes to ask; none of them is trusted', [DEFAULT_URL])
+    .option('--url <url...>', 'the indexes to ask; none of them is trusted', [defaultUrl()])
     .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
     .option('--require-proofs', 'accept only what is in a block', false)
     .option('--no-cache', 'verify everything again, and keep nothing of it')

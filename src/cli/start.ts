@@ -15,6 +15,12 @@ type Program = (require: NodeJS.Require, filename: string, dirname: string) => v
 
 const HASH_BYTES = 32
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < 20 || (major === 20 && minor < 12)) {
+  process.stderr.write(`minetree: this is Node.js ${process.versions.node}: install 20.12 or later\n`)
+  process.exit(2)
+}
+
 const path = import.meta.filename.replace(/\.js$/, '')
 const file = `${path}.program.cjs`
 const run = load()

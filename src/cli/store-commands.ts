@@ -29,8 +29,16 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
   program
     .command('serve')
     .description('start the service; with --json, log JSON on a terminal, too')
-    .action(async () => {
-      const config = readConfig(process.env)
+    .option('--port <number>', 'the port to listen on, instead of PORT')
+    .option('--host <address>', 'the address to listen on, instead of HOST')
+    .option('--data <folder>', 'the folder of the store, instead of DATA_DIR')
+    .action(async ({ port, host, data }: { port?: string; host?: string; data?: string }) => {
+      const given = {
+        ...(port && { PORT: port }),
+        ...(host && { HOST: host }),
+        ...(data && { DATA_DIR: data }),
+      }
+      const config = readConfig({ ...process.env, ...given })
       const { json } = context.output
       const line = context.output.progress()
       const beforeLine = (): void => line.end()

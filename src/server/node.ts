@@ -4,7 +4,7 @@ import { isDamage, isDamagedFile, StoreUnavailableError } from '../../backend/sr
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { storeFiles } from '../../backend/src/writer/local-writer.js'
 import type { Config } from './config/config.js'
-import { ConfigError, reasonOf, StartError } from './config/errors.js'
+import { ConfigError, reasonWithAdvice, StartError } from './config/errors.js'
 import { placeOf } from './config/place.js'
 import { RESTORE, removeIndexes } from './store/facts/folder.js'
 import { assertComplete, type NodeIndex } from './store/index-status.js'
@@ -86,7 +86,7 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error
-    const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
+    const reason = reasonWithAdvice(error instanceof StoreUnavailableError ? error.cause : error)
     const place = placeOf(settings)
     throw new StartError(
       isDamage(error)

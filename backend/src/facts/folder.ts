@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CodedError } from '../protocol/coded-error.js'
 import { Sql } from './connection.js'
@@ -27,7 +27,7 @@ export function makeFolder(folder: string): void {
     if (code === 'ENOENT' && dirname(resolve(folder)) !== resolve(folder) && !existsSync(dirname(folder))) {
       makeFolder(dirname(folder))
       mkdirSync(folder)
-    } else if (code !== 'EEXIST') throw error
+    } else if (code !== 'EEXIST' || !statSync(folder).isDirectory()) throw error
   }
   accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
 }

@@ -17,3 +17,38 @@ export function reasonOf(error: unknown): string {
   const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown }
   return String(message || code || error).split('\n')[0] ?? ''
 }
+
+/** What to do about what a start meets, by the codes of Node, TLS, SQLite and MySQL. */
+const ADVICE: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there: stop it, or choose another port with --port or PORT',
+  EADDRNOTAVAIL:
+    'this machine has no such address: choose one that it has with --host or HOST, as 127.0.0.1, or 0.0.0.0 for all',
+  ENOTFOUND: 'no host has this name: correct it',
+  ECONNREFUSED: 'nothing listens there: start it, or correct the address',
+  EACCES:
+    'this user has no permission: grant it, or choose another folder (--data) or a port above 1023 (--port)',
+  ENOTDIR: 'a file is in its place: choose another folder with --data or DATA_DIR',
+  EEXIST: 'a file is in its place: choose another folder with --data or DATA_DIR',
+  ENOSPC: 'the disk is full: free some space',
+  CERT_HAS_EXPIRED: 'renew the certificate of that server, or correct the clock of this machine',
+  ER_ACCESS_DENIED_ERROR: 'correct the user and the password',
+}
+const SAME: Readonly<Record<string, string>> = {
+  EPERM: 'EACCES',
+  EROFS: 'EACCES',
+  SQLITE_READONLY: 'EACCES',
+  SQLITE_FULL: 'ENOSPC',
+  EDQUOT: 'ENOSPC',
+  EAI_AGAIN: 'ENOTFOUND',
+}
+
+/** As {@link reasonOf}, with what to do where that is known of the error, or of one that caused it. */
+export function reasonWithAdvice(error: unknown): string {
+  const reason = reasonOf(error)
+  for (let at = error; at !== undefined && at !== null; at = (at as { cause?: unknown }).cause) {
+    const code = String((at as { code?: unknown }).code)
+    const advice = ADVICE[SAME[code] ?? code]
+    if (advice !== undefined) return `${reason}: ${advice}`
+  }
+  return reason
+}

@@ -30,11 +30,30 @@ export function parseSettings<Schema extends z.ZodType>(
   throw new ConfigError(`${issue?.path.join('.')}: ${issue?.message}`)
 }
 
+const BY_LOG = 'KNEX_URL or MONGO_URL names a log in a database'
+const BY_PORT = 'the setting is PORT'
+const BY_HOST = 'the setting is HOST'
+
+/** What other programs call settings of ours, and what those are called here. */
+export const FOREIGN_SETTINGS: Readonly<Record<string, string>> = {
+  DATABASE_URL: BY_LOG,
+  DB_URL: BY_LOG,
+  MYSQL_URL: BY_LOG,
+  MONGODB_URI: BY_LOG,
+  MONGODB_URL: BY_LOG,
+  HTTP_PORT: BY_PORT,
+  SERVER_PORT: BY_PORT,
+  LISTEN_PORT: BY_PORT,
+  LISTEN_ADDRESS: BY_HOST,
+  BIND_ADDRESS: BY_HOST,
+}
+
 /**
  * Settings whose names, or similar ones, other programs use too: `LOGLEVEL` and `MONGO_URI` may be meant for those. So a
  * variable that resembles one of these is only warned about.
  */
 const COMMON = new Set([
+  ...Object.keys(FOREIGN_SETTINGS),
   'PORT',
   'HOST',
   'WORKERS',
@@ -85,10 +104,21 @@ function nearest(name: string, known: readonly string[]): string | undefined {
     .filter(({ setting, apart }) => apart <= (setting.length < 9 ? 1 : MAX_APART))
     .sort((one, other) => one.apart - other.apart)
   if (near[0] !== undefined) return near[0].setting
+  const short = known.find((setting) => setting.length <= TOO_SHORT && slippedFrom(setting, name))
+  if (short !== undefined) return short
   const longer = known.find((setting) => continues(setting, name))
   // Of several prefixes, the longest.
   const shorter = known.filter((setting) => continues(name, setting))
   return longer ?? shorter.sort((one, other) => other.length - one.length)[0]
+}
+
+/** Whether a name is a short one with a letter doubled, or two beside each other exchanged: `PORTT`, `PROT`. */
+function slippedFrom(setting: string, name: string): boolean {
+  const slips = [...setting].flatMap((letter, at) => [
+    setting.slice(0, at) + letter + setting.slice(at),
+    setting.slice(0, at) + (setting[at + 1] ?? '') + letter + setting.slice(at + 2),
+  ])
+  return name !== setting && slips.includes(name)
 }
 
 /** Whether the longer of two names is the shorter one plus a word. The shorter has at least two: `MAX` alone says nothing. */

@@ -6,7 +6,7 @@ import type { Express, Request, Response } from 'express'
 import type { Logger } from 'pino'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { ErrorCode } from '../../gateway/http/errors.js'
-import { StartError } from '../config/errors.js'
+import { reasonWithAdvice, StartError } from '../config/errors.js'
 import type { Limits } from '../config/limits.js'
 import type { EndedRequest } from '../telemetry/request-metrics.js'
 import { Connection } from './connection.js'
@@ -138,7 +138,7 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
 export async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
-      reject(new StartError(`cannot listen on ${host}:${port}: ${cause.message}`, { cause })),
+      reject(new StartError(`cannot listen on ${host}:${port}: ${reasonWithAdvice(cause)}`, { cause })),
     )
     server.listen({ port, host }, resolve)
   })

@@ -5,7 +5,7 @@ import { assertVersion } from '../../../../backend/src/facts/log-file.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
-import { reasonOf, StartError } from '../../config/errors.js'
+import { reasonOf, reasonWithAdvice, StartError } from '../../config/errors.js'
 import { lockFolder } from '../folder-lock.js'
 import { FolderLog } from './folder-log.js'
 import { MaintenanceError } from './maintenance-error.js'
@@ -132,7 +132,7 @@ function clean(sql: Sql): void {
 
 export function notOpened(folder: string, error: unknown): StartError {
   const isClosed = (error as { code?: unknown }).code === 'SQLITE_CANTOPEN'
-  const reason = isClosed ? 'SQLite cannot open it: is the folder writable?' : reasonOf(error)
+  const reason = isClosed ? 'SQLite cannot open it: is the folder writable?' : reasonWithAdvice(error)
   return new StartError(`cannot open the store in ${folder}: ${reason}`, { cause: error })
 }
 

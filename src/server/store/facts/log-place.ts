@@ -1,6 +1,6 @@
 import { CopyError, type SharedLog, type SharedLogOptions } from '../../../../backend/src/facts/shared-log.js'
 import { type Config, ConfigError, readConfig } from '../../config/config.js'
-import { reasonOf, StartError } from '../../config/errors.js'
+import { reasonWithAdvice, StartError } from '../../config/errors.js'
 import { isEmbedded, placeOf } from '../../config/place.js'
 import type { SharedLogPlace } from '../open-shared-log.js'
 import { changeFolder, readFolder } from './folder.js'
@@ -73,7 +73,7 @@ export async function withSharedLog<Result>(
   const shared = await openSharedLog(place.database, options).catch((cause: unknown) => {
     if (cause instanceof CopyError)
       throw new MaintenanceError(`${shownPlace(place)} ${cause.message}`, { cause })
-    throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonOf(cause)}`, { cause })
+    throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonWithAdvice(cause)}`, { cause })
   })
   try {
     return await work(shared)

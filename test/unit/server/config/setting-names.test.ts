@@ -27,14 +27,34 @@ describe('a variable that is nearly a setting', () => {
     expect(found?.setting.startsWith(setting)).toBe(true)
   })
 
-  test.each(['LOGLEVEL', 'MONGO_URI', 'DATADIR', 'NETWORKS', 'LOG_LEVEL_FILE'])(
-    '%s may well be meant for somebody else, and is warned of',
-    (name) => {
-      expect(readConfig({ [name]: 'x' }).warnings).toEqual([
-        expect.stringMatching(new RegExp(`^${name} is set but is not a setting; did you mean [A-Z_]+\\?$`)),
-      ])
-    },
-  )
+  test.each([
+    'LOGLEVEL',
+    'MONGO_URI',
+    'DATADIR',
+    'NETWORKS',
+    'LOG_LEVEL_FILE',
+    'PORTT',
+    'PROT',
+    'HHOST',
+    'DATABASE_URI',
+  ])('%s may well be meant for somebody else, and is warned of', (name) => {
+    expect(readConfig({ [name]: 'x' }).warnings).toEqual([
+      expect.stringMatching(new RegExp(`^${name} is set but is not a setting; did you mean [A-Z_]+\\?$`)),
+    ])
+  })
+
+  test.each([
+    ['DATABASE_URL', 'KNEX_URL or MONGO_URL'],
+    ['MONGODB_URI', 'KNEX_URL or MONGO_URL'],
+    ['HTTP_PORT', 'PORT'],
+    ['BIND_ADDRESS', 'HOST'],
+  ])('%s, as others call it, is said to have no effect, and what it is called here', (name, setting) => {
+    const { unused, warnings } = readConfig({ [name]: 'x' })
+    expect([unused, warnings]).toEqual([
+      [expect.stringMatching(new RegExp(`^${name} is set and has no effect: .*${setting}`))],
+      [],
+    ])
+  })
 
   test('one that is empty counts as not set', () => {
     expect(readConfig({ PROFIL: '' }).warnings).toEqual([])

@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { builtPackage } from '../../support/cli/built-package.js'
+import { useServers } from '../../support/server/test-server.js'
+
+const servers = useServers()
+const main = join(await builtPackage(), 'dist/cli/main.js')
+
+/** Runs a command that ends by itself, in a folder. */
+async function run(cwd: string, args: string[], env: Record<string, string> = {}) {
+  const { PATH = '' } = process.env
+  const options = { cwd, env: { PATH, HOME: cwd, ...env } }
+  return await promisify(execFile)(process.execPath, [main, ...args], options).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({
+      code,
+      stdout,
+      stderr,
+    }),
+  )
+}
+
+describe('minetree.env in the folder of a start', () => {
+  test('has settings, which the environment and the options replace', async () => {
+    const folder = await servers.folder()
+    await writeFile(join(folder, 'minetree.env'), 'HOST=256.0.0.1\nPORT=70000\nDATA_DIR=from-file\n')
+    const started = (args: string[], env = {}) => run(folder, ['serve', ...args], env)
+    expect((await started([])).stderr).toMatch(/^minetree: PORT: must be a whole number .* not 70000\n$/)
+    expect((await started([], { PORT: '70001' })).stderr).toContain('not 70001')
+    expect((await started(['--port', '70002'], { PORT: '70001' })).stderr).toContain('not 70002')
+    await mkdir(join(folder, 'from-option'))
+    await writeFile(join(folder, 'from-option/log.db'), 'garbage '.repeat(2000))
+    const { stderr } = await started(['--port', '0', '--data', 'from-option'])
+    expect(stderr).toContain('the store in from-option is damaged')
+  })
+
+  test('that cannot be read is said in one line', async () => {
+    const folder = await servers.folder()
+    await mkdir(join(folder, 'minetree.env'))
+    const { code, stderr } = await run(folder, ['serve'])
+    expect(stderr).toMatch(/^minetree: minetree\.env cannot be read: .*\n$/)
+    expect(code).toBe(2)
+  })
+})
+
+describe('a start that fails says what to do, in one line', () => {
+  test.each<[string, string[], RegExp]>([
+    [
+      'an address that this machine lacks',
+      ['--host', '192.0.2.1', '--port', '0'],
+      /no such address: choose one/,
+    ],
+    [
+      'a host without an address',
+      ['--host', 'nowhere.invalid', '--port', '0'],
+      /no host has this name: correct it/,
+    ],
+    [
+      'a file in place of the folder',
+      ['--port', '0', '--data', 'file'],
+      /a file is in its place: choose another folder/,
+    ],
+  ])('%s', async (_, args, said) => {
+    const folder = await servers.folder()
+    await writeFile(join(folder, 'file'), '')
+    const { code, stderr } = await run(folder, ['serve', ...args], { SEED: 'none' })
+    expect(stderr).toMatch(said)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+    expect(code).toBe(5)
+  })
+
+  const isRoot = process.getuid?.() === 0
+  ;(isRoot ? test.skip : test)('a folder of somebody else', async () => {
+    const folder = await servers.folder()
+    await mkdir(join(folder, 'closed'))
+    await chmod(join(folder, 'closed'), 0o500)
+    const { stderr } = await run(folder, ['serve', '--port', '0', '--data', 'closed/data'])
+    expect(stderr).toMatch(/no permission: grant it/)
+  })
+
+  test('a Node.js that is too old', async () => {
+    const folder = await servers.folder()
+    const start = (await readFile(main, 'utf8')).replaceAll('process.versions.node', '"18.20.4"')
+    await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+    await writeFile(join(folder, 'start.js'), start)
+    const ended = await promisify(execFile)(process.execPath, ['start.js'], { cwd: folder }).catch(
+      (error) => error,
+    )
+    expect([ended.code, ended.stderr]).toEqual([
+      2,
+      'minetree: this is Node.js 18.20.4: install 20.12 or later\n',
+    ])
+  })
+})
