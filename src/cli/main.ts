@@ -1,3 +1,4 @@
+import tab from '@bomb.sh/tab/commander'
 import { Command, CommanderError } from 'commander'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { packageVersion } from '../server/config/package-info.js'
@@ -58,6 +59,13 @@ addMoveCommands(program, context)
 addPaymentsCommand(program, context)
 addBlockingCommands(program, context)
 for (const command of program.commands) command.option('--json', 'print results as JSON', false)
+// Adds `complete`, which knows all of these: to read them takes a moment that no other command needs.
+if (process.argv[2] === 'complete') tab(program)
+else
+  program
+    .command('complete')
+    .argument('<shell>')
+    .description('print a script that completes commands: zsh, bash, fish or powershell')
 
 /** One line that says what went wrong; with LOG_LEVEL=debug, the stack. */
 function textOf(error: unknown, { isExpected }: Failure): string {

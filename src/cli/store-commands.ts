@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config/config.js'
-import { type CommandContext, quieter, untilSignal, wholeNumber } from './command.js'
+import { type CommandContext, defaultUrl, quieter, untilSignal, wholeNumber } from './command.js'
 import type { CrawlCommand } from './crawl.js'
 import { openLog } from './terminal-log.js'
 
@@ -12,8 +12,8 @@ type CrawlArguments = Pick<
 /** Adds the commands that open a store. They load its modules when they run, so that other commands start faster. */
 export function addStoreCommands(program: Command, context: CommandContext): void {
   const { hideSecrets } = context
-  const settings = (): Config => {
-    const config = readConfig(process.env)
+  const settings = (given: Record<string, string> = {}): Config => {
+    const config = readConfig({ ...process.env, ...given })
     for (const warning of config.warnings) context.output.warn(warning)
     return config
   }
@@ -45,6 +45,19 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       const logger = await openLog({ to: 'stdout', level: config.logLevel, json, hideSecrets, beforeLine })
       const { serve } = await import('./serve.js')
       await serve({ config, logger, out: context.output.progressStream, line })
+    })
+
+  program
+    .command('status')
+    .description('print how a node is, by what it says of itself and by its folder, whether it runs or not')
+    .option('--url <url>', 'where it listens', defaultUrl())
+    .option('--data <folder>', 'the folder of the store, instead of DATA_DIR')
+    .action(async ({ url, data }: { url: string; data?: string }) => {
+      const { runStatus } = await import('./status.js')
+      const config = settings({ ...(data && { DATA_DIR: data }) })
+      const interruption = untilSignal()
+      const { output } = context
+      await interruption.during(() => runStatus({ config, url, output, signal: interruption.signal }))
     })
 
   program

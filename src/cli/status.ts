@@ -1,0 +1,121 @@
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { storeFiles } from '../../backend/src/writer/local-writer.js'
+import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import type { Config } from '../server/config/config.js'
+import { storeFolder } from '../server/config/place.js'
+import type { HealthReport } from '../server/routes/health-routes.js'
+import { logPlaceIn, shownPlace } from '../server/store/facts/log-place.js'
+import { readSettings } from '../server/store/facts/log-settings.js'
+import { CommandError } from './command.js'
+import { bytesText, type CommandOutput, grouped } from './output.js'
+
+/** Time for the answer of a node, in milliseconds, and its length in bytes. */
+const TIMEOUT = 10_000
+const MAX_ANSWER_BYTES = 1024 * 1024
+
+/** What the folder of a node holds. */
+interface StoreStatus {
+  folder: string
+  logBytes: number
+  /** Absent if it is still to be derived. */
+  indexBytes?: number
+  freeBytes: number
+  /** What the index is derived by, as the log keeps it. */
+  settings: Record<string, string>
+}
+
+/**
+ * Prints how a node is: what it says of itself where it runs, and what its folder holds.
+ *
+ * @throws CommandError (`unavailable`) if it does not run or is not ready, after all that is known is printed; whatever reading a log
+ * throws.
+ */
+export async function runStatus({
+  config,
+  url,
+  signal,
+  output,
+}: {
+  config: Config
+  url: string
+  signal: AbortSignal
+  output: CommandOutput
+}): Promise<void> {
+  const health = await healthAt(url, signal)
+  const store = await storeStatus(config)
+  const reasons = Object.values(health?.reasons ?? {})
+  const state = health === undefined ? 'stopped' : reasons.length === 0 ? 'ready' : 'not ready'
+  output.result(
+    { url, state, ...(health && { health }), ...(store && { store }) },
+    health === undefined ? `${url}: nothing answers` : `${url}: ${state}, minetree ${health.version}`,
+    ...reasons.map((reason) => `  ${reason}`),
+    ...(health ? linesOf(health) : []),
+    ...(store ? storeLines(store) : [`store: none in ${shownPlace(logPlaceIn(config))}`]),
+  )
+  if (state !== 'ready') throw new CommandError(`the node is ${state}`, { exit: 'unavailable' })
+}
+
+/** What a node says of itself; undefined if nothing answers. */
+async function healthAt(url: string, signal: AbortSignal): Promise<HealthReport | undefined> {
+  try {
+    const bounds = { timeout: TIMEOUT, maxBytes: MAX_ANSWER_BYTES, signal }
+    const { body } = await fetchBounded(new URL('/health', url).href, {}, bounds)
+    const report = readJson(body) as Partial<HealthReport> | undefined
+    if (report?.service?.name === 'minetree') return report as HealthReport
+  } catch (error) {
+    if (error instanceof SourceError && error.code === 'UNREACHABLE') return undefined
+    if (!(error instanceof SourceError)) throw error
+    throw new CommandError(error.message, { cause: error, exit: 'unavailable' })
+  }
+  throw new CommandError(`${url} is no minetree node: set --url or PORT`, { exit: 'usage' })
+}
+
+function linesOf({
+  height,
+  lag,
+  follow,
+  index,
+  service,
+  sources = [],
+  damaged = [],
+}: HealthReport): string[] {
+  const minutes = Math.floor(service.uptimeMs / 60_000)
+  const behind = lag === undefined ? '' : lag === 0 ? ', up to date' : `, ${grouped(lag)} blocks behind`
+  return [
+    `up: ${Math.floor(minutes / 60)} h ${minutes % 60} min`,
+    ...(height === undefined
+      ? []
+      : [`chain: block ${grouped(height)}${behind}${follow ? `, ${follow.state}` : ''}`]),
+    ...(index.state === 'equal' ? [] : [`index: ${index.state}, ${Math.floor(index.done * 100)} %`]),
+    ...sources.map(
+      ({ name, state, lastError }) => `source: ${name}, ${state}${lastError ? `: ${lastError.message}` : ''}`,
+    ),
+    ...(damaged.length === 0
+      ? []
+      : [`damaged: ${grouped(damaged.length)} stored bodies: run minetree check`]),
+  ]
+}
+
+/** Undefined if there is no store in this folder, or none yet. */
+async function storeStatus(config: Config): Promise<StoreStatus | undefined> {
+  const folder = storeFolder(config)
+  const { log, index } = storeFiles(folder)
+  if (!existsSync(log)) return undefined
+  const { bavail, bsize } = statfsSync(folder)
+  return {
+    folder,
+    logBytes: statSync(log).size,
+    ...(existsSync(index) && { indexBytes: statSync(index).size }),
+    freeBytes: bavail * bsize,
+    settings: Object.fromEntries(await readSettings(logPlaceIn(config))),
+  }
+}
+
+function storeLines({ folder, logBytes, indexBytes, freeBytes, settings }: StoreStatus): string[] {
+  const index = indexBytes === undefined ? 'no index yet' : `index ${bytesText(indexBytes)}`
+  return [
+    `store: ${folder}, log ${bytesText(logBytes)}, ${index}, ${bytesText(freeBytes)} free`,
+    ...(settings.genesis === undefined ? [] : [`tree: ${settings.genesis}`]),
+  ]
+}

@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { useBuiltCli } from '../../support/cli/built-cli.js'
+import { listening } from '../../support/server/connections.js'
+import { useServers } from '../../support/server/test-server.js'
+
+const cli = useBuiltCli()
+const servers = useServers()
+const run = promisify(execFile)
+
+describe('minetree status', () => {
+  test('of a node that runs and then is stopped, by its health and its folder', async () => {
+    const env = { PORT: '0', DATA_DIR: await servers.folder(), SEED: 'none', GENESIS: `${'ab'.repeat(32)}_0` }
+    const running = cli.start(['serve'], env)
+    const url = await running.url
+    const up = await cli.run(['status', '--url', url], env)
+    expect([up.code, up.stderr]).toEqual([0, ''])
+    expect(up.stdout).toMatch(new RegExp(`^${url}: ready, minetree \\d+\\.\\d+\\.\\d+\nup: 0 h \\d+ min\n`))
+    expect(up.stdout).toContain(`store: ${env.DATA_DIR}, log `)
+    expect(up.stdout).toContain(`tree: ${env.GENESIS}`)
+    running.child.kill('SIGTERM')
+    expect((await running.ended).code).toBe(0)
+    const down = await cli.run(['status', '--url', url, '--json'], env)
+    expect(down.code).toBe(5)
+    const [status, error] = down.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(status).toMatchObject({ url, state: 'stopped', store: { folder: env.DATA_DIR } })
+    expect(status.store.settings.genesis).toBe(env.GENESIS)
+    expect(status.store.logBytes).toBeGreaterThan(0)
+    expect(status.health).toBeUndefined()
+    expect(error).toMatchObject({ code: 'UNAVAILABLE', error: 'the node is stopped' })
+  })
+
+  test('where there is no store, nothing is made', async () => {
+    const folder = await servers.folder()
+    const { code, stdout } = await cli.run([
+      'status',
+      '--url',
+      'http://127.0.0.1:9',
+      '--data',
+      join(folder, 'none'),
+    ])
+    expect(code).toBe(5)
+    expect(stdout).toContain(`store: none in ${join(folder, 'none')}`)
+    expect((await run('ls', [folder])).stdout).toBe('')
+  })
+
+  test('another program that listens there is said to be none', async () => {
+    const other = await listening((_request, response) => response.end('{"status":"ok"}'))
+    try {
+      const { code, stderr } = await cli.run(['status', '--url', other.url], {
+        DATA_DIR: await servers.folder(),
+      })
+      expect(stderr).toMatch(/is no minetree node: set --url or PORT\n$/)
+      expect(code).toBe(2)
+    } finally {
+      await other.close()
+    }
+  })
+})
+
+describe('minetree complete', () => {
+  test.each([
+    [['ser'], 'serve'],
+    [['serve', '--po'], '--port'],
+    [['mine', '--ur'], '--url'],
+  ])('of %j has %s', async (typed, expected) => {
+    const { code, stdout } = await cli.run(['complete', '--', ...typed])
+    expect(code).toBe(0)
+    expect(stdout.split('\n').map((line) => line.split('\t')[0])).toContain(expected)
+  })
+
+  test.each(['bash', 'zsh', 'fish'])('writes a script for %s', async (shell) => {
+    const { code, stdout, stderr } = await cli.run(['complete', shell])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('complete --')
+    if (shell === 'bash') await run('bash', ['-n', '-c', stdout])
+  })
+})
