@@ -10,7 +10,7 @@ import { Journal, type Purpose } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import { type Destination, type Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
-import { CommandError, DEFAULT_URL } from './command.js'
+import { CommandError, defaultUrl } from './command.js'
 import { findTransactions } from './import-files.js'
 import type { CommandOutput } from './output.js'
 import { arcFor, readKey, walletAt } from './pay-services.js'
@@ -153,7 +153,7 @@ export function nextCommand(
   { url, wallet, keyFile, coins }: { url: string } & Pick<PaymentOptions, 'wallet' | 'keyFile' | 'coins'>,
 ): string {
   const options = [
-    ...(url === DEFAULT_URL ? [] : ['--url', url]),
+    ...(url === defaultUrl() ? [] : ['--url', url]),
     ...(wallet === undefined ? [] : ['--wallet', wallet]),
     ...(keyFile === undefined ? [] : ['--key-file', keyFile]),
     ...(coins.length === 0 ? [] : ['--coins', ...coins]),
