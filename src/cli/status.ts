@@ -1,29 +1,15 @@
-import { existsSync, statfsSync, statSync } from 'node:fs'
-import { storeFiles } from '../../backend/src/writer/local-writer.js'
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import type { Config } from '../server/config/config.js'
-import { storeFolder } from '../server/config/place.js'
 import type { HealthReport } from '../server/routes/health-routes.js'
 import { logPlaceIn, shownPlace } from '../server/store/facts/log-place.js'
-import { readSettings } from '../server/store/facts/log-settings.js'
+import { type StoreStatus, storeStatus } from '../server/store/store-status.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 
 /** Time for the answer of a node, in milliseconds, and its length in bytes. */
 const TIMEOUT = 10_000
 const MAX_ANSWER_BYTES = 1024 * 1024
-
-/** What the folder of a node holds. */
-interface StoreStatus {
-  folder: string
-  logBytes: number
-  /** Absent if it is still to be derived. */
-  indexBytes?: number
-  freeBytes: number
-  /** What the index is derived by, as the log keeps it. */
-  settings: Record<string, string>
-}
 
 /**
  * Prints how a node is: what it says of itself where it runs, and what its folder holds.
@@ -95,21 +81,6 @@ function linesOf({
       ? []
       : [`damaged: ${grouped(damaged.length)} stored bodies: run minetree check`]),
   ]
-}
-
-/** Undefined if there is no store in this folder, or none yet. */
-async function storeStatus(config: Config): Promise<StoreStatus | undefined> {
-  const folder = storeFolder(config)
-  const { log, index } = storeFiles(folder)
-  if (!existsSync(log)) return undefined
-  const { bavail, bsize } = statfsSync(folder)
-  return {
-    folder,
-    logBytes: statSync(log).size,
-    ...(existsSync(index) && { indexBytes: statSync(index).size }),
-    freeBytes: bavail * bsize,
-    settings: Object.fromEntries(await readSettings(logPlaceIn(config))),
-  }
 }
 
 function storeLines({ folder, logBytes, indexBytes, freeBytes, settings }: StoreStatus): string[] {

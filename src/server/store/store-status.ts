@@ -1,0 +1,32 @@
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import type { Config } from '../config/config.js'
+import { storeFolder } from '../config/place.js'
+import { logPlaceIn } from './facts/log-place.js'
+import { readSettings } from './facts/log-settings.js'
+
+/** What the folder of a node holds. */
+export interface StoreStatus {
+  folder: string
+  logBytes: number
+  /** Absent if it is still to be derived. */
+  indexBytes?: number
+  freeBytes: number
+  /** What the index is derived by, as the log keeps it. */
+  settings: Record<string, string>
+}
+
+/** What is in the folder of the settings; undefined if there is no store. It may be in use. @throws what reading a log throws. */
+export async function storeStatus(config: Config): Promise<StoreStatus | undefined> {
+  const folder = storeFolder(config)
+  const { log, index } = storeFiles(folder)
+  if (!existsSync(log)) return undefined
+  const { bavail, bsize } = statfsSync(folder)
+  return {
+    folder,
+    logBytes: statSync(log).size,
+    ...(existsSync(index) && { indexBytes: statSync(index).size }),
+    freeBytes: bavail * bsize,
+    settings: Object.fromEntries(await readSettings(logPlaceIn(config))),
+  }
+}
