@@ -49,7 +49,7 @@ const ON_THE_WAY = 3
 const MOST_PREFIXES = 64
 const MOST_CHUNKS = 64
 /** Up to how many bytes of the directories of a transaction are read, and how many before other requests run. */
-const MOST_OF_DIRECTORIES = 256 * 1024
+const MOST_OF_DIRECTORIES = 128 * 1024
 const AT_ONCE = 64 * 1024
 
 /**

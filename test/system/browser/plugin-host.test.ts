@@ -103,7 +103,7 @@ describe('a host whose engine has names', () => {
       inBrowser('a name is a site of its own', async () => {
         const { page, complaints } = await open(`http://home.localhost:${new URL(url).port}/`)
         await page.waitForFunction(() => document.title === 'home, said by its script')
-        expect(page.url()).toMatch(/^http:\/\/home\.localhost:\d+\/index\.html$/)
+        expect(page.url()).toMatch(/^http:\/\/home\.localhost:\d+\/$/)
         await shot(page, `site ${screen}`)
         expect(complaints).toEqual([])
         await page.close()

@@ -239,6 +239,13 @@ describe('inscriptions', () => {
     expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('150 files, 150 KB')
   })
 
+  test('a directory that is too long to be read for a list hides nothing', async () => {
+    const tree = await treeFor()
+    const entries = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`file ${at}`, '_1']))
+    const site = await inscribe(tree, [directory(entries), text('hello')])
+    expect(Object.keys(await tiles(tree)).sort()).toEqual([site.outpoint(0), site.outpoint(1)])
+  })
+
   test('a stream is titled by its type and whole length, and grows', async () => {
     const tree = await treeFor()
     const { chain, server } = tree
