@@ -55,17 +55,21 @@ async function lines(resolver: Resolver, { tree, most }: { tree: string; most: n
     )
   }
   const inFiles = await withFolder(async (folder) => {
-    await everything(new Segments(new FileSegmentStore(join(folder, 'segments'))))
+    await everything(new Segments({ store: new FileSegmentStore({ folder: join(folder, 'segments') }) }))
     const times: number[] = []
     for (let turn = 0; turn < TURNS; turn++)
-      times.push(await timed(() => everything(new Segments(new FileSegmentStore(join(folder, 'segments'))))))
+      times.push(
+        await timed(() =>
+          everything(new Segments({ store: new FileSegmentStore({ folder: join(folder, 'segments') }) })),
+        ),
+      )
     return median(times)
   })
   return [...found, `${tree} covenant, repeated, with the files read again: ${inFiles.toFixed(2)} ms`]
 }
 
 async function many(resolver: Resolver): Promise<string> {
-  const segments = new Segments(new MemorySegmentStore())
+  const segments = new Segments({ store: new MemorySegmentStore() })
   resolver.forget()
   const took = await timed(async () => {
     for (const name of manyNames()) await resolver.resolve(name, segments)
@@ -121,7 +125,7 @@ class Resolver {
   async measure(prepare: (segments: Segments) => Promise<void>) {
     const times: number[] = []
     for (let turn = 0; turn <= TURNS; turn++) {
-      const segments = new Segments(new MemorySegmentStore())
+      const segments = new Segments({ store: new MemorySegmentStore() })
       await prepare(segments)
       this.forget()
       // The first one has the network in its time.

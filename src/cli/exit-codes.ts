@@ -21,7 +21,6 @@ const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const
 
 const OF_RESOLUTION: Record<ResolutionErrorCode, ExitCode> = {
   BAD_NAME: 'usage',
-  BAD_SOURCE: 'usage',
   NOT_CLAIMED: 'notFound',
   NO_PROOF: 'failure',
   DISAGREEMENT: 'failure',

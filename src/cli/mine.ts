@@ -99,7 +99,7 @@ async function mineWith(options: MineOptions): Promise<void> {
   const tree: Tree = {
     url,
     server,
-    index: new HttpMineIndex(url, { signal }),
+    index: new HttpMineIndex({ url, signal }),
     trust: { chainTracker, signal },
   }
   const holder = await holderOf(options)

@@ -63,7 +63,9 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     chainTracker: openAskedHeaders(config) ?? 'scripts only',
     requireProofs,
     ...(options.cache && {
-      segments: new Segments(new FileSegmentStore(join(userFolder(env, 'XDG_CACHE_HOME'), 'segments'))),
+      segments: new Segments({
+        store: new FileSegmentStore({ folder: join(userFolder(env, 'XDG_CACHE_HOME'), 'segments') }),
+      }),
     }),
     ...(options.known && { known: await options.known(formatOutpoint(deployment.genesis)) }),
   }).catch((error: unknown) => {

@@ -11,7 +11,11 @@ const KEY = /^[a-z0-9_-]{1,120}\/[a-z0-9_-]{1,120}$/
  * folder; the files are readable only by their owner.
  */
 export class FileSegmentStore implements SegmentStore {
-  constructor(readonly folder: string) {}
+  private readonly folder: string
+
+  constructor({ folder }: { folder: string }) {
+    this.folder = folder
+  }
 
   async get(key: string): Promise<string | undefined> {
     try {

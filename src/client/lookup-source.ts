@@ -11,6 +11,7 @@ import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
 import type { LookupResolverConfig } from '../../backend/src/protocol/sdk-types.js'
+import { heeding } from './arguments.js'
 import {
   DEFAULT_TIMEOUT,
   FetchBudget,
@@ -19,7 +20,6 @@ import {
   field,
   notCaughtUp,
   readJson,
-  unlessAborted,
   withBounds,
 } from './bounded-fetch.js'
 import { SourceError } from './errors.js'
@@ -98,9 +98,9 @@ export class LookupNameSource implements NameSource {
    *
    * @throws SourceError `UNREACHABLE` if there are none, or the resolver currently avoids all of them; the reason of the signal.
    */
-  async find({ signal }: AskBounds = {}): Promise<NameSource[]> {
-    const finding = this.hosts()
-    const hosts = await (signal === undefined ? finding : unlessAborted(finding, signal))
+  async find(bounds: AskBounds = {}): Promise<NameSource[]> {
+    const { signal } = withBounds(this.options, bounds)
+    const hosts = await heeding(signal, () => this.hosts())
     // The SDK's rule: plain HTTP only on a local network.
     const allowHttp = this.options.resolver?.networkPreset === 'local'
     const sources = hosts.map(
@@ -248,8 +248,9 @@ class LookupHost implements NameSource {
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const { host, index } = this
     try {
-      const budget = new FetchBudget(withBounds(this.options, bounds))
-      const answer = await this.answer(name, budget, bounds)
+      const limits = withBounds(this.options, bounds)
+      const budget = new FetchBudget(limits)
+      const answer = await heeding(limits.signal, () => this.answer(name, budget, bounds))
       host.answered()
       return [{ index, ...answer }]
     } catch (error) {

@@ -6,6 +6,7 @@ import {
   type Outpoint,
   readOutpoint,
 } from '../../backend/src/protocol/outpoint.js'
+import { heeding, serverUrl } from './arguments.js'
 import {
   FetchBudget,
   type FetchedAnswer,
@@ -113,14 +114,15 @@ export class HttpNameSource implements NameSource {
 
   constructor(private readonly options: HttpNameSourceOptions) {
     const { url, namesPrefix = '/svc/names', gatewayPrefix = '/svc/gateway' } = options
-    this.index = url.replace(/\/+$/, '')
+    this.index = serverUrl(url, 'url')
     this.names = this.index + namesPrefix
     this.gateway = this.index + gatewayPrefix
   }
 
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
-    const budget = new FetchBudget(withBounds(this.options, bounds))
-    return [{ index: this.index, ...(await this.answer(name, budget, bounds)) }]
+    const limits = withBounds(this.options, bounds)
+    const budget = new FetchBudget(limits)
+    return [{ index: this.index, ...(await heeding(limits.signal, () => this.answer(name, budget, bounds))) }]
   }
 
   private async answer(

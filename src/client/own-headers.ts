@@ -3,6 +3,7 @@ import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js
 import { HEADER_CHECKPOINTS, type HeaderCheckpoint } from '../../backend/src/protocol/header-checkpoints.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { HeaderChain, type HeaderSource as Source, showsRoot } from '../chain/headers/header-chain.js'
+import { requireArgument } from './arguments.js'
 import {
   DEFAULT_TIMEOUT,
   type FetchOptions,
@@ -76,6 +77,11 @@ export class OwnHeaders {
   private readonly below = new Queue()
 
   constructor(options: OwnHeadersOptions) {
+    requireArgument(
+      Array.isArray(options?.sources) && options.sources.length > 0,
+      'sources',
+      'a list of at least one: URLs of headers services',
+    )
     const { network = 'main', now, store, recheckAfter = 10_000, fetch = {} } = options
     const { hash, ...checkpoint } = options.checkpoint ?? HEADER_CHECKPOINTS[network]
     this.checkpoint = { work: 0n, minimumWork: 0n, ...checkpoint, hash: hash.toLowerCase() }

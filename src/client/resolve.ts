@@ -3,6 +3,7 @@ import { confusablesAmong } from '../../backend/src/protocol/confusable-names.js
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { heeding, requireArgument, requireTree, serverUrl } from './arguments.js'
 import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
 import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
 import { compareHistories, leadingHistories, provenHeights, withHeights } from './compare-histories.js'
@@ -18,8 +19,6 @@ import type { NameTrust, VerifiedName } from './verify-name.js'
 export type ResolutionErrorCode =
   /** Not a name: names are 1 to 255 characters of `a-z 0-9 -`. */
   | 'BAD_NAME'
-  /** A source is neither a NameSource nor the URL of a server. */
-  | 'BAD_SOURCE'
   /** Every index that answered says that the name is not claimed. */
   | 'NOT_CLAIMED'
   /** No index showed anything that holds. */
@@ -158,13 +157,22 @@ export interface ResolveOptions extends NameTrust {
  * All indexes are asked and checked at once, each within its own limits of time and bytes. An index that is slow, endless
  * or costly to check uses up only its own limits, and is reported.
  *
- * @throws ResolutionError with the report of every index; HeadersError if nothing held and the chain tracker did not
+ * @throws TypeError for an argument that is not what it should be; the reason of the signal, at once; ResolutionError with the report of
+ * every index; HeadersError if nothing held and the chain tracker did not
  * answer; CheckWorkerError if workers are requested and cannot be started.
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
-  const { name } = options
+  const { name, sources, signal } = options
+  requireTree(options)
+  requireArgument(typeof name === 'string', 'name', 'a string')
+  requireArgument(Array.isArray(sources) && sources.length > 0, 'sources', 'a list of at least one')
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
-  const sources = options.sources.map(nameSource)
+  const asked = sources.map(nameSource)
+  return await heeding(signal, () => resolveBy(asked, options))
+}
+
+async function resolveBy(sources: readonly NameSource[], options: ResolveOptions): Promise<ResolvedName> {
+  const { name } = options
   const [checkedAt, askedAt] = [Date.now(), monotonic()]
   const memory = options.segments?.recall(options)
   const { outcomes, notAsked } = await askSources(sources, { ...options, memory })
@@ -236,13 +244,9 @@ async function comparedWithKnown({
   }
 }
 
-function nameSource(source: NameSource | string | URL): NameSource {
+function nameSource(source: NameSource | string | URL, at: number): NameSource {
   if (typeof source === 'object' && 'ask' in source && typeof source.ask === 'function') return source
-  const text = typeof source === 'string' || source instanceof URL ? String(source) : undefined
-  if (text !== undefined && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))
-    return new HttpNameSource({ url: text })
-  const shown = text === undefined ? `a ${typeof source}` : JSON.stringify(text)
-  throw new ResolutionError('BAD_SOURCE', `not a source or the URL of a server: ${shown}`)
+  return new HttpNameSource({ url: serverUrl(source, `sources[${at}]`) })
 }
 
 /** @param leading The histories that lose to no other; several if they contradict each other. */
@@ -343,7 +347,7 @@ async function askSources(
   sources: readonly NameSource[],
   options: ResolveOptions & { memory: NameMemory | undefined },
 ): Promise<{ outcomes: Outcome[]; notAsked: number }> {
-  const { name, deployment, memory } = options
+  const { name, deployment, memory, signal: cancel } = options
   const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
   const { maxAtOnce = DEFAULT_AT_ONCE } = options
   const end = monotonic() + timeout
@@ -361,7 +365,7 @@ async function askSources(
   ): Promise<Outcome[]> =>
     await slots.run(async () => {
       const left = Math.min(time, share, end - monotonic())
-      return await withDeadline(left, index, async (bounds) => {
+      return await withDeadline(left, { index, cancel }, async (bounds) => {
         const { signal } = bounds
         const ask = async (before?: KnownName): Promise<Outcome[]> => {
           // With headers, each part of a long way goes on from what is known by the last one.
@@ -395,7 +399,7 @@ async function askSources(
     if (source.find === undefined) return await askIndex(source, { index })
     // Discovery takes no slot: while one source looks for its indexes, others are asked.
     const found: NameSource[] = []
-    const failed = await withDeadline(timeout, index, async (bounds) => {
+    const failed = await withDeadline(timeout, { index, cancel }, async (bounds) => {
       const finding = listFrom(index, async () => (await source.find?.(bounds)) ?? [])
       found.push(...(await unlessAborted(finding, bounds.signal)))
       return []
@@ -440,16 +444,19 @@ async function listFrom<Item>(index: string, ask: () => Promise<Item[]>): Promis
 /** Reports an index as failed if it gives no answer in time, or a bad one. */
 async function withDeadline(
   milliseconds: number,
-  index: string,
+  { index, cancel }: { index: string; cancel: AbortSignal | undefined },
   work: (bounds: AskBounds & { timeout: number; signal: AbortSignal }) => Promise<Outcome[]>,
 ): Promise<Outcome[]> {
   const stop = new AbortController()
   const abort = (): void =>
     stop.abort(new SourceError('TIMEOUT', `${index} took longer than ${Math.round(milliseconds)} ms`))
   const timer = setTimeout(abort, Math.min(Math.max(0, milliseconds), LONGEST_TIMER))
+  const signal = cancel === undefined ? stop.signal : AbortSignal.any([cancel, stop.signal])
   try {
-    return await work({ timeout: Math.max(0, milliseconds), signal: stop.signal })
+    signal.throwIfAborted()
+    return await work({ timeout: Math.max(0, milliseconds), signal })
   } catch (error) {
+    cancel?.throwIfAborted()
     if (error instanceof SourceError) return [failedReport(index, error)]
     throw error
   } finally {

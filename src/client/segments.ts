@@ -29,7 +29,11 @@ export class Segments {
   /** What resolutions are fetching from an index, by what they lack. */
   private readonly fetching = new Map<string, Promise<void>>()
 
-  constructor(private readonly store: SegmentStore) {}
+  private readonly store: SegmentStore
+
+  constructor({ store }: { store: SegmentStore }) {
+    this.store = store
+  }
 
   /** What one resolution knows of a name. Undefined without headers. */
   recall(asked: Omit<Asked, 'chainTracker'> & { chainTracker: Headers }): NameMemory | undefined {

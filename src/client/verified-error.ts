@@ -21,7 +21,7 @@ export type VerificationStep =
 
 /** Why a verified fetch failed. */
 export type VerifiedFetchErrorCode =
-  /** Neither a name nor an outpoint, or a path with a broken escape; or a name without a tree to look for it. */
+  /** Neither a name nor an outpoint, or a path with a broken escape. */
   | 'BAD_RESOURCE'
   /** Every gateway that answered says that the name is not claimed. Nobody can prove that. */
   | 'NOT_CLAIMED'

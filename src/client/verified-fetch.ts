@@ -14,6 +14,7 @@ import {
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { withQuery } from '../../backend/src/protocol/redirects.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
+import { heeding, requireArgument, requireDeployment, requireHeaders, serverUrl } from './arguments.js'
 import { DEFAULT_TIMEOUT } from './bounded-fetch.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { HeadersError, ProofError } from './errors.js'
@@ -119,7 +120,7 @@ export async function verifiedFetch(
   return await createVerifiedFetch(rest)(resource, { method, headers, signal, stream, site })
 }
 
-/** Makes a `fetch` whose bytes are proven, whatever the gateways do. @throws VerifiedFetchError `BAD_RESOURCE` for a gateway that is no URL. */
+/** Makes a `fetch` whose bytes are proven, whatever the gateways do. @throws TypeError for an argument that is not what it should be. */
 export function createVerifiedFetch(options: VerifiedFetchOptions): VerifiedFetch {
   const fetcher = new VerifiedFetcher(options)
   return (resource, init) => fetcher.fetch(resource, init)
@@ -162,12 +163,16 @@ class VerifiedFetcher {
   private readonly directoryTypes: ReadonlySet<string>
   private readonly chunkTypes: ReadonlySet<string>
   private readonly outputs: OutputCache
-  private readonly segments = new Segments(new MemorySegmentStore({ maxSegments: MAX_SEGMENTS }))
+  private readonly segments = new Segments({ store: new MemorySegmentStore({ maxSegments: MAX_SEGMENTS }) })
   private readonly tips: RecentTips
 
   constructor(private readonly options: VerifiedFetchOptions) {
     const { profile: name = 'mainnet', gateways, order = 'in order', fetch } = options
     const profile = PROFILES[name]
+    requireArgument(profile !== undefined, 'profile', `one of ${Object.keys(PROFILES).join(', ')}`)
+    requireHeaders(options.chainTracker)
+    requireArgument(Array.isArray(gateways) && gateways.length > 0, 'gateways', 'a list of at least one')
+    if (options.deployment !== undefined) requireDeployment(options.deployment)
     this.gateways = new Gateways(gateways.map(gatewayOf), { order, ...(fetch && { fetch }) })
     this.deployment = options.deployment ?? deploymentOf(profile)
     this.directoryTypes = new Set(profile.directoryContentTypes)
@@ -180,8 +185,9 @@ class VerifiedFetcher {
   async fetch(resource: string, init: VerifiedFetchInit = {}): Promise<VerifiedResponse> {
     const signal = init.signal ?? undefined
     signal?.throwIfAborted()
+    requireArgument(typeof resource === 'string', 'resource', 'a string')
     const asked = resourceOf(resource)
-    return await this.answer(asked, init, this.limits(signal))
+    return await heeding(signal, () => this.answer(asked, init, this.limits(signal)))
   }
 
   private async answer(
@@ -309,14 +315,8 @@ class VerifiedFetcher {
 
   private async resolve(name: string): Promise<ResolvedName> {
     const { deployment, options } = this
-    if (deployment === undefined)
-      throw new VerifiedFetchError(
-        'BAD_RESOURCE',
-        `no tree is known in which ${name} could be: set a deployment`,
-        {
-          step: 'resource',
-        },
-      )
+    // The profile of local networks has none of its own.
+    requireDeployment(deployment)
     const { chainTracker, requireProofs, maxScriptWork, scriptTimeout, fetch } = options
     const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES } = options
     try {
@@ -624,12 +624,9 @@ function quoted(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
 }
 
-function gatewayOf(address: GatewayAddress): Gateway {
-  const given = typeof address === 'string' || address instanceof URL ? { url: String(address) } : address
-  if (!URL.canParse(given.url) || !/^https?:$/.test(new URL(given.url).protocol))
-    throw new VerifiedFetchError('BAD_RESOURCE', `not the URL of a gateway: ${quoted(given.url)}`, {
-      step: 'resource',
-    })
-  const { gatewayPrefix = '/svc/gateway', namesPrefix = '/svc/names' } = given
-  return { url: given.url.replace(/\/+$/, ''), gatewayPrefix, namesPrefix }
+function gatewayOf(address: GatewayAddress, at: number): Gateway {
+  const given = typeof address === 'string' || address instanceof URL ? { url: address } : address
+  const url = serverUrl(given?.url, `gateways[${at}]`)
+  const { gatewayPrefix = '/svc/gateway', namesPrefix = '/svc/names' } = given as Partial<Gateway>
+  return { url, gatewayPrefix, namesPrefix }
 }

@@ -1,6 +1,7 @@
 import { ownerOf } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { requireArgument, requireBytes, requireHeaders, requireOutpoint, requireTree } from './arguments.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
 import {
@@ -69,6 +70,9 @@ export interface VerifiedTip {
 export async function verifyProvenance(
   check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint },
 ): Promise<VerifiedTip> {
+  requireHeaders(check.chainTracker)
+  requireBytes(check.provenance, 'provenance')
+  requireOutpoint(check.origin, 'origin')
   const { tip } = await checkProvenance(check)
   return tip
 }
@@ -218,6 +222,9 @@ export async function verifyNameHistory(
     segments?: Segments
   },
 ): Promise<VerifiedHistory> {
+  requireTree(check)
+  requireBytes(check.beef, 'beef')
+  requireArgument(Number.isInteger(check.tip?.vout), 'tip', 'an output, { txid?, vout }')
   const { history } = await withKnown(check, async (earlier) => await checkHistory({ ...check, earlier }))
   if (history === undefined)
     throw new ProofError('NOT_IN_TREE', `the BEEF shows only a part of the way to ${check.name}`)

@@ -4,6 +4,7 @@ import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
+import { requireBytes, requireOutpoint, requireTree } from './arguments.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
 import { type KnownName, knownMint, MINT_INPUTS, NAME_VOUT, nodesAfter } from './known-name.js'
@@ -240,6 +241,8 @@ export function bindingInputs(
 export async function verifyNameProof(
   check: NameTrust & { proof: Uint8Array; name: string; segments?: Segments },
 ): Promise<VerifiedName> {
+  requireTree(check)
+  requireBytes(check.proof, 'proof')
   const { name } = await withKnown(check, async (earlier) => await checkNameProof({ ...check, earlier }))
   return name
 }
@@ -417,6 +420,9 @@ export async function verifyNode(
     from?: WayPoint | undefined
   },
 ): Promise<VerifiedNode> {
+  requireTree(check)
+  requireBytes(check.beef, 'beef')
+  requireOutpoint(check.outpoint, 'outpoint')
   const { beef, outpoint, after, deployment } = check
   const bundle = new Bundle(beef, check)
   const mint = mintBefore(bundle, check)

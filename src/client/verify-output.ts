@@ -7,6 +7,7 @@ import {
   type Outpoint,
 } from '../../backend/src/protocol/outpoint.js'
 import { isCoinbase, type TransactionView } from '../../backend/src/protocol/transaction.js'
+import { requireArgument, requireBytes, requireHeaders, requireOutpoint } from './arguments.js'
 import { type Bundle, type ReadOptions, readOutpointBeef } from './bundle.js'
 import { ProofError } from './errors.js'
 import { successor, type VerifiedStep } from './verify-history.js'
@@ -25,6 +26,11 @@ export interface ProofCheck extends Trust, ReadOptions {
   proof: Uint8Array
 }
 
+function requireProof({ chainTracker, proof }: ProofCheck): void {
+  requireHeaders(chainTracker)
+  requireBytes(proof, 'proof')
+}
+
 /**
  * Checks the proof of an output, and reads its content out of the proven transaction.
  *
@@ -34,6 +40,8 @@ export interface ProofCheck extends Trust, ReadOptions {
 export async function verifyOutput(
   check: ProofCheck & { pointer: ContentReference['pointer'] },
 ): Promise<VerifiedOutput> {
+  requireProof(check)
+  requireArgument(typeof check.pointer?.kind === 'string', 'pointer', 'an output or a transaction')
   const { proof, pointer } = check
   const { subject, bundle } = readOutpointBeef(proof, check)
   const outpoint =
@@ -51,6 +59,8 @@ export async function verifyOutput(
  * @throws as {@link verifyOutput}.
  */
 export async function verifyNextOutput(check: ProofCheck & { from: Outpoint }): Promise<VerifiedOutput> {
+  requireProof(check)
+  requireOutpoint(check.from, 'from')
   const { proof, from } = check
   const { subject, bundle } = readOutpointBeef(proof, check)
   const spender = bundle.spenderOf(from)
@@ -101,6 +111,8 @@ export async function verifyOrdinal(
     isMintOf: (outpoint: Outpoint, transaction: TransactionView) => Promise<boolean>
   },
 ): Promise<VerifiedOrdinal> {
+  requireProof(check)
+  requireOutpoint(check.asked, 'asked')
   const { proof, asked, sequence, isMintOf } = check
   const { subject, bundle } = readOutpointBeef(proof, check)
   const lineage = await lineageOf(bundle, { asked, isMintOf })

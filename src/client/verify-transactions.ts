@@ -18,7 +18,7 @@ import type { ChainTracker } from '../../backend/src/protocol/sdk-types.js'
 import { isCoinbase, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { unlessAborted } from './bounded-fetch.js'
 import type { Bundle } from './bundle.js'
-import { HeadersError, ProofError } from './errors.js'
+import { HeadersError, ProofError, SourceError } from './errors.js'
 import { ThreadShare } from './thread-share.js'
 
 /**
@@ -41,7 +41,7 @@ export interface Trust {
   maxScriptWork?: number
   /** How long the scripts of unproven transactions may run, in milliseconds of CPU time; 10,000 by default. */
   scriptTimeout?: number
-  /** Ends the check with its reason, or with a HeadersError while the chain tracker is being asked. */
+  /** Ends the check at once, with its reason. */
   signal?: AbortSignal
 }
 
@@ -247,11 +247,17 @@ export async function isKnownRoot(
     const answer = tracker.isValidRootForHeight(root, height)
     return await (signal === undefined ? answer : unlessAborted(answer, signal))
   } catch (cause) {
+    throwIfCancelled(signal)
     // A proof may name any height; of one that is far above the chain, there is nothing to know.
     if (!signal?.aborted && height > (await tipOf(tracker, signal)) + FAR_ABOVE) return false
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
     throw new HeadersError(`no block header at height ${height}: ${reason.slice(0, MAX_REASON)}`, { cause })
   }
+}
+
+/** A deadline is the fault of what was asked until then; a caller who cancels gets his own reason. */
+function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted && !(signal.reason instanceof SourceError)) throw signal.reason
 }
 
 /** How many blocks a chain tracker may be behind. */
@@ -272,6 +278,7 @@ async function currentHeightOf(
     const answer = tracker.currentHeight?.() ?? Promise.resolve(0)
     return await (signal === undefined ? answer : unlessAborted(answer, signal))
   } catch (cause) {
+    throwIfCancelled(signal)
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
     throw new HeadersError(`no height of the chain: ${reason.slice(0, MAX_REASON)}`, { cause })
   }

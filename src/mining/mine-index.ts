@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { serverUrl } from '../client/arguments.js'
 import type { FetchedAnswer } from '../client/bounded-fetch.js'
 import { readAggregate } from '../client/lookup-source.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
@@ -71,15 +72,15 @@ const origin = z.object({ outpoint: z.string() })
 export class HttpMineIndex implements MineIndex {
   private readonly namesUrl: string
 
+  private readonly url: string
+
   /**
-   * @param url Where the server listens, without a slash at the end.
+   * @param options.url Where the server listens.
    * @param options.signal Cancels all requests.
    */
-  constructor(
-    private readonly url: string,
-    private readonly options: { signal?: AbortSignal } = {},
-  ) {
-    this.namesUrl = `${url}${PROFILES.local.namesPrefixes[0]}`
+  constructor(private readonly options: { url: string; signal?: AbortSignal }) {
+    this.url = serverUrl(options.url, 'url')
+    this.namesUrl = `${this.url}${PROFILES.local.namesPrefixes[0]}`
   }
 
   async liveNode(name: string, { unseen }: { unseen?: boolean } = {}): Promise<LiveNode | undefined> {

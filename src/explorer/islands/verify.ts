@@ -98,7 +98,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
       await steps.take(
         'The line of mints',
         async () => {
-          const index = new HttpMineIndex(service)
+          const index = new HttpMineIndex({ url: service })
           const mint = await verifiedMint({ name: subject, deployment, chainTracker: tracker, index })
           if (mint === undefined) throw new Error(`the server shows no mint of ${subject}`)
           return mint

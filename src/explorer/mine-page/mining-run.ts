@@ -41,7 +41,7 @@ export async function runOrder(run: MiningRun): Promise<void> {
   const ownerLock = async (each: string): Promise<Uint8Array> =>
     order.ownerLock ?? (await (payer ?? FAKE_MINT_PAYER).ownerLock(each))
   const { url, workerUrl, onEvent } = run
-  const index = new HttpMineIndex(url)
+  const index = new HttpMineIndex({ url })
   const { deployment } = server
   // The server provides this page, so it is trusted about blocks as well.
   const chainTracker = 'scripts only' as const
@@ -81,7 +81,7 @@ export async function resend(
   { url, server }: Pick<MiningRun, 'url' | 'server'>,
   mint: { beef: Uint8Array; txid: string; name: string },
 ): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
-  const index = new HttpMineIndex(url)
+  const index = new HttpMineIndex({ url })
   const wallet = await findWallet().catch(() => undefined)
   // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
   const { txid, name } = mint

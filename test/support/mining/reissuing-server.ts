@@ -42,7 +42,7 @@ async function reissue(behind: string, beef: Uint8Array): Promise<string> {
     Uint8Array.from(seen.outputs[1]?.lockingScript.toUint8Array() ?? []),
   )
   const solution = readMintUnlocking(seen.inputs[0]?.unlockingScript?.toUint8Array() ?? new Uint8Array())
-  const shown = await new HttpMineIndex(behind).showNode(name)
+  const shown = await new HttpMineIndex({ url: behind }).showNode(name)
   if (shown === undefined || solution === undefined) throw new Error('what was submitted mints nothing')
   const { deployment } = await serverDeployment(behind)
   const node = await verifyNode({ ...shown, deployment, chainTracker: 'scripts only' })

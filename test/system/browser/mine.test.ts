@@ -38,7 +38,7 @@ async function localNetwork(version = '2'): Promise<TestServer> {
 /** Mines in this process, in competition with the page. */
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
-  const index = new HttpMineIndex(url)
+  const index = new HttpMineIndex({ url })
   await mineName({ ...FAKE_MINT_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
 }
 
@@ -128,7 +128,7 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
 
   const { deployment } = await serverDeployment(url)
   expect(deployment.difficulty).toBe(22)
-  const index = new HttpMineIndex(url)
+  const index = new HttpMineIndex({ url })
   const node = await verifiedLiveNode({ name: '9-', deployment, index, chainTracker: 'scripts only' })
   if (node === undefined) throw new Error('nobody has submitted anything, and the node is gone')
   const { transaction: source, satoshis, lockingScript } = node

@@ -57,7 +57,7 @@ const again = async (more) => {
     return fetch(url, init)
   }
   const sources = [new HttpNameSource({ url: location.origin, fetch: counted })]
-  const end = await endOf(resolveName({ ...base, ...more, sources, segments: new Segments(new IndexedDbSegmentStore()) }))
+  const end = await endOf(resolveName({ ...base, ...more, sources, segments: new Segments({ store: new IndexedDbSegmentStore() }) }))
   return { ...end, paths }
 }
 const run = async () => {

@@ -22,7 +22,7 @@ export async function expensiveChild(
   bytes: number,
 ): Promise<ForgedNode & { domain: string }> {
   const { deployment } = await serverDeployment(url)
-  const index = new HttpMineIndex(url)
+  const index = new HttpMineIndex({ url })
   const node = await verifiedLiveNode({ name: 'a', deployment, index, chainTracker: 'scripts only' })
   if (node === undefined) throw new Error('the name is taken')
   const { lockingScript, transaction: source } = node

@@ -129,16 +129,13 @@ describe('while scripts run', () => {
 })
 
 test('a chain tracker that hangs is left when the caller says so', async () => {
-  const stop = new AbortController()
+  const [stop, reason] = [new AbortController(), new Error('too late')]
   const chainTracker = {
     isValidRootForHeight: async () => {
-      stop.abort(new Error('too late'))
+      stop.abort(reason)
       return await new Promise<boolean>(() => {})
     },
   }
   const check = { ...proofOver(OPEN_LOCK), chainTracker, signal: stop.signal }
-  await expect(verifyNameProof(check)).rejects.toMatchObject({
-    name: 'HeadersError',
-    message: expect.stringContaining('did not answer in time'),
-  })
+  await expect(verifyNameProof(check)).rejects.toBe(reason)
 })

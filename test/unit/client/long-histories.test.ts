@@ -30,7 +30,7 @@ async function tree(bytes: number, names: string[]) {
 test('mints of 9.3 MB at the root, more than one answer holds, keep nobody from mining', async () => {
   const { chain, server, mints } = await tree(9_300_000, ['a', 'b', 'c'])
   const { deployment } = chain
-  const index = new HttpMineIndex(server.url)
+  const index = new HttpMineIndex({ url: server.url })
   const solved = await solveNext({
     ...{ name: 'q', deployment, index, chainTracker, workers: 0 },
     ownerLock: async () => p2pkh(1),
@@ -86,7 +86,7 @@ describe('a name whose way is longer than one answer may be', () => {
 
   test('is kept as far as it was read, and goes on from there', async () => {
     for (const [, source] of sources()) {
-      const segments = new Segments(new MemorySegmentStore())
+      const segments = new Segments({ store: new MemorySegmentStore() })
       const check = {
         deployment,
         chainTracker: headers,

@@ -136,7 +136,7 @@ test('headers are kept in files, and what these lost or changed is fetched again
   const { root, height } = block.header
   const isKnown = async (): Promise<{ known: boolean; asked: number[] }> => {
     const asked: number[] = []
-    const store = new FileSegmentStore(folder)
+    const store = new FileSegmentStore({ folder })
     const tracker = trackerOf(chain, [sourceOf(chain, { asked })], { store })
     return { known: await tracker.isValidRootForHeight(root, height), asked }
   }

@@ -31,7 +31,7 @@ const indexes = useNameIndexes()
 /** A store whose texts a test can see and change. */
 class OpenStore implements SegmentStore {
   readonly texts = new Map<string, string>()
-  readonly segments = new Segments(this)
+  readonly segments = new Segments({ store: this })
 
   async get(key: string): Promise<string | undefined> {
     return this.texts.get(key)
@@ -111,7 +111,7 @@ describe('names that share a prefix', () => {
     ['all at once', true],
   ])('are resolved with each mint fetched once: %s', async (_, isAtOnce) => {
     const asked = new Asked()
-    const resolve = resolver(asked, new Segments(new MemorySegmentStore()))
+    const resolve = resolver(asked, new Segments({ store: new MemorySegmentStore() }))
     const resolved: ResolvedName[] = []
     if (isAtOnce) resolved.push(...(await Promise.all(names.map(resolve))))
     else for (const name of names) resolved.push(await resolve(name))
@@ -135,13 +135,13 @@ describe('names that share a prefix', () => {
   })
 
   test('are resolved if those who went first fetch nothing', async () => {
-    const resolve = resolver(new Asked(), new Segments(new MemorySegmentStore()))
+    const resolve = resolver(new Asked(), new Segments({ store: new MemorySegmentStore() }))
     const claimed = await Promise.allSettled(['nobody1', 'nobody2', 'pax', 'pay'].map(resolve))
     expect(claimed.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled', 'fulfilled'])
   })
 
   test('are resolved where the host ignores what is known', async () => {
-    const segments = new Segments(new MemorySegmentStore())
+    const segments = new Segments({ store: new MemorySegmentStore() })
     await resolver(new Asked(), segments)('pay')
     const old: typeof fetch = async (input, init) => await fetch(String(input).replace(/\?.*/, ''), init)
     const sources = [new HttpNameSource({ url: server.url, fetch: old })]
@@ -150,7 +150,7 @@ describe('names that share a prefix', () => {
   })
 
   test('are resolved by lookups with what is new, and in full by hosts that leave nothing out', async () => {
-    const segments = new Segments(new MemorySegmentStore())
+    const segments = new Segments({ store: new MemorySegmentStore() })
     const sent: number[] = []
     const lookUp = async (name: string, refuses: string) => {
       const fetched: typeof fetch = async (input, init) => {
@@ -175,7 +175,7 @@ describe('names that share a prefix', () => {
   })
 
   test('are verified from a proof that starts where the store ends', async () => {
-    const segments = new Segments(new MemorySegmentStore())
+    const segments = new Segments({ store: new MemorySegmentStore() })
     const check = { deployment, chainTracker: headers }
     const way = tree.way('pcz')
     await verifyNameProof({ ...check, name: 'pcz', proof: proofOf(way), segments })
@@ -185,7 +185,7 @@ describe('names that share a prefix', () => {
     const expected = await verifyNameProof({ ...check, name: 'pdx', proof: proofOf(later) })
     expect(await verifyNameProof({ ...check, name: 'pdx', proof: part, segments })).toEqual(expected)
     for (const other of [
-      { ...check, segments: new Segments(new MemorySegmentStore()) },
+      { ...check, segments: new Segments({ store: new MemorySegmentStore() }) },
       // Under other rules it was not verified.
       { ...check, segments, deployment: { ...deployment, difficulty: deployment.difficulty + 1 } },
     ])
@@ -276,10 +276,10 @@ describe('a name that has moved', () => {
     ['fails', async () => await Promise.reject(new Error('no disk'))],
     ['never answers', () => new Promise<never>(() => {})],
   ])('is resolved with a store that %s', async (_, answer) => {
-    expect(plain(await resolve(new Segments({ get: answer, put: answer })))).toEqual(
+    expect(plain(await resolve(new Segments({ store: { get: answer, put: answer } })))).toEqual(
       plain(await resolve(undefined)),
     )
-    const later = new Segments({ get: async () => undefined, put: answer })
+    const later = new Segments({ store: { get: async () => undefined, put: answer } })
     expect(plain(await resolve(later))).toEqual(plain(await resolve(undefined)))
   })
 
@@ -468,9 +468,9 @@ describe('a store in files', () => {
     const expected = await verifyNameProof({
       ...question,
       proof: proofOf(line),
-      segments: new Segments(new FileSegmentStore(join(folder, 'deep/down'))),
+      segments: new Segments({ store: new FileSegmentStore({ folder: join(folder, 'deep/down') }) }),
     })
-    const segments = new Segments(new FileSegmentStore(join(folder, 'deep/down')))
+    const segments = new Segments({ store: new FileSegmentStore({ folder: join(folder, 'deep/down') }) })
     expect(await verifyNameProof({ ...question, proof: proofOf(line.slice(-1)), segments })).toEqual(expected)
     const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((each) =>
       each.isFile(),
@@ -481,7 +481,7 @@ describe('a store in files', () => {
       expect((await stat(path)).mode & 0o077).toBe(0)
       await writeFile(path, (await readFile(path)).subarray(1))
     }
-    const damaged = new Segments(new FileSegmentStore(join(folder, 'deep/down')))
+    const damaged = new Segments({ store: new FileSegmentStore({ folder: join(folder, 'deep/down') }) })
     await expect(
       verifyNameProof({ ...question, proof: proofOf(line.slice(-1)), segments: damaged }),
     ).rejects.toMatchObject({ code: 'NO_GENESIS' })
@@ -489,7 +489,7 @@ describe('a store in files', () => {
   })
 
   test('is left by no key', async () => {
-    const store = new FileSegmentStore(join(folder, 'in'))
+    const store = new FileSegmentStore({ folder: join(folder, 'in') })
     for (const key of ['../out', 'a/../../out', 'a/b/c', '/a', 'a', 'a/.hidden', 'a/b\n']) {
       await expect(store.put(key, 'x')).rejects.toThrow(RangeError)
       await expect(store.get(key)).rejects.toThrow(RangeError)

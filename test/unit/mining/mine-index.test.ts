@@ -16,7 +16,7 @@ async function indexed() {
   }
   const first = chain.mint('a')
   await submit(chain.genesis, first)
-  return { chain, first, submit, index: new HttpMineIndex(server.url) }
+  return { chain, first, submit, index: new HttpMineIndex({ url: server.url }) }
 }
 
 test('a server says where to continue, and proves that the node is genuine', async () => {
@@ -89,7 +89,7 @@ describe('a server that is none of ours', () => {
   const answering = async (body: string): Promise<HttpMineIndex> => {
     const other = await listening((_request, response) => void response.end(body))
     others.push(other)
-    return new HttpMineIndex(other.url)
+    return new HttpMineIndex({ url: other.url })
   }
 
   test.each([
@@ -125,12 +125,14 @@ describe('a server that is none of ours', () => {
       response.writeHead(307, { location: `${target.url}/internal` }).end()
     })
     others.push(target, index)
-    await expect(new HttpMineIndex(index.url).liveNode('a')).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    await expect(new HttpMineIndex({ url: index.url }).liveNode('a')).rejects.toMatchObject({
+      code: 'NO_ANSWER',
+    })
     expect(visits).toEqual([])
   })
 
   test('does not answer', async () => {
-    const index = new HttpMineIndex('http://127.0.0.1:9')
+    const index = new HttpMineIndex({ url: 'http://127.0.0.1:9' })
     await expect(index.liveNode('a')).rejects.toMatchObject({ code: 'NO_ANSWER' })
   })
 })

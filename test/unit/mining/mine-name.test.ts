@@ -38,7 +38,7 @@ async function treeOn(chain: FakeChain, ...names: string[]) {
     for (const transaction of each) expect((await server.submit(beefOf(transaction))).status).toBe(200)
   }
   await submit(chain.genesis, ...names.flatMap((name) => chain.mintAll(name)))
-  return { chain, server, submit, index: new HttpMineIndex(server.url) }
+  return { chain, server, submit, index: new HttpMineIndex({ url: server.url }) }
 }
 
 /** An index that answers as another does, in methods that can be replaced one by one. */
@@ -500,7 +500,10 @@ test('what payers throw for other reasons ends the mining', async () => {
 
 describe('what cannot be mined', () => {
   test.each(['', 'A', 'a b', 'ä', 'a'.repeat(256), 'a.b'])('%j', async (name) => {
-    const { mine } = miner({ chain: new FakeChain(), index: new HttpMineIndex('http://127.0.0.1:9') })
+    const { mine } = miner({
+      chain: new FakeChain(),
+      index: new HttpMineIndex({ url: 'http://127.0.0.1:9' }),
+    })
     await expect(mine(name)).rejects.toMatchObject({ code: 'BAD_NAME' })
   })
 
@@ -512,7 +515,7 @@ describe('what cannot be mined', () => {
   test('in a tree that is not there', async () => {
     const chain = new FakeChain()
     const { url } = await servers.start(treeOf(chain.deployment))
-    const mining = miner({ chain, index: new HttpMineIndex(url) }).mine('q')
+    const mining = miner({ chain, index: new HttpMineIndex({ url }) }).mine('q')
     await expect(mining).rejects.toMatchObject({ code: 'BAD_INDEX' })
   })
 

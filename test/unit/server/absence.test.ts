@@ -213,7 +213,7 @@ test('clients and commands take a host that catches up for one that does not kno
       { index: url, kind: 'failed', error: expect.objectContaining(early) },
     ])
   await expect(askLiveNode({ url, name: 'zz' })).rejects.toMatchObject(early)
-  await expect(new HttpMineIndex(url).showNode('zz')).rejects.toMatchObject(early)
+  await expect(new HttpMineIndex({ url }).showNode('zz')).rejects.toMatchObject(early)
   const mining = await askLiveNode({ url, name: 'zz' }).catch((error: unknown) => error)
   expect(failureOf(mining)).toMatchObject({ isExpected: true, exitCode: EXIT_CODES.unavailable })
 

@@ -144,7 +144,7 @@ async function conflicts({ url }: HonestTree): Promise<IndexAnswers> {
       const { outputs } = Transaction.fromBEEF(Array.from(request.body))
       const domain = domainOf(outputs[0]?.lockingScript.toUint8Array() ?? [])
       if (character !== undefined && domain !== undefined) {
-        const index = new HttpMineIndex(url)
+        const index = new HttpMineIndex({ url })
         await mineName({ ...MINER, name: domain + character, deployment, index })
       }
       const { status, headers, body } = await forward(url, request)
@@ -165,7 +165,7 @@ function domainOf(script: ArrayLike<number>): string | undefined {
 async function turns({ url, genesis }: HonestTree): Promise<IndexAnswers> {
   const { deployment } = await serverDeployment(url)
   const before = await askNode(url)
-  await mineName({ ...MINER, name: 'z', deployment, index: new HttpMineIndex(url) })
+  await mineName({ ...MINER, name: 'z', deployment, index: new HttpMineIndex({ url }) })
   const after = await askNode(url)
   let asked = 0
   const node = () => (Math.floor(asked / 2) % 2 === 0 ? before : after)

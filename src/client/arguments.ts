@@ -1,0 +1,82 @@
+import type { Deployment } from '../../backend/src/protocol/mint.js'
+import { unlessAborted } from './bounded-fetch.js'
+
+/*
+ * What callers give is checked before anything is asked of a server: otherwise their mistake would come out as an answer that does not
+ * hold. Each error names the argument.
+ */
+
+/** @throws TypeError unless an argument is what it should be. */
+export function requireArgument(isRight: boolean, argument: string, wanted: string): void {
+  if (!isRight) throw new TypeError(`${argument} must be ${wanted}`)
+}
+
+/** @throws TypeError for anything but what says which blocks exist. */
+export function requireHeaders(chainTracker: unknown): void {
+  const isTracker = typeof field(chainTracker, 'isValidRootForHeight') === 'function'
+  requireArgument(
+    isTracker || chainTracker === 'scripts only',
+    'chainTracker',
+    "a chain tracker, such as new OwnHeaders({ sources }), or 'scripts only'",
+  )
+}
+
+/** @throws TypeError for anything but a tree of names. */
+export function requireDeployment(deployment: unknown): asserts deployment is Deployment {
+  const isTree =
+    isOutpoint(field(deployment, 'genesis')) &&
+    field(deployment, 'marker') instanceof Uint8Array &&
+    typeof field(deployment, 'difficulty') === 'number' &&
+    typeof field(deployment, 'nameContentType') === 'string'
+  requireArgument(isTree, 'deployment', 'that of a tree, such as deploymentOf(PROFILES.mainnet)')
+}
+
+/** Checks what every proof of a name needs. @throws TypeError for anything else. */
+export function requireTree({
+  chainTracker,
+  deployment,
+}: {
+  chainTracker: unknown
+  deployment: unknown
+}): void {
+  requireHeaders(chainTracker)
+  requireDeployment(deployment)
+}
+
+/** @throws TypeError for anything but bytes. */
+export function requireBytes(value: unknown, argument: string): void {
+  requireArgument(value instanceof Uint8Array, argument, 'a Uint8Array')
+}
+
+/** @throws TypeError for anything but an outpoint. */
+export function requireOutpoint(value: unknown, argument: string): void {
+  requireArgument(isOutpoint(value), argument, 'an outpoint, { txid, vout }')
+}
+
+/** The URL of a server, without a slash at the end. @throws TypeError for anything else. */
+export function serverUrl(value: unknown, argument: string): string {
+  const url = typeof value === 'string' || value instanceof URL ? String(value) : ''
+  const isUrl = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+  const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : typeof value
+  requireArgument(isUrl, argument, `the URL of a server, http or https, and is ${shown}`)
+  return url.replace(/\/+$/, '')
+}
+
+/** Runs work until it ends or the signal of the caller is aborted. @throws what it throws; the reason of the signal, at once. */
+export async function heeding<Answer>(
+  signal: AbortSignal | undefined,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  signal?.throwIfAborted()
+  return await (signal === undefined ? work() : unlessAborted(work(), signal))
+}
+
+function isOutpoint(value: unknown): boolean {
+  const [txid, vout] = [field(value, 'txid'), field(value, 'vout')]
+  return typeof txid === 'string' && /^[\da-f]{64}$/.test(txid) && Number.isInteger(vout)
+}
+
+/** Also of an instance of a class. */
+function field(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
+}
