@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { builtClient, builtPackage } from './built-package.js'
@@ -55,6 +56,47 @@ export async function installedClient(): Promise<Installation> {
   return await installedOnce({ kind: 'installed-client', key: basename(built), make })
 }
 
+/** Installs what an example needs, with the package of the client from its tarball. The sources of the example are beside it. */
+export async function installedExample(name: string): Promise<Installation> {
+  const built = await builtClient()
+  const source = join(ROOT, 'examples', name)
+  const manifest = await readFile(join(source, 'package.json'), 'utf8')
+  const make = async (made: string): Promise<void> => {
+    await cp(source, made, { recursive: true })
+    const { dependencies, ...rest } = JSON.parse(manifest) as { dependencies: Record<string, string> }
+    const tarball = `file:./${await pack(built, made)}`
+    await install(made, { ...rest, dependencies: { ...dependencies, 'minetree-client': tarball } })
+  }
+  const files = await readdir(source, { recursive: true, withFileTypes: true })
+  const texts = await Promise.all(
+    files
+      .filter((file) => file.isFile() && !file.parentPath.includes('node_modules'))
+      .map(async ({ parentPath, name: file }) => await readFile(join(parentPath, file), 'utf8')),
+  )
+  return await installedOnce({ kind: 'examples', key: JSON.stringify([basename(built), name, texts]), make })
+}
+
+/** What `npm publish` would publish of a package as it is packed here, and what npm warns of. */
+export async function wouldPublish(name: 'minetree' | 'minetree-client'): Promise<Publication> {
+  const folder = name === 'minetree' ? await staged(await builtPackage()) : await builtClient()
+  const args = ['publish', '--dry-run', '--ignore-scripts', '--json']
+  const { stdout, stderr } = await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })
+  if (name === 'minetree') await rm(folder, { recursive: true })
+  // That nobody is logged in is no fault of the package.
+  const warnings = stderr
+    .split('\n')
+    .filter((line) => line.startsWith('npm warn') && !line.includes('logged in'))
+  const answer = JSON.parse(stdout) as Record<string, unknown>
+  return { ...((answer[name] ?? answer) as Omit<Publication, 'warnings'>), warnings }
+}
+
+/** As npm describes it. */
+interface Publication {
+  id: string
+  files: { path: string }[]
+  warnings: string[]
+}
+
 /** Links both packages, as they are installed, into an empty folder, with what `minetree` depends on. */
 export async function installBoth(folder: string): Promise<Installation> {
   const [whole, client] = [await installedPackage(), await installedClient()]
@@ -78,13 +120,19 @@ async function install(folder: string, consumer: object): Promise<void> {
 
 /** Packs the package as it is built into a folder. Returns the name of the tarball. */
 async function packed(built: string, into: string): Promise<string> {
-  const staged = await mkdtemp(join(into, 'staged-'))
+  const folder = await staged(built)
+  const tarball = await pack(folder, into)
+  await rm(folder, { recursive: true })
+  return tarball
+}
+
+/** All that the package is made of, in a new folder. */
+async function staged(built: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-staged-'))
   const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
   for (const file of ['package.json', 'README.md', 'LICENSE', ...files])
-    await cp(join(file === 'dist' ? built : ROOT, file), join(staged, file), { recursive: true })
-  const tarball = await pack(staged, into)
-  await rm(staged, { recursive: true })
-  return tarball
+    await cp(join(file === 'dist' ? built : ROOT, file), join(folder, file), { recursive: true })
+  return folder
 }
 
 /** Packs a folder as it is. Returns the name of the tarball. */
