@@ -17,18 +17,14 @@ export function requireHeaders(chainTracker: unknown): void {
   requireArgument(
     isTracker || chainTracker === 'scripts only',
     'chainTracker',
-    "a chain tracker, such as new OwnHeaders({ sources }), or 'scripts only'",
+    "new OwnHeaders({ sources }), another chain tracker, or 'scripts only'",
   )
 }
 
 /** @throws TypeError for anything but a tree of names. */
 export function requireDeployment(deployment: unknown): asserts deployment is Deployment {
-  const isTree =
-    isOutpoint(field(deployment, 'genesis')) &&
-    field(deployment, 'marker') instanceof Uint8Array &&
-    typeof field(deployment, 'difficulty') === 'number' &&
-    typeof field(deployment, 'nameContentType') === 'string'
-  requireArgument(isTree, 'deployment', 'that of a tree, such as deploymentOf(PROFILES.mainnet)')
+  const isTree = isOutpoint(field(deployment, 'genesis')) && field(deployment, 'marker') instanceof Uint8Array
+  requireArgument(isTree, 'deployment', 'a tree: deploymentOf(PROFILES.mainnet)')
 }
 
 /** Checks what every proof of a name needs. @throws TypeError for anything else. */
