@@ -69,16 +69,17 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
   const binding = step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined
   const steps = stepViews(explorer, history?.steps ?? [], timeOf)
   const shownContent = step?.content.content
-  const content =
+  const host = nameHostUrl(site, name)
+  const view =
     shownContent &&
     contentView(
       explorer,
       { outpoint: step.content.outpoint, content: shownContent },
       { quoted: PREVIEW_QUOTE },
     )
+  const content = view?.host === undefined ? view : { ...view, host: host ?? view.host }
   const isClaim = content === undefined || kindOf(content.contentType) === 'name'
   const isSite = !isClaim && kindOf(content.contentType) === 'directory' && content.files === undefined
-  const host = nameHostUrl(site, name)
   const [originText, tipText] = [formatOutpoint(origin), formatOutpoint(tip)]
   const src = `/content/${originText}:-1`
   const proof = `${site.namesPrefix}/proof/${name}`

@@ -27,6 +27,7 @@ import {
   FileList,
   Frame,
   Hex,
+  hostText,
   NameLink,
   OutpointLink,
   openedAt,
@@ -43,6 +44,7 @@ import {
   dependenciesOfViews,
   type Explorer,
   type MadePage,
+  nameHostUrl,
   PREVIEW_QUOTE,
   TILE_QUOTE,
 } from './reads.js'
@@ -82,8 +84,12 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   const holder = step?.content ?? output
   const { content } = holder
   const kind = content && kindOf(content.contentType)
-  const view =
+  const name = names[0]?.name
+  const shownView =
     content && contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE })
+  // What a name shows now is on its host.
+  const nameHost = shownView?.host && name && nameHostUrl(site, name)
+  const view = shownView && nameHost ? { ...shownView, host: nameHost } : shownView
   const [originText, tipText, askedText] = [
     origin && formatOutpoint(origin),
     formatOutpoint(tip.outpoint),
@@ -94,7 +100,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   const isListed = view?.files !== undefined && view.files.total > 0
   const directory =
     content && kind === 'directory' && !isListed
-      ? directoryView(explorer, content, { src: `/content/${reference}` })
+      ? directoryView(explorer, content, { src: view?.host?.slice(0, -1) ?? `/content/${reference}` })
       : undefined
   // The last chunk of a stream shows what the whole is.
   const first =
@@ -105,8 +111,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
   const opened = isPlayed
     ? `${site.gatewayPrefix}/stream/${originText}`
-    : openedAt({ files: view?.files }, `/content/${reference}`)
-  const name = names[0]?.name
+    : openedAt(view ?? {}, `/content/${reference}`)
   const title = whole?.stream
     ? `${shown(essenceOf(whole.contentType), 60)}, ${sizeText(whole)}`
     : shortOutpoint(originText ?? askedText)
@@ -161,8 +166,9 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                 address={
                   <>
                     <a href={opened}>
-                      {isPlayed ? '/stream/' : '/content/'}
-                      {shortOutpoint(originText ?? askedText)}
+                      {view.host === undefined
+                        ? `${isPlayed ? '/stream/' : '/content/'}${shortOutpoint(originText ?? askedText)}`
+                        : hostText(view.host)}
                     </a>
                     <span>{sizeText(seen ?? view)}</span>
                   </>

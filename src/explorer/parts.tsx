@@ -175,6 +175,8 @@ export interface ContentView {
   length: number
   /** The start of short text. */
   quote?: string | undefined
+  /** The URL of the host that it has for itself, if it opens as a page. */
+  host?: string | undefined
   /** The files of a short directory that has no index: nothing opens as a page. */
   files?: DirectoryFiles | undefined
   /** What a directory leads to. */
@@ -226,7 +228,7 @@ export function Tile({ content }: { content: ContentView }): VNode {
 }
 
 function TileContent({ content }: { content: ContentView }): VNode {
-  const { outpoint, contentType, length, quote, files } = content
+  const { outpoint, contentType, length, quote, files, host } = content
   const kind = kindOf(contentType)
   if (files !== undefined)
     return files.total === 0 ? (
@@ -256,7 +258,7 @@ function TileContent({ content }: { content: ContentView }): VNode {
   if (kind === 'page' || kind === 'directory')
     return (
       <iframe
-        src={`/content/${outpoint}?framed`}
+        src={`${host ?? `/content/${outpoint}`}?framed`}
         title={`Preview of a ${KIND_LABELS[kind]}`}
         sandbox=""
         loading="lazy"
@@ -274,9 +276,14 @@ function TileContent({ content }: { content: ContentView }): VNode {
   )
 }
 
-/** Where content opens, from where the content route has it. A directory without an index does as it was inscribed. */
-export function openedAt({ files }: Pick<ContentView, 'files'>, src: string): string {
-  return files === undefined ? src : `${src}?raw`
+/** Where content opens: on its host, or else where the content route has it. A directory without an index does as it was inscribed. */
+export function openedAt({ files, host }: Pick<ContentView, 'files' | 'host'>, src: string): string {
+  return files === undefined ? (host ?? src) : `${host ?? src}?raw`
+}
+
+/** The name of a host from its URL. That of an outpoint is shortened. */
+export function hostText(host: string): string {
+  return host.slice(2, -1).replace(/^(\w{8})\w{40}(\w{8}\.)/, '$1…$2')
 }
 
 /** What content looks like, as large as a page has room for it. Nothing of it runs outside its sandbox. */
@@ -293,7 +300,8 @@ export function Preview({
 }): VNode {
   const kind = kindOf(content.contentType)
   const src = `/content/${reference}`
-  if (content.files !== undefined) return <Files files={content.files} src={src} />
+  const { host = src } = content
+  if (content.files !== undefined) return <Files files={content.files} src={host.replace(/\/$/, '')} />
   if (content.quote !== undefined)
     return (
       <pre class="quoted">
@@ -324,7 +332,7 @@ export function Preview({
     return (
       <iframe
         class="view"
-        src={`${src}?framed`}
+        src={`${host}?framed`}
         title="What is inscribed, in a sandbox"
         sandbox="allow-scripts"
         loading="lazy"

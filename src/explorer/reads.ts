@@ -2,7 +2,7 @@ import type { Attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
-import { isHostLabel } from '../../backend/src/protocol/host-label.js'
+import { isHostLabel, outpointLabel } from '../../backend/src/protocol/host-label.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
@@ -36,13 +36,15 @@ export const PREVIEW_QUOTE = 4000
 
 /** Content for display, with the start of it if it is short text. */
 export function contentView(
-  { store }: Pick<Explorer, 'store'>,
+  { store, site }: Pick<Explorer, 'store' | 'site'>,
   { outpoint, content }: { outpoint: Outpoint; content: ContentSummary },
   { quoted }: { quoted: number },
 ): ContentView {
   const { contentType, length, sha256 } = content
-  const view = { outpoint: formatOutpoint(outpoint), contentType, length }
-  if (kindOf(contentType) === 'directory')
+  const kind = kindOf(contentType)
+  const host = kind === 'directory' || kind === 'page' ? outpointHostUrl(site, outpoint) : undefined
+  const view = { outpoint: formatOutpoint(outpoint), contentType, length, host }
+  if (kind === 'directory')
     return {
       ...view,
       files: filesWithoutIndex({ store }, content, { quoted }),
@@ -53,7 +55,7 @@ export function contentView(
     const stream = { length: length + further.length, isMore: further.isMore, last: further.last }
     return { ...view, stream }
   }
-  if (!isQuotable(kindOf(contentType)) || length > QUOTED_BYTES || length === 0) return view
+  if (!isQuotable(kind) || length > QUOTED_BYTES || length === 0) return view
   const range = { from: 0, length: Math.min(length, quoted) }
   // Cut within a character, if need be: the decoder leaves out what is incomplete.
   const text = new TextDecoder().decode(joinBytes([...store.content.chunks(sha256, range)]), {
@@ -114,4 +116,9 @@ export function readPlace(text: string): ListPlace | undefined {
 /** The URL of a name as a host, in the scheme of the page; undefined if it has none here. */
 export function nameHostUrl({ gatewayHost }: Site, name: string): string | undefined {
   return gatewayHost === undefined || !isHostLabel(name) ? undefined : `//${name}.${gatewayHost}/`
+}
+
+/** The same of an outpoint. Paths of a site lead from its root there, as below `/content/` they cannot. */
+function outpointHostUrl({ gatewayHost }: Site, outpoint: Outpoint): string | undefined {
+  return gatewayHost && `//${outpointLabel(outpoint)}.c.${gatewayHost}/`
 }

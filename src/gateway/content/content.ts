@@ -66,7 +66,7 @@ const CONTENT_ROUTE = { path: CONTENT_PATH }
  * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, but no other host learns who looks
  * at a list of strangers' content. What it frames would come without this policy, so it frames nothing.
  */
-const FRAMED_POLICY =
+export const FRAMED_POLICY =
   "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'none'; object-src 'none'; form-action 'none'; base-uri 'self'"
 
 /** Another place for what was asked for: a directory has an index, a page an origin of its own, or a site says so. */
@@ -241,12 +241,9 @@ export function flagsOf(request: Request): Flags {
 }
 
 /** What {@link flagsOf} finds, as a key. */
-const flagsKey: QueryKey = (request) => hostedKey(request) + (flagsOf(request).framed ? 'framed' : '')
-
-/** The same on a host that shows content, which frames nothing. */
-export function hostedKey(request: Request): string {
-  const { raw, isMapAsked } = flagsOf(request)
-  return (raw ? 'raw' : '') + (isMapAsked ? 'map' : '')
+export const flagsKey: QueryKey = (request) => {
+  const { raw, isMapAsked, framed } = flagsOf(request)
+  return (raw ? 'raw' : '') + (isMapAsked ? 'map' : '') + (framed ? 'framed' : '')
 }
 
 /** The path is split as written; then each segment is decoded once. */

@@ -14,8 +14,9 @@ import {
   type ContentAnswers,
   ContentRedirect,
   decodedSegments,
+  FRAMED_POLICY,
+  flagsKey,
   flagsOf,
-  hostedKey,
   sendRedirect,
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
@@ -153,6 +154,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     output.content.contentType === profile.nameContentType
   const namesPrefix = profile.namesPrefixes[0] ?? ''
   const gatewayPrefix = profile.gatewayPrefixes[0] ?? ''
+  const framedPolicy = policy === undefined ? FRAMED_POLICY : `${policy}; ${FRAMED_POLICY}`
 
   const answerWith = (root: ContentRoot, { request, name, read }: Asked & { name?: string }): HostAnswer => {
     const links = {
@@ -173,14 +175,14 @@ export function hostContent(options: HostContentOptions): HostHandler {
       const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
       return answer(elsewhere, redirected)
     }
-    const { raw, isMapAsked } = flagsOf(request)
+    const { raw, isMapAsked, framed } = flagsOf(request)
     const question = {
       isSite: true,
       segments: decodedSegments(request.path.split('/').slice(1)),
       ...{ raw, isMapAsked },
       // Pages of one site could otherwise let each other in, by setting `document.domain`.
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
-      policy,
+      policy: framed ? framedPolicy : policy,
       read,
     }
     const found = answers.answer(root, question)
@@ -204,7 +206,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
   /** @param key Of what the host shows; no target of a request begins like it. */
   const cached = (key: string, request: Request, read: (asked: Asked) => HostAnswer): Awaitable<HostAnswer> =>
     answers.files.afterLong((long) =>
-      responses.cachedOn(key, request, () => read({ request, read: long }), hostedKey),
+      responses.cachedOn(key, request, () => read({ request, read: long }), flagsKey),
     )
 
   const resolve = (

@@ -28,7 +28,6 @@ export interface ExplorerRoutesOptions {
   progress: TreeProgress
 }
 
-const FRAMES = { frames: true }
 const FEED_HEADERS = {
   'Cache-Control': CACHE.unproven,
   'X-Content-Type-Options': 'nosniff',
@@ -52,7 +51,10 @@ type Make = (pages: Pages, request: Request) => MadePage
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/spec/http.md`. */
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   const { explorer, responses, publicUrl, hostsOf, chain, progress } = options
-  const headers = pageHeaders(hostsOf, FRAMES)
+  const { site } = explorer
+  // Each name and outpoint has a host of its own.
+  const frames = (): string[] => (site.gatewayHost === undefined ? [] : [`*.${site.gatewayHost}`])
+  const headers = pageHeaders(hostsOf, { frames })
   const load = async (): Promise<Pages> => {
     await explorer.store.opened?.()
     return await loadExplorer()
@@ -233,7 +235,7 @@ const FAVICON_HEADERS = {
 const EXPLORER_FILES = ['style.css', 'explorer.js', 'verify.js'] as const
 
 export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHosts): Router {
-  const headers = pageHeaders(hostsOf, FRAMES)
+  const headers = pageHeaders(hostsOf)
   // A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame.
   const ofStyle = { ...headers, 'Cross-Origin-Resource-Policy': 'cross-origin' }
   const served = fileResponses(files, EXPLORER_FILES, (name) => (name === 'style.css' ? ofStyle : headers))

@@ -10,8 +10,8 @@ interface PagePermissions {
   connect?: readonly string[]
   /** Whether its scripts may compile WebAssembly, and start workers. */
   wasm?: boolean
-  /** Whether it may frame content of this host, which runs in a sandbox. */
-  frames?: boolean
+  /** Sources of what it may frame beside content of this host, all of which runs in a sandbox. */
+  frames?: () => readonly string[]
   /** Whether other pages of this host may frame it: an error may be where a preview was expected. */
   isFramed?: boolean
 }
@@ -38,7 +38,7 @@ function ownSources(hosts: readonly string[]): string {
 /** The `Content-Security-Policy` of a page: no inline script or style, and nothing from another host. */
 function pagePolicy(
   own: string,
-  { connect = [], wasm = false, frames = false, isFramed = false }: PagePermissions,
+  { connect = [], wasm = false, frames, isFramed = false }: PagePermissions,
 ): string {
   return [
     "default-src 'none'",
@@ -47,7 +47,7 @@ function pagePolicy(
     `style-src ${own}`,
     ["connect-src 'self'", ...connect].join(' '),
     "img-src 'self'",
-    ...(frames ? ["media-src 'self'", "frame-src 'self'"] : []),
+    ...(frames ? ["media-src 'self'", ["frame-src 'self'", ...frames()].join(' ')] : []),
     "base-uri 'none'",
     "form-action 'self'",
     `frame-ancestors ${isFramed ? "'self'" : "'none'"}`,

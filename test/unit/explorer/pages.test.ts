@@ -1,3 +1,4 @@
+import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { explorerWorld, HOSTILE } from '../../support/explorer/world.js'
 import { beefOf, inscriptionScript } from '../../support/protocol/fake-chain.js'
@@ -122,16 +123,15 @@ test('a directory without an index is a list of its files, which are links, and 
   const html = (await server.ask(`/ordinal/${outpoints.files}`)).body.toString('utf8')
   const preview = html.slice(html.indexOf('class="frame"'), html.indexOf('</ul>'))
   expect(preview).not.toContain('<iframe')
-  expect(preview).toContain(
-    `<a href="/content/${outpoints.files}:-1/file%200.txt"><bdi dir="auto">file 0.txt</bdi></a>`,
-  )
-  expect((await server.ask(`/content/${outpoints.files}:-1/file%200.txt`)).body.toString()).toBe('gm')
+  const host = `${outpointLabel(parseOutpoint(outpoints.files))}.c.localhost:${new URL(server.url).port}`
+  expect(preview).toContain(`<a href="//${host}/file%200.txt"><bdi dir="auto">file 0.txt</bdi></a>`)
+  expect((await server.ask('/file%200.txt', { headers: { Host: host } })).body.toString()).toBe('gm')
   // No path leads there: browsers take it for the folder above.
   expect(preview).toContain('<li><bdi dir="auto">..</bdi></li>')
   expect(preview).toContain('&lt;script>')
   expect(preview).toContain('A directory of 22 files without an index')
   expect(html.match(/file%2019\.txt"/g)).toHaveLength(1)
-  expect(html).toContain(`<a class="btn" href="/content/${outpoints.files}:-1?raw">Open content</a>`)
+  expect(html).toContain(`<a class="btn" href="//${host}/?raw">Open content</a>`)
   const tile = (await server.ask('/inscriptions')).body.toString('utf8')
   expect(tile).toMatch(new RegExp(`href="/ordinal/${outpoints.files}">(?:(?!</a>).)*and 17 more`, 's'))
 })
