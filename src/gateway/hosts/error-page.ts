@@ -14,8 +14,8 @@ code{padding:2px 6px;border-radius:6px;background:light-dark(#f0f2ec,#1f251f);fo
 .button:focus-visible{outline:2px solid var(--ink);outline-offset:3px}
 .status{margin:0 0 8px;color:var(--soft);font:600 .85rem ui-monospace,Menlo,Consolas,monospace}`
 
-/** Nothing runs in it, nothing is loaded, and only its own style counts. */
-const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'`
+/** Nothing runs in it, nothing is loaded, and only its own style counts. Whoever frames the site may frame it. */
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
 
 /** The mark of the explorer, with a leaf that has fallen. */
 const MARK = `<svg width="110" height="110" viewBox="0 0 26 28" aria-hidden="true" focusable="false"><path d="M13 25V14M13 14 6 8M13 14l7-6M6 8V4" stroke-width="1.2"/><circle cx="13" cy="14" r="1.6"/><circle cx="6" cy="8" r="1.4"/><circle cx="13" cy="25" r="1.5"/><circle class="leaf" cx="20.4" cy="24.6" r="1.4"/></svg>`

@@ -20,7 +20,7 @@ const SHOTS = process.env.SHOTS
 
 const servers = useServers()
 const worlds = useHeaderWorlds()
-/** Wherever a page asks, other than this machine, is this server. */
+/** Wherever a page asks, other than this machine and the hosts of names and outpoints on it, is this server. */
 const elsewhere: string[] = []
 const others = createServer(({ headers, url }, response) => {
   // The browser itself calls home.
@@ -30,7 +30,9 @@ const others = createServer(({ headers, url }, response) => {
 await once(others, 'listening')
 afterAll(() => others.close())
 const { port } = others.address() as AddressInfo
-const browser = useBrowser(`--host-resolver-rules=MAP * 127.0.0.1:${port}, EXCLUDE 127.0.0.1`)
+const browser = useBrowser(
+  `--host-resolver-rules=MAP * 127.0.0.1:${port}, EXCLUDE 127.0.0.1, EXCLUDE *.localhost`,
+)
 const world = explorerWorld()
 const { outpoints } = world
 const pages = await builtPages()
