@@ -1,13 +1,14 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { PrivateKey } from '@bsv/sdk'
-import type { ElementHandle, Page } from 'puppeteer-core'
+import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { violations } from '../../support/browser/accessibility.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order } from '../../support/browser/mine-page.js'
+import { chooseFolder, press, writeFiles } from '../../support/browser/my-page.js'
 import { bringWallet } from '../../support/browser/wallet.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
@@ -40,26 +41,8 @@ const newWallet = (): TestWallet => {
   return wallet
 }
 
-/** A folder with files, for a file field. */
-async function folderOf(files: Record<string, string>): Promise<string> {
-  const folder = await servers.folder()
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, path)), { recursive: true })
-    await writeFile(join(folder, path), content)
-  }
-  return folder
-}
-
-/** By the keyboard: a page that scrolls is missed by a mouse. */
-async function press(page: Page, selector: string): Promise<void> {
-  await page.focus(selector)
-  await page.keyboard.press('Enter')
-}
-
-async function choose(page: Page, folder: string): Promise<void> {
-  const field = (await page.$('#folder')) as ElementHandle<HTMLInputElement>
-  await field.uploadFile(folder)
-}
+const folderOf = async (files: Record<string, string>): Promise<string> =>
+  await writeFiles(await servers.folder(), files)
 
 async function shoot(page: Page, what: string): Promise<void> {
   expect(await violations(page)).toEqual([])
@@ -84,7 +67,7 @@ inBrowser('with fake money, a name is mined, published on, changed and given awa
   await press(page, '#next a.btn')
   await says(page, '#opened-state', 'Verified in this browser: nobody holds alice')
   await shoot(page, 'my-opened')
-  await choose(
+  await chooseFolder(
     page,
     await folderOf({ 'index.html': '<h1>Hello</h1>', 'assets/app.js': 'let a = 1', '.env': 'secret' }),
   )
@@ -98,14 +81,14 @@ inBrowser('with fake money, a name is mined, published on, changed and given awa
   expect((await server.ask(`/content/${origin}:-1/index.html`)).body.toString()).toContain('<h1>Hello</h1>')
   expect((await server.ask(`/content/${origin}:-1/assets/app.js`)).body.toString()).toBe('let a = 1')
   expect((await server.ask(`/content/${origin}:-1/.env`)).body.toString()).not.toContain('secret')
-  await choose(page, await folderOf({ 'index.html': '<h1>Bye</h1>', 'assets/app.js': 'let a = 1' }))
+  await chooseFolder(page, await folderOf({ 'index.html': '<h1>Bye</h1>', 'assets/app.js': 'let a = 1' }))
   await says(page, '#changes', '1 kept')
   await shoot(page, 'my-again')
   await press(page, '#publish')
   await says(page, '#opened-state', 'Published. Verified in this browser')
   expect((await server.ask(`/content/${origin}:-1/index.html`)).body.toString()).toContain('<h1>Bye</h1>')
   expect((await server.ask(`/content/${origin}:-1/assets/app.js`)).body.toString()).toBe('let a = 1')
-  await choose(page, await folderOf({ 'index.html': '<h1>Bye</h1>', 'assets/app.js': 'let a = 1' }))
+  await chooseFolder(page, await folderOf({ 'index.html': '<h1>Bye</h1>', 'assets/app.js': 'let a = 1' }))
   await says(page, '#deed-error', 'alice shows this already')
   await page.type('#receiver', ADDRESS)
   await page.keyboard.press('Enter')
@@ -141,7 +124,7 @@ inBrowser('a wallet is asked for nothing before a button is pressed, and once fo
   await shoot(page, 'my-names')
   await press(page, '#names .name')
   await says(page, '#opened-state', 'holds bob')
-  await choose(page, await folderOf({ 'index.html': '<h1>Bob</h1>' }))
+  await chooseFolder(page, await folderOf({ 'index.html': '<h1>Bob</h1>' }))
   await says(page, '#plan-text', 'Your wallet will ask you once, for the payment.')
   await press(page, '#publish')
   await says(page, '#opened-state', 'Published.')
@@ -173,7 +156,7 @@ inBrowser('what a wallet has signed when the page is closed is there again, and 
   await press(page, '#connect')
   await says(page, '#names-state', 'These are in your wallet.')
   await says(page, '#opened-state', 'holds q')
-  await choose(page, await folderOf({ 'index.html': '<h1>Q</h1>' }))
+  await chooseFolder(page, await folderOf({ 'index.html': '<h1>Q</h1>' }))
   const sending = new Promise<void>((asked) => {
     wallet.faults.send = () => {
       asked()
@@ -202,7 +185,7 @@ inBrowser('a name of somebody else is shown, and not moved', async () => {
   await says(page, '#status', 'All of z is mined.')
   await page.goto(`${server.url}/my#z`)
   await says(page, '#opened-state', `${ADDRESS} holds z`)
-  await choose(page, await folderOf({ 'index.html': 'mine now' }))
+  await chooseFolder(page, await folderOf({ 'index.html': 'mine now' }))
   await page.waitForSelector('#plan:not([hidden])')
   await press(page, '#publish')
   await says(page, '#deed-error', 'cannot spend z')
@@ -215,6 +198,6 @@ inBrowser('a folder that says what not to publish is not published', async () =>
   await says(page, '#status', 'All of z is mined.')
   await page.goto(`${server.url}/my#z`)
   await says(page, '#opened-state', 'nobody holds z')
-  await choose(page, await folderOf({ 'index.html': 'a', '.gitignore': 'secret', secret: 'b' }))
+  await chooseFolder(page, await folderOf({ 'index.html': 'a', '.gitignore': 'secret', secret: 'b' }))
   await says(page, '#deed-error', '.gitignore says what not to publish')
 })
