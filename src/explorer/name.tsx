@@ -120,7 +120,9 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
               {isClaim || content === undefined ? (
                 <p class="view claim">
                   <b>{name}</b>
-                  <span>Nothing is published on this name yet.</span>
+                  <span>
+                    Nothing is published on this name yet. <a href={`/my#${name}`}>Is it yours?</a>
+                  </span>
                 </p>
               ) : (
                 <Preview

@@ -8,6 +8,7 @@ import { DEFAULT_FEE_RATE } from '../../payments/key.js'
 import type { FolderEntry } from '../../publish/content-tree.js'
 import type { PublishOutput } from '../../publish/inscribe.js'
 import type { SiteChange } from '../../publish/plan.js'
+import { transactionSize } from '../../publish/transaction-size.js'
 import { element, make } from '../mine-page/elements.js'
 import { count } from '../mine-page/figures.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
@@ -23,10 +24,6 @@ import {
 } from './deeds.js'
 import { promptsText } from './prompts.js'
 
-/** Bytes of a transaction beside the outputs that it is for: the name, coins, change. */
-const OVERHEAD = 600
-/** Bytes of an output beside its script. */
-const OUTPUT_OVERHEAD = 13
 /** The longest transaction, in bytes: what a wallet answers as JSON, and what this browser keeps until it is sent. */
 const MOST_BYTES = 2 * 1024 * 1024
 
@@ -289,7 +286,7 @@ export class NamePanel {
     })
   }
 
-  async #do({ doing, done, isIdentityNeeded, bytes = OVERHEAD, move }: Deed): Promise<void> {
+  async #do({ doing, done, isIdentityNeeded, bytes = MOVE_BYTES, move }: Deed): Promise<void> {
     const opened = this.#opened
     if (this.#isBusy || opened === undefined) return
     this.#isBusy = true
@@ -316,9 +313,11 @@ export class NamePanel {
   }
 }
 
-function bytesOf(outputs: readonly PublishOutput[]): number {
-  return outputs.reduce((sum, { lockingScript }) => sum + OUTPUT_OVERHEAD + lockingScript.length, OVERHEAD)
-}
+/** Spends the name and a coin. */
+const bytesOf = (outputs: readonly Pick<PublishOutput, 'lockingScript'>[]): number =>
+  transactionSize({ inputs: 2, outputs })
+/** A move of a name into a lock alone, with room for the fields of an identity binding. */
+const MOVE_BYTES = bytesOf([{ lockingScript: new Uint8Array(1000) }])
 
 /** How many changes are listed. */
 const MOST_LISTED = 8
