@@ -44,7 +44,11 @@ export async function* pages(): AsyncGenerator<string> {
       const size = files.reduce((sum, file) => sum + sizeOf(file), 0)
       yield `${page}: ${size} bytes of script compressed (wanted: at most ${MOST.script})`
     }
-    for (const [what, file] of Object.entries(LATER)) yield `${what}: ${sizeOf(file)} bytes compressed`
+    for (const [what, file] of Object.entries(LATER)) {
+      const sent = (ending: string): number =>
+        readFileSync(new URL(`../pages/${file}${ending}`, import.meta.url)).length
+      yield `${what}: ${sent('.br')} bytes over the wire with brotli, ${sent('.gz')} with gzip, ${sent('')} without`
+    }
     yield* compareWithBare('express', {
       home: compared('/'),
       name: compared(...nodes.map((name) => `/name/${name}`)),
