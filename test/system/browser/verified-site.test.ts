@@ -112,8 +112,10 @@ inBrowser('a site on a name is shown from proven bytes by an untrusted gateway',
   const { page, complaints } = await browser.open(`${host}/`)
   await says(page, 'h1', 'proven')
   await says(page, '#said', 'by verified bytes')
-  await page.goto(`${host}/docs/`)
+  // By the redirect of the site to its slash.
+  await page.goto(`${host}/docs`)
   await says(page, 'h1', 'a page below')
+  expect(new URL(page.url()).pathname).toBe('/docs/')
   // Nothing of another host, and nothing that is only the server's word.
   expect(
     await page.evaluate(async () => {
