@@ -22,3 +22,17 @@ export async function press(page: Page, selector: string): Promise<void> {
   await page.focus(selector)
   await page.keyboard.press('Enter')
 }
+
+/** Drops a folder onto the page. */
+export async function dropFolder(page: Page, folder: string): Promise<void> {
+  const place = await page.$eval('#drop', (drop) => {
+    drop.scrollIntoView({ block: 'center', behavior: 'instant' })
+    const { x, y, width, height } = drop.getBoundingClientRect()
+    return { x: x + width / 2, y: y + height / 2 }
+  })
+  const client = await page.createCDPSession()
+  const data = { items: [], files: [folder], dragOperationsMask: 1 }
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+    await client.send('Input.dispatchDragEvent', { type, ...place, data })
+  await client.detach()
+}

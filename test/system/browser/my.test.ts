@@ -8,7 +8,7 @@ import { violations } from '../../support/browser/accessibility.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order } from '../../support/browser/mine-page.js'
-import { chooseFolder, press, writeFiles } from '../../support/browser/my-page.js'
+import { chooseFolder, dropFolder, press, writeFiles } from '../../support/browser/my-page.js'
 import { bringWallet } from '../../support/browser/wallet.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
@@ -200,4 +200,22 @@ inBrowser('a folder that says what not to publish is not published', async () =>
   await says(page, '#opened-state', 'nobody holds z')
   await chooseFolder(page, await folderOf({ 'index.html': 'a', '.gitignore': 'secret', secret: 'b' }))
   await says(page, '#deed-error', '.gitignore says what not to publish')
+})
+
+inBrowser('a folder that is dropped onto the page is published', async () => {
+  const server = await localNetwork()
+  const { page } = await browser.open(`${server.url}/mine`)
+  await order(page, { name: 'z' })
+  await says(page, '#status', 'All of z is mined.')
+  await page.goto(`${server.url}/my#z`)
+  await says(page, '#opened-state', 'nobody holds z')
+  await dropFolder(
+    page,
+    await folderOf({ 'index.html': '<h1>Z</h1>', 'a/b/c.txt': 'deep', 'a/.d': 'hidden' }),
+  )
+  await says(page, '#changes', 'a/.d')
+  await press(page, '#publish')
+  await says(page, '#opened-state', 'Published.')
+  const { origin } = (await server.ask('/svc/names/z')).json as { origin: string }
+  expect((await server.ask(`/content/${origin}:-1/a/b/c.txt`)).body.toString()).toBe('deep')
 })
