@@ -48,7 +48,7 @@ const BYTE_ORDER_MARK = /^\ufeff/
 /** Between the fields of a rule and around them; a line may end with CR LF. */
 const WHITE_SPACE = /[ \t\r]+/
 const SPLAT = 'splat'
-const STATUS = /^[0-9]{3}$/
+const STATUSES = new Map([...MOVED, ...SHOWN].map((status) => [String(status), status]))
 /** The name of a placeholder: none is longer, so that finding one in a target takes a bounded time. */
 const NAME = /^[\w-]{1,64}$/
 const PLACEHOLDER = /:([\w-]{1,64})/g
@@ -87,8 +87,7 @@ export function redirectsTooLarge(): RedirectsError {
 
 function ruleOf({ from, to, status }: Record<'from' | 'to' | 'status', string>): Omit<RedirectRule, 'line'> {
   if (status.endsWith('!')) throw new RedirectsError('forced redirects (or "shadowing") are not supported')
-  const code = STATUS.test(status) ? Number(status) : undefined
-  const known = [...MOVED, ...SHOWN].find((each) => each === code)
+  const known = STATUSES.get(status)
   if (known === undefined) throw new RedirectsError(`status ${quoted(status)} is not supported`)
   const pattern = patternOf(from)
   const names = new Set(pattern.from.flatMap((part) => (typeof part === 'string' ? [] : [part.placeholder])))
@@ -125,6 +124,8 @@ function targetOf(to: string, names: ReadonlySet<string>): Part[] {
     throw new RedirectsError(`the target ${quoted(to)} is neither a path nor an http or https URL`)
   const parts: Part[] = [origin && new URL(origin).origin]
   const rest = to.slice(origin.length)
+  // Most rules have none, and a file may have ten thousand.
+  if (names.size === 0) return origin === '' ? [safeText(rest)] : [...parts, safeText(rest)]
   let end = 0
   for (const { 0: written, 1: name = '', index } of rest.matchAll(PLACEHOLDER)) {
     // `:yearly` is the placeholder `year` and two letters, unless there is one of that name.
@@ -137,13 +138,15 @@ function targetOf(to: string, names: ReadonlySet<string>): Part[] {
   return [...parts, safeText(rest.slice(end))].filter((part) => part !== '')
 }
 
+const UNSAFE = /[^\x21-\x7e]/
+
 /** Text as a header carries it: everything but printable ASCII escaped. */
 function safeText(text: string): string {
-  return text.replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+  return UNSAFE.test(text) ? text.replace(/[^\x21-\x7e]+/g, encodeURIComponent) : text
 }
 
 function decoded(segment: string): string {
-  return percentDecoded(segment) ?? segment
+  return segment.includes('%') ? (percentDecoded(segment) ?? segment) : segment
 }
 
 function quoted(text: string): string {
