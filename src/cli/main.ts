@@ -13,7 +13,7 @@ import { CommandOutput, type Failure, hasColors } from './output.js'
 import { loadSettingsFile } from './settings-file.js'
 import { addStoreCommands } from './store-commands.js'
 
-const unreadable = loadSettingsFile()
+const unreadable = loadSettingsFile(process.argv[2])
 const hideSecrets = hidingSecrets(process.env, process.argv.slice(2))
 
 // A reader may close the pipe early, as `head` does; that is not a failure.

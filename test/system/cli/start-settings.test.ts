@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { builtPackage } from '../../support/cli/built-package.js'
@@ -34,6 +34,18 @@ describe('minetree.env in the folder of a start', () => {
     await writeFile(join(folder, 'from-option/log.db'), 'garbage '.repeat(2000))
     const { stderr } = await started(['--port', '0', '--data', 'from-option'])
     expect(stderr).toContain('the store in from-option is damaged')
+  })
+
+  test('of a stranger says to commands of names and money where the node listens, and nothing else', async () => {
+    const folder = await servers.folder()
+    const theirs = join(folder, 'theirs')
+    const settings = `PORT=1\nXDG_DATA_HOME=${theirs}\nNODE_OPTIONS=--require=${theirs}\nCHAIN_TRACKER=none\n`
+    await writeFile(join(folder, 'minetree.env'), settings)
+    expect(await run(folder, ['payments'])).toMatchObject({ code: 0, stderr: '' })
+    expect((await readdir(folder)).sort()).toEqual(['.local', 'minetree.env'])
+    const { stderr } = await run(folder, ['resolve', 'alice'])
+    expect(stderr).toContain('http://127.0.0.1:1')
+    expect((await run(folder, ['check'])).stderr).toMatch(/^minetree: CHAIN_TRACKER: /)
   })
 
   test('that cannot be read is said in one line', async () => {
