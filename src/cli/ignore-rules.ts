@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { CommandError } from './command.js'
+import { SETTINGS_FILE } from './settings-file.js'
 
 /** Later files override earlier ones, in whatever folder: `.publishignore` can restore what `.gitignore` excludes. */
 const IGNORE_FILES = ['.gitignore', '.publishignore'] as const
@@ -25,7 +26,7 @@ interface FolderRules {
 
 /**
  * Decides what is left out of a published folder: what its `.gitignore` and `.publishignore` files exclude (gitignore(5)),
- * and hidden files. Paths are relative to the folder, with `/` between their segments.
+ * hidden files, and the settings of a node. Paths are relative to the folder, with `/` between their segments.
  */
 export class IgnoreRules {
   private readonly folders = new Map<string, Promise<FolderRules>>()
@@ -45,6 +46,7 @@ export class IgnoreRules {
     const segments = path.split('/')
     // Nobody wants to publish credentials from a repository's configuration, even if `!.*` restores hidden files.
     if (segments.includes('.git')) return 'it belongs to git'
+    if (basename(path) === SETTINGS_FILE) return 'it has settings, and perhaps a key'
     if (IGNORE_FILES.some((name) => name === basename(path))) return 'it is an ignore file'
     const { matcher } = await this.rulesIn(parentOf(path))
     const { ignored, rule } = matcher.test(isFolder ? `${path}/` : path)

@@ -59,6 +59,17 @@ describe('of a folder is left out', () => {
     })
   })
 
+  test('the settings of a node, even if they are to be brought back', async () => {
+    const folder = await folderOf({
+      '.publishignore': '!minetree.env',
+      'minetree.env': 'ADMIN_TOKEN=x',
+      a: '',
+    })
+    const { paths, leftOut } = await published(folder)
+    expect(paths).toEqual(['a'])
+    expect(leftOut['minetree.env']).toBe('it has settings, and perhaps a key')
+  })
+
   test.each<[string, Files, string[]]>([
     [
       'what .gitignore excludes',
