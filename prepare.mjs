@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 // Builds `dist`, unless it is what the sources make: npm runs this for every `npx` in this folder, and a build takes half a minute
-// and would replace the files of a server that runs. `node prepare.mjs --built` notes what `dist` was built from.
+// and would replace the files of a server that runs. A build notes what it starts from (`--building`), and that it came to its end
+// (`--built`): until then, `dist` may be a mixture.
 
 const ROOT = import.meta.dirname
 const NOTE = join(ROOT, 'dist/built-from')
@@ -43,9 +44,13 @@ function noted() {
   }
 }
 
-const hash = hashOfSources()
-if (process.argv.includes('--built')) writeFileSync(NOTE, hash)
-else if (noted() !== hash) {
+const UNFINISHED = 'unfinished '
+
+if (process.argv.includes('--building')) {
+  mkdirSync(dirname(NOTE), { recursive: true })
+  writeFileSync(NOTE, UNFINISHED + hashOfSources())
+} else if (process.argv.includes('--built')) writeFileSync(NOTE, noted()?.replace(UNFINISHED, '') ?? '')
+else if (noted() !== hashOfSources()) {
   const { status } = spawnSync('npm', ['run', 'build'], {
     cwd: ROOT,
     stdio: 'inherit',

@@ -12,10 +12,13 @@ test('a build is made where the sources have changed, and not otherwise', async 
     for (const name of ['src', 'backend/src', 'packages', 'dist'])
       await mkdir(join(folder, name), { recursive: true })
     await copyFile(join(ROOT, 'prepare.mjs'), join(folder, 'prepare.mjs'))
-    const build = "node -e \"fs.appendFileSync('dist/builds', 'x')\" && node prepare.mjs --built"
+    const step = "node -e \"fs.appendFileSync('dist/builds', 'x')\""
+    const build = `node prepare.mjs --building && ${step} && node prepare.mjs --built`
     await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts: { build } }))
+    const prepare = async (...args: string[]): Promise<unknown> =>
+      await promisify(execFile)(process.execPath, ['prepare.mjs', ...args], { cwd: folder })
     const builds = async (): Promise<number> => {
-      await promisify(execFile)(process.execPath, ['prepare.mjs'], { cwd: folder })
+      await prepare()
       return (await readFile(join(folder, 'dist/builds'))).length
     }
     expect([await builds(), await builds()]).toEqual([1, 1])
@@ -25,6 +28,15 @@ test('a build is made where the sources have changed, and not otherwise', async 
     expect(await builds()).toBe(3)
     await rm(join(folder, 'dist/built-from'))
     expect([await builds(), await builds()]).toEqual([4, 4])
+    // A build of other sources that was stopped, and one during which they changed: neither says that `dist` is made of these.
+    await writeFile(join(folder, 'src/new.ts'), 'three')
+    await prepare('--building')
+    await writeFile(join(folder, 'src/new.ts'), 'two')
+    expect([await builds(), await builds()]).toEqual([5, 5])
+    await prepare('--building')
+    await writeFile(join(folder, 'src/new.ts'), 'three')
+    await prepare('--built')
+    expect([await builds(), await builds()]).toEqual([6, 6])
   } finally {
     await rm(folder, { recursive: true })
   }
