@@ -24,6 +24,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL:
     'this machine has no such address: choose one that it has with --host or HOST, as 127.0.0.1, or 0.0.0.0 for all',
   ENOTFOUND: 'no host has this name: correct it',
+  EAI_AGAIN: 'no name server answers, or no host has this name: correct it, or try again later',
   ECONNREFUSED: 'nothing listens there: start it, or correct the address',
   EACCES:
     'this user has no permission: grant it, or choose another folder (--data) or a port above 1023 (--port)',
@@ -39,7 +40,6 @@ const SAME: Readonly<Record<string, string>> = {
   SQLITE_READONLY: 'EACCES',
   SQLITE_FULL: 'ENOSPC',
   EDQUOT: 'ENOSPC',
-  EAI_AGAIN: 'ENOTFOUND',
 }
 
 /** As {@link reasonOf}, with what to do where that is known of the error, or of one that caused it. */

@@ -6,6 +6,8 @@ const failed = (code: string, cause?: unknown): Error =>
 test.each([
   ['EADDRINUSE', 'stop it, or choose another port'],
   ['EADDRNOTAVAIL', 'choose one that it has'],
+  ['ENOTFOUND', 'no host has this name: correct it'],
+  ['EAI_AGAIN', 'no name server answers'],
   ['EACCES', 'grant it'],
   ['EROFS', 'grant it'],
   ['SQLITE_READONLY', 'grant it'],
