@@ -4,8 +4,10 @@ import type { Config } from '../server/config/config.js'
 import type { HealthReport } from '../server/routes/health-routes.js'
 import { logPlaceIn, shownPlace } from '../server/store/facts/log-place.js'
 import { type StoreStatus, storeStatus } from '../server/store/store-status.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
+import { OverlayServer } from './overlay-server.js'
 
 /** Time for the answer of a node, in milliseconds, and its length in bytes. */
 const TIMEOUT = 10_000
@@ -32,21 +34,26 @@ export async function runStatus({
   const store = await storeStatus(config)
   const reasons = Object.values(health?.reasons ?? {})
   const state = health === undefined ? 'stopped' : reasons.length === 0 ? 'ready' : 'not ready'
-  output.result(
-    { url, state, ...(health && { health }), ...(store && { store }) },
+  const lines = [
     health === undefined ? `${url}: nothing answers` : `${url}: ${state}, minetree ${health.version}`,
     ...reasons.map((reason) => `  ${reason}`),
     ...(health ? linesOf(health) : []),
     ...(store ? storeLines(store) : [`store: none in ${shownPlace(logPlaceIn(config))}`]),
+  ]
+  // It may quote a server, or another program that listens there.
+  output.result(
+    { url, state, ...(health && { health }), ...(store && { store }) },
+    ...lines.map(escapeControlChars),
   )
   if (state !== 'ready') throw new CommandError(`the node is ${state}`, { exit: 'unavailable' })
 }
 
 /** What a node says of itself; undefined if nothing answers. */
 async function healthAt(url: string, signal: AbortSignal): Promise<HealthReport | undefined> {
+  const server = new OverlayServer(url)
   try {
     const bounds = { timeout: TIMEOUT, maxBytes: MAX_ANSWER_BYTES, signal }
-    const { body } = await fetchBounded(new URL('/health', url).href, {}, bounds)
+    const { body } = await fetchBounded(`${server.url}/health`, {}, bounds)
     const report = readJson(body) as Partial<HealthReport> | undefined
     if (report?.service?.name === 'minetree') return report as HealthReport
   } catch (error) {

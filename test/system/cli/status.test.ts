@@ -60,6 +60,32 @@ describe('minetree status', () => {
       await other.close()
     }
   })
+
+  test('what a node quotes reaches the terminal escaped, and its address may have a path', async () => {
+    const health = {
+      ...{ version: '1.0.0\u001b[2J', service: { name: 'minetree', uptimeMs: 0 }, index: { state: 'equal' } },
+      sources: [{ name: 'junglebus', state: 'failing', lastError: { message: 'no \u001b]0;title\u0007' } }],
+    }
+    const asked: unknown[] = []
+    const node = await listening((request, response) => {
+      asked.push(request.url)
+      response.end(JSON.stringify(health))
+    })
+    try {
+      const env = { DATA_DIR: await servers.folder() }
+      const { code, stdout } = await cli.run(['status', '--url', `${node.url}/below/`], env)
+      expect(code).toBe(0)
+      expect(asked).toEqual(['/below/health'])
+      expect(stdout).toContain('source: junglebus, failing: no ')
+      expect([...stdout].filter((character) => character < ' ' && character !== '\n')).toEqual([])
+    } finally {
+      await node.close()
+    }
+    expect(await cli.run(['status', '--url', 'nowhere'])).toMatchObject({
+      code: 2,
+      stderr: 'minetree: not the URL of a server: "nowhere"\n',
+    })
+  })
 })
 
 describe('minetree complete', () => {
