@@ -79,13 +79,10 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .action(async (path: string | undefined, options: PublishArguments) => {
       const { name } = options
       if (name === undefined) {
-        if (path === undefined || options.dryRun || options.to !== undefined)
-          throw new CommandError(
-            path === undefined
-              ? 'say what to publish: a file or a folder'
-              : '--dry-run and --to go with --name',
-            { exit: 'usage' },
-          )
+        if (options.dryRun || options.to !== undefined)
+          throw new CommandError('--dry-run and --to go with --name', { exit: 'usage' })
+        if (path === undefined)
+          throw new CommandError('say what to publish: a file or a folder', { exit: 'usage' })
         const interruption = untilSignal()
         const { signal } = interruption
         const { runPublish } = await import('./publish.js')
@@ -93,9 +90,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
         return
       }
       if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
-        throw new CommandError('--name goes with no stream and no --owner', {
-          exit: 'usage',
-        })
+        throw new CommandError('--name goes with no stream and no --owner', { exit: 'usage' })
       const { runPublishOnName } = await import('./publish-on-name.js')
       await runPaying({ ...options, name, ...(path !== undefined && { path }) }, context, runPublishOnName)
     })

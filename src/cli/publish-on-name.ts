@@ -175,7 +175,7 @@ function requireShortAnswer({ options, named, bytes }: Update): void {
   const all = bytes + writeBeef(named.coin.transaction).length
   if (all > MAX_WALLET_TRANSACTION)
     throw new CommandError(
-      `${options.path} makes a transaction of ${grouped(bytes)} bytes, ${grouped(all)} with what it spends, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
+      `${options.path ?? `state ${options.to}`} makes a transaction of ${grouped(bytes)} bytes, ${grouped(all)} with what it spends, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
       { exit: 'usage' },
     )
 }

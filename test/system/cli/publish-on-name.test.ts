@@ -108,8 +108,13 @@ test('mistakes are reported before anything is asked or paid', async () => {
   expect(await run('a', site, '--to', '1')).toMatchObject({ code: 2 })
   const missing = await run('a', '--to', '1')
   expect(missing).toMatchObject({ code: 3, stderr: expect.stringContaining('nothing has been published on') })
-  const unnamed = await cli.run(['publish', site, '--dry-run', '--url', server.url])
-  expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('go with --name') })
+  for (const args of [
+    [site, '--dry-run'],
+    ['--to', '1'],
+  ]) {
+    const unnamed = await cli.run(['publish', ...args, '--url', server.url])
+    expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('go with --name') })
+  }
 }, 120_000)
 
 test('changing one heading of a site of 1.1 MB costs about as much as the heading', async () => {
