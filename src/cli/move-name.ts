@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
 import { draftMove, type Holder, type NameMove, signerOf } from '../identity/move-name.js'
-import { type NameCoin, type NameStep, nameCoin, nameSteps } from '../identity/name-coin.js'
+import { type NameCoin, nameCoin } from '../identity/name-coin.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { Paid } from '../payments/draft.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
@@ -91,8 +91,8 @@ export function reportFinished(name: string, { txid }: Payment, output: CommandO
 /** A name, verified, and who is to move it. */
 export interface FoundName {
   coin: NameCoin
-  /** The transactions that have moved it. */
-  steps: NameStep[]
+  /** The bytes that hold the transactions which have moved it. */
+  provenance: Uint8Array
   holder: Holder
   checked: CheckedName
 }
@@ -116,8 +116,7 @@ export async function findName(options: Omit<MoveOptions, 'maxFee'>, given?: Hol
     throw new CommandError(`${url} shows no provenance of ${name}: HTTP ${status}`, {
       exit: status >= 500 ? 'unavailable' : 'failure',
     })
-  const resolved = { name, tip, provenance: body }
-  return { coin: nameCoin(resolved), steps: nameSteps(resolved), holder, checked }
+  return { coin: nameCoin({ name, tip, provenance: body }), provenance: body, holder, checked }
 }
 
 /**

@@ -3,6 +3,7 @@ import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { bindingLock } from '../identity/binding-lock.js'
 import { type Holder, signerOf } from '../identity/move-name.js'
+import { nameSteps } from '../identity/name-coin.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import type { Payment } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
@@ -85,10 +86,10 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
   const files = path === undefined ? undefined : await findAt(path, basename(resolve(path)))
   if (files !== undefined) noteLeftOut(files.leftOut, output)
   const named = await findName(options, holder)
-  const { checked, steps } = named
+  const { checked, provenance } = named
   const { profile } = checked.config
   const addressOf = await new OverlayServer(url, signal).sites()
-  const published = publishedOn({ steps, profile })
+  const published = publishedOn({ steps: nameSteps({ name, tip: checked.tip, provenance }), profile })
   const lock = dryRun ? NOBODY_LOCK : await ownLock(named)
   const plan =
     files === undefined
