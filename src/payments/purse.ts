@@ -1,6 +1,6 @@
 import { SatoshisPerKilobyte } from '@bsv/sdk'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
-import type { WalletInterface } from '../../backend/src/protocol/sdk-types.js'
+import type { Transaction, WalletInterface } from '../../backend/src/protocol/sdk-types.js'
 import { type Draft, type DraftInput, type DraftOutput, type Paid, startTransaction } from './draft.js'
 import { DEFAULT_FEE_RATE } from './key.js'
 import { type KeyWallet, NAME_BASKET, nameKey, walletLock, walletUnlock } from './wallet-keys.js'
@@ -57,8 +57,8 @@ export class Purse {
 
   /** Takes what a mint has set aside, which is behind its own outputs. */
   async add({ transaction }: Paid, { setAside }: Funding, first: number): Promise<void> {
-    for (const [index] of setAside.entries())
-      this.coins?.push(await this.coin({ source: transaction, vout: first + index }))
+    const places = setAside.map((_, index) => ({ source: transaction, vout: first + index }))
+    this.coins?.push(...(await this.coinsAt(places)))
   }
 
   /** What earlier runs have left. */
@@ -66,19 +66,28 @@ export class Purse {
     const { BEEF, outputs } = await this.wallet.listOutputs({
       ...{ basket: NAME_BASKET, tags: [TAG], include: 'entire transactions', limit: MOST_COINS },
     })
-    const left = outputs.filter(({ spendable }) => spendable)
-    return await Promise.all(
-      left.map(async ({ outpoint }) => {
+    const beef = Uint8Array.from(BEEF ?? [])
+    /** By txid: a mint sets several aside. */
+    const sources = new Map<string, Transaction>()
+    const places = outputs
+      .filter(({ spendable }) => spendable)
+      .map(({ outpoint }) => {
         const [txid = '', vout] = outpoint.split('.')
-        const source = readBeefTransaction(Uint8Array.from(BEEF ?? []), { txid })
-        return await this.coin({ source, vout: Number(vout) })
-      }),
-    )
+        const source = sources.get(txid) ?? readBeefTransaction(beef, { txid })
+        sources.set(txid, source)
+        return { source, vout: Number(vout) }
+      })
+    return await this.coinsAt(places)
   }
 
-  private async coin(of: Pick<DraftInput, 'source' | 'vout'>): Promise<DraftInput> {
+  private async coinsAt(places: readonly Pick<DraftInput, 'source' | 'vout'>[]): Promise<DraftInput[]> {
+    if (places.length === 0) return []
     const unlock = await walletUnlock(this.wallet, KEY_ID)
-    return { ...of, unlock, description: `A coin for the mints of ${this.name}` }
+    return places.map((place) => ({
+      ...place,
+      unlock,
+      description: `A coin for the mints of ${this.name}`,
+    }))
   }
 }
 

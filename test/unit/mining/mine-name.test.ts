@@ -176,6 +176,8 @@ describe('the owner of a name', () => {
     await mine('abc', walletMintPayer(wallet, { name: 'abc' }))
     expect(wallet.prompts).toEqual(['basket minetree names', 'pay Mint the name a'])
     expect(wallet.sent).toHaveLength(3)
+    // Once for the lock of the coins, and once for what unlocks them.
+    expect(wallet.keysAsked.filter((key) => key === 'mint coins')).toHaveLength(2)
     // Nothing is left of what the first has set aside.
     expect((await wallet.listOutputs({ basket: 'minetree names' })).totalOutputs).toBe(3)
   })
