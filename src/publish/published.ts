@@ -69,9 +69,7 @@ export function publishedOn(options: {
     return { outpoint: { txid, vout }, contentType: content.contentType, body: content.body }
   }
   const entriesOf = ({ outpoint, contentType, body }: PublishedContent) =>
-    directoryTypes.has(contentType) && body.length <= MAX_DIRECTORY_BYTES
-      ? readEntries(body, outpoint)
-      : undefined
+    directoryTypes.has(contentType) ? readEntries(body, outpoint) : undefined
   const ids = identified(steps, entriesOf)
   const places = new Map<string, Outpoint>()
   for (const [id, outpoint] of ids.values()) if (!places.has(id)) places.set(id, outpoint)
@@ -111,8 +109,10 @@ function identified(steps: readonly PublishedStep[], entriesOf: Published['entri
       if (satoshis !== 1 || contentType === undefined || body === undefined || fields.length > 0) continue
       const outpoint = { txid, vout }
       const entries = entriesOf({ outpoint, contentType, body })
-      if (entries !== undefined) directories.push({ outpoint, entries })
-      else ids.set(formatOutpoint(outpoint), [fileId({ contentType, tag: contentTag(body) }), outpoint])
+      if (entries === undefined)
+        ids.set(formatOutpoint(outpoint), [fileId({ contentType, tag: contentTag(body) }), outpoint])
+      // Nothing may point at one that gateways do not follow paths into.
+      else if (body.length <= MAX_DIRECTORY_BYTES) directories.push({ outpoint, entries })
     }
   }
   // From the innermost directories outwards; those that lead back to themselves never get an id.

@@ -248,5 +248,12 @@ test('a directory that no gateway follows paths into is refused', () => {
   const entries = Array.from({ length: 13_000 }, (_, i) => file(`file-${i}`, 'x'))
   const steps = after([mint], plan(site(...entries), [mint]))
   const larger = site(...entries, file('one-more'))
-  expect(() => plan(larger, steps)).toThrow(expect.objectContaining({ code: 'DIRECTORY_TOO_LARGE' }))
+  const refusal = expect.objectContaining({ code: 'DIRECTORY_TOO_LARGE' })
+  expect(() => plan(larger, steps)).toThrow(refusal)
+  // Another tool may have published one: its `_1` would lead elsewhere in another transaction.
+  const pointers = entries.map((_, i) => `${JSON.stringify('x'.repeat(80) + i)}:"_1"`)
+  const body = utf8(`{${pointers.join()}}`)
+  const scripts = [inscriptionScript({ contentType: 'gw-fs/json', body }), inscriptionScript({ body })]
+  const [other, shown] = [step(1, scripts), step(2, [inscriptionScript({ body: utf8('later') })])]
+  expect(() => planReturn({ published: published([mint, other, shown]), sequence: 1, lock })).toThrow(refusal)
 })
