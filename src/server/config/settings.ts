@@ -46,6 +46,9 @@ export const FOREIGN_SETTINGS: Readonly<Record<string, string>> = {
   LISTEN_PORT: BY_PORT,
   LISTEN_ADDRESS: BY_HOST,
   BIND_ADDRESS: BY_HOST,
+  HTTP_HOST: BY_HOST,
+  SERVER_HOST: BY_HOST,
+  LISTEN_HOST: BY_HOST,
 }
 
 /**

@@ -48,6 +48,8 @@ describe('a variable that is nearly a setting', () => {
     ['MONGODB_URI', 'KNEX_URL or MONGO_URL'],
     ['HTTP_PORT', 'PORT'],
     ['BIND_ADDRESS', 'HOST'],
+    // Not SERVER_PORT, which is two letters away.
+    ['SERVER_HOST', 'HOST'],
   ])('%s, as others call it, is said to have no effect, and what it is called here', (name, setting) => {
     const { unused, warnings } = readConfig({ [name]: 'x' })
     expect([unused, warnings]).toEqual([
