@@ -2,6 +2,7 @@ import { Agent, request } from 'node:http'
 import { Session } from 'node:inspector'
 import { extname, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
 import { utf8 } from '../backend/src/protocol/bytes.js'
 import { LOOKUP_SERVICES, TOPICS } from '../backend/src/protocol/profile.js'
 import { WRITER_THREAD } from '../src/server/node.js'
@@ -39,6 +40,8 @@ interface Question {
  * a directory, at the tip of an ordinal.
  */
 export async function walks(): Promise<Record<'mint' | 'path' | 'lookup', Walk>> {
+  // Otherwise V8 misses some closures that it has collected since they ran in a start.
+  setFlagsFromString('--no-lazy-feedback-allocation')
   return await withFolder(async (folder) => {
     const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
     const coin = { satoshis: 1000, lockingScript: OPEN_LOCK }
@@ -142,6 +145,11 @@ const COUNT_PROMISES = `
     init(id, type) { if (type === 'PROMISE') globalThis.walkedPromises++ }
   }).enable()`
 
+/** Without a promise, which would be counted. */
+const NEXT_TURN = `
+  globalThis.walkedTurn = false
+  setImmediate(() => { globalThis.walkedTurn = true })`
+
 /** What ran in one thread. */
 class Thread {
   private promisesBefore = 0
@@ -157,6 +165,15 @@ class Thread {
     await post('Profiler.enable')
     await post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
     await post('Runtime.evaluate', { expression: COUNT_PROMISES })
+  }
+
+  /** Resolves when the thread has run what waits for its next turn: the end of a write, after its answer. */
+  async settle(): Promise<void> {
+    const evaluate = (expression: string): Promise<unknown> =>
+      new Promise((resolve) =>
+        this.inspect('Runtime.evaluate', { expression }, ({ result }) => resolve(result.value)),
+      )
+    for (await evaluate(NEXT_TURN); (await evaluate('globalThis.walkedTurn')) !== true; );
   }
 
   /** Forgets what ran so far. */
@@ -248,19 +265,25 @@ class Threads {
   }
 
   async begin(): Promise<void> {
+    await this.settle()
     for (const each of this.others) await new Promise<void>((resolve) => each.begin(resolve))
   }
 
+  /** Until the answer, no time passes: work that takes long on a loaded machine would yield, by functions of its own. */
   asked(): void {
+    const at = performance.now()
+    Object.defineProperty(performance, 'now', { configurable: true, value: () => at })
     this.main.begin()
   }
 
   answered(): void {
     this.main.end()
+    Reflect.deleteProperty(performance, 'now')
   }
 
   /** What ran from the question to the answer. */
   async end(): Promise<Walk> {
+    await this.settle()
     for (const each of this.others) await new Promise<void>((resolve) => each.end(resolve))
     const walk: Walk = { files: new Map(), promises: 0, statements: 0 }
     const functions = new Map<string, Set<string>>()
@@ -268,6 +291,15 @@ class Threads {
     for (const [file, { size }] of [...functions].sort()) walk.files.set(file, size)
     if (walk.statements === 0) throw new Error(`no statement of ${CONNECTION} ran: are those its methods?`)
     return walk
+  }
+
+  /** Otherwise the load of the machine decides to which question the end of a start, or of the question before it, belongs. */
+  private async settle(): Promise<void> {
+    // The second turn of this thread has the messages that came from others in the first.
+    for (let turn = 0; turn < 2; turn++) {
+      for (const each of this.others) await each.settle()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 
   close(): void {
