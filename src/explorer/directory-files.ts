@@ -2,13 +2,7 @@ import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
-import {
-  formatOutpoint,
-  type Outpoint,
-  type Pointer,
-  PointerError,
-  parsePointer,
-} from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import { kindOf } from './content-kinds.js'
 
@@ -108,15 +102,6 @@ function entriesOf(
     return []
   }
   return found
-}
-
-function readPointer(text: string): Pointer | undefined {
-  try {
-    return parsePointer(text)
-  } catch (error) {
-    if (!(error instanceof PointerError)) throw error
-    return undefined
-  }
 }
 
 /** Longer directories are not looked into for a preview, in bytes for each that would be quoted of a text. */

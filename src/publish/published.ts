@@ -1,11 +1,6 @@
 import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
 import { readEnvelope, readInscription } from '../../backend/src/protocol/inscription.js'
-import {
-  formatOutpoint,
-  type Outpoint,
-  PointerError,
-  parsePointer,
-} from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { directoryId, fileId, MAX_LEVELS } from './content-tree.js'
 import { MAX_DIRECTORY_BYTES } from './folder.js'
@@ -141,13 +136,8 @@ function readEntries(body: Uint8Array, { txid }: Outpoint): Map<string, Director
 }
 
 function absolute(text: string, txid: string): DirectoryPointer {
-  try {
-    const pointer = parsePointer(text)
-    if (pointer.kind === 'transaction') return { pointer: text }
-    const outpoint = pointer.kind === 'sibling' ? { txid, vout: pointer.vout } : pointer.outpoint
-    return { pointer: formatOutpoint(outpoint), outpoint }
-  } catch (error) {
-    if (!(error instanceof PointerError)) throw error
-    return { pointer: text }
-  }
+  const pointer = readPointer(text)
+  if (pointer === undefined || pointer.kind === 'transaction') return { pointer: text }
+  const outpoint = pointer.kind === 'sibling' ? { txid, vout: pointer.vout } : pointer.outpoint
+  return { pointer: formatOutpoint(outpoint), outpoint }
 }

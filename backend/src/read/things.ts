@@ -6,7 +6,7 @@ import type { Steps } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { joinBytes } from '../protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../protocol/directory.js'
-import { formatOutpoint, type Outpoint, PointerError, parsePointer } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, readPointer } from '../protocol/outpoint.js'
 import type { Content } from './content.js'
 import type { Guard } from './guard.js'
 import {
@@ -199,14 +199,9 @@ function siblingsIn(body: Uint8Array, txid: string): number[] {
 }
 
 function siblingOf(text: string, txid: string): number | undefined {
-  try {
-    const pointer = parsePointer(text)
-    if (pointer.kind === 'sibling') return pointer.vout
-    return pointer.kind === 'outpoint' && pointer.outpoint.txid === txid ? pointer.outpoint.vout : undefined
-  } catch (error) {
-    if (!(error instanceof PointerError)) throw error
-    return undefined
-  }
+  const pointer = readPointer(text)
+  if (pointer?.kind === 'sibling') return pointer.vout
+  return pointer?.kind === 'outpoint' && pointer.outpoint.txid === txid ? pointer.outpoint.vout : undefined
 }
 
 /** The height of the latest block with a name, which unproven ones are taken to be in. */

@@ -12,7 +12,7 @@ import {
   type PathQuestion,
   sitePath,
 } from '../../../backend/src/protocol/directory.js'
-import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { type Outpoint, readPointer } from '../../../backend/src/protocol/outpoint.js'
 import {
   MAX_REDIRECTS_BYTES,
   type RedirectRule,
@@ -148,14 +148,11 @@ class Walk implements Directories<ContentOutput> {
 
 /** A pointer of a map, with siblings resolved in the transaction of the directory. */
 function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt>[1] {
-  try {
-    const pointer = parsePointer(text)
-    return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
-  } catch (error) {
-    if (!(error instanceof PointerError)) throw error
-    // Unlike one in the path, it is not the client's error.
+  const pointer = readPointer(text)
+  // Unlike one in the path, it is not the client's error.
+  if (pointer === undefined)
     throw new AnswerError('NOT_FOUND', 'this entry of the directory is not a valid pointer')
-  }
+  return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
 }
 
 /** A directory that takes several turns of the event loop to read. */

@@ -7,6 +7,7 @@ import {
   parseContentReference,
   parseOutpoint,
   parsePointer,
+  readPointer,
 } from '../../../backend/src/protocol/outpoint.js'
 import { bytes, outpoint } from '../../support/protocol/arbitraries.js'
 
@@ -108,6 +109,7 @@ describe('a pointer', () => {
     ['_4294967295', { kind: 'sibling', vout: 4294967295 }],
   ])('%s is read', (text, pointer) => {
     expect(parsePointer(text)).toEqual(pointer)
+    expect(readPointer(text)).toEqual(pointer)
   })
 
   test.each([
@@ -125,6 +127,7 @@ describe('a pointer', () => {
     `/${TXID}`,
   ])('%j is refused', (text) => {
     expect(() => parsePointer(text)).toThrow(expect.objectContaining({ code: 'BAD_OUTPOINT', text }))
+    expect(readPointer(text)).toBeUndefined()
   })
 })
 
