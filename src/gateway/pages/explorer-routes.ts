@@ -1,5 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
+import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { NAME_PATTERN, nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -66,15 +67,21 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     throw noName(message, { progress })
   }
   const feed = (
+    of: 'names' | 'inscriptions',
     make: (pages: Pages, base: string) => string,
-    { isOfNames = false }: { isOfNames?: boolean } = {},
   ): RequestHandler => {
     return async (request, response) => {
       const pages = await load()
-      const { store } = explorer
-      const xml = await store.afterLong(() => store.consistent(() => make(pages, publicUrl)))
-      const stored = textResponse(xml, { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] })
-      if (isOfNames) stored.stamp(progress)
+      const read = () =>
+        textResponse(make(pages, publicUrl), {
+          headers: FEED_HEADERS,
+          type: ATOM_TYPE,
+          dependsOn: [dependency.all],
+        })
+      const stored = await explorer.store.afterLong(() =>
+        progress.isCatchingUp ? explorer.store.consistent(read) : responses.cachedBy(`feed:${of}`, read),
+      )
+      if (of === 'names') stored.stamp(progress)
       await sendStored({ request, response, stored })
     }
   }
@@ -211,11 +218,11 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     })
     .get(
       '/feeds/names.atom',
-      feed((pages, base) => pages.namesFeed(explorer, base), { isOfNames: true }),
+      feed('names', (pages, base) => pages.namesFeed(explorer, base)),
     )
     .get(
       '/feeds/inscriptions.atom',
-      feed((pages, base) => pages.inscriptionsFeed(explorer, base)),
+      feed('inscriptions', (pages, base) => pages.inscriptionsFeed(explorer, base)),
     )
     .get('/robots.txt', (_request, response) => {
       response.set({ ...FEED_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' }).send(ROBOTS)
