@@ -44,8 +44,8 @@ export interface DirectorySize {
   isMore: boolean
 }
 
-/** How far a directory is followed: outputs, and bytes of directories, for each byte that would be quoted of a text. */
-const FOLLOWED = { outputs: 0.25, bytes: 64 }
+/** How far a directory is followed: outputs, directories and bytes of these, for each byte that would be quoted of a text. */
+const FOLLOWED = { outputs: 0.25, directories: 0.05, bytes: 64 }
 
 /** What a directory leads to, as far as this store has it and the bounds allow. */
 export function directorySize(
@@ -54,12 +54,16 @@ export function directorySize(
   { quoted }: { quoted: number },
 ): DirectorySize {
   const size: DirectorySize = { files: 0, bytes: 0, isMore: false }
-  let [outputs, bytes] = [FOLLOWED.outputs * quoted, FOLLOWED.bytes * quoted]
+  let [outputs, opened, bytes] = [
+    FOLLOWED.outputs * quoted,
+    FOLLOWED.directories * quoted,
+    FOLLOWED.bytes * quoted,
+  ]
   const seen = new Set([formatOutpoint(root.outpoint)])
   const directories = [root]
   for (const { outpoint, content } of directories) {
     bytes -= content.length
-    if (bytes < 0) {
+    if (bytes < 0 || opened-- <= 0) {
       size.isMore = true
       break
     }

@@ -1,7 +1,7 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { KIND_LABELS, kindOf } from './content-kinds.js'
 import { prefixesText, sizeText } from './parts.js'
-import { blockTimes, contentView, type Explorer, TILE_QUOTE } from './reads.js'
+import { blockTimes, contentViews, type Explorer, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
 
 // Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one. Links are below
@@ -41,9 +41,9 @@ function also(folded: Parameters<typeof prefixesText>[0]): string {
 export function inscriptionsFeed(explorer: Explorer, base: string): string {
   const outputs = explorer.store.things.inscriptions({ limit: ENTRIES })
   const timeOf = blockTimes(explorer, outputs)
-  const entries = outputs.map(({ outpoint, content, height }) => {
-    const view = contentView(explorer, { outpoint, content }, { quoted: TILE_QUOTE })
-    const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${sizeText(view)}`
+  const views = contentViews(explorer, outputs, { quoted: TILE_QUOTE })
+  const entries = outputs.map(({ outpoint, content, height }, at) => {
+    const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${sizeText(views[at] ?? content)}`
     return {
       path: `/ordinal/${formatOutpoint(outpoint)}`,
       title: `An inscription: ${label}`,

@@ -2,7 +2,7 @@ import { dependency } from '../../backend/src/graph/dependencies.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ChainView, renderPage, SearchField } from './page.js'
 import { Card, Empty, NameLink, Tile, When, WithPrefixes } from './parts.js'
-import { blockTimes, contentView, type Explorer, type MadePage, TILE_QUOTE } from './reads.js'
+import { blockTimes, contentViews, type Explorer, type MadePage, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
 
 const NEWEST = 8
@@ -18,7 +18,7 @@ export function homePage(explorer: Explorer): MadePage {
   const names = store.things.names({ limit: NEWEST })
   const outputs = store.things.inscriptions({ limit: NEWEST })
   const timeOf = blockTimes(explorer, names)
-  const inscriptions = outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))
+  const inscriptions = contentViews(explorer, outputs, { quoted: TILE_QUOTE })
   const newest = [names[0], outputs[0]].map((row) => (row ? formatOutpoint(row.outpoint) : '')).join(' ')
   const html = renderPage({
     site,

@@ -7,7 +7,8 @@ import { kindOf } from './content-kinds.js'
 import { renderPage } from './page.js'
 import { type ContentView, Empty, Hex, OutpointLink, Pager, Text, Tile } from './parts.js'
 import {
-  contentView,
+  contentsOf,
+  contentViews,
   dependenciesOfChildren,
   dependenciesOfViews,
   type Explorer,
@@ -24,7 +25,7 @@ export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): M
   const found = explorer.store.things.inscriptions({ limit: PAGE + 1, ...(after && { after }) })
   const outputs = found.slice(0, PAGE)
   const last = outputs.at(-1)
-  const tiles = outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))
+  const tiles = contentViews(explorer, outputs, { quoted: TILE_QUOTE })
   return tilesPage(explorer, {
     title: 'Inscriptions',
     heading: 'Inscriptions',
@@ -59,10 +60,12 @@ export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoin
     ordinals.flatMap(({ origin }) => origin ?? []),
   )
   const last = ordinals.at(-1)
+  const contents = contentViews(explorer, contentsOf(ordinals), { quoted: TILE_QUOTE })
+  const views = new Map(contents.map((view) => [view.outpoint, view]))
   const tiles = ordinals.map(({ outpoint, contentOutpoint, content, origin }): ContentView => {
-    if (contentOutpoint === undefined || content === undefined)
+    const view = contentOutpoint && views.get(formatOutpoint(contentOutpoint))
+    if (view === undefined || content === undefined)
       return { outpoint: formatOutpoint(outpoint), contentType: 'origin unknown', length: 0 }
-    const view = contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })
     // Of a name that shows nothing else, the name.
     const name = origin && names.get(formatOutpoint(origin))
     return kindOf(content.contentType) === 'name' && name !== undefined ? { ...view, quote: name } : view

@@ -39,7 +39,9 @@ import {
 } from './parts.js'
 import {
   blockTimes,
+  contentsOf,
   contentView,
+  contentViews,
   dependenciesOfChildren,
   dependenciesOfViews,
   type Explorer,
@@ -74,13 +76,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
     : []
   const timeOf = blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
   const steps = stepViews(explorer, history?.steps ?? [], timeOf)
-  const children = found
-    .slice(0, CHILDREN)
-    .flatMap(({ contentOutpoint, content }) =>
-      contentOutpoint && content
-        ? [contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })]
-        : [],
-    )
+  const children = contentViews(explorer, contentsOf(found.slice(0, CHILDREN)), { quoted: TILE_QUOTE })
   const holder = step?.content ?? output
   const { content } = holder
   const kind = content && kindOf(content.contentType)

@@ -1,6 +1,7 @@
 import type { Attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
+import type { Steps } from '../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { isHostLabel, outpointLabel } from '../../backend/src/protocol/host-label.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -62,6 +63,34 @@ export function contentView(
     stream: length > quoted,
   })
   return { ...view, quote: length > quoted ? `${text}…` : text }
+}
+
+/** The outputs that ordinals show, of those that show any. */
+export function contentsOf(
+  ordinals: readonly ListedOrdinal[],
+): { outpoint: Outpoint; content: ContentSummary }[] {
+  return ordinals.flatMap(({ contentOutpoint: outpoint, content }) =>
+    outpoint && content ? [{ outpoint, content }] : [],
+  )
+}
+
+/** Views of several outputs: what directories lead to takes a millisecond or two each, so that other requests run in between. */
+export function contentViews(
+  explorer: Pick<Explorer, 'store' | 'site'>,
+  outputs: readonly { outpoint: Outpoint; content: ContentSummary }[],
+  { quoted }: { quoted: number },
+): ContentView[] {
+  const key = `views ${quoted} ${outputs.map(({ outpoint }) => formatOutpoint(outpoint))}`
+  function* views(): Steps<ContentView[]> {
+    const found: ContentView[] = []
+    for (const output of outputs) {
+      const view = contentView(explorer, output, { quoted })
+      found.push(view)
+      if (view.leadsTo !== undefined) yield
+    }
+    return found
+  }
+  return explorer.store.things.list(key, views())
 }
 
 /**

@@ -48,9 +48,14 @@ const ON_THE_WAY = 3
 /** Up to how many prefixes of a name are counted, and chunks of a stream. */
 const MOST_PREFIXES = 64
 const MOST_CHUNKS = 64
+/** How many prefixes are counted before other requests run. */
+const PREFIXES_AT_ONCE = 200
 /** Up to how many bytes of the directories of a transaction are read, and how many before other requests run. */
 const MOST_OF_DIRECTORIES = 128 * 1024
-const AT_ONCE = 64 * 1024
+const AT_ONCE = 32 * 1024
+/** As how many bytes a directory counts at least, and looking for those of a transaction. */
+const LEAST = 512
+const LOOK = 2048
 
 /**
  * What people look for, rather than the outputs that it takes: a name without the prefixes on the way to it, a site without its
@@ -71,6 +76,11 @@ export class Things {
   /** Inscriptions in the order of `Listings.newestInscriptions`, without those that a directory of their transaction leads to. */
   inscriptions(query: NewestQuery): ListedOutput[] {
     return this.reader.list(`inscriptions as things ${JSON.stringify(query)}`, this.wholes(query))
+  }
+
+  /** See {@link Reader.list}. */
+  list<Item>(key: string, steps: Steps<Item[]>): Item[] {
+    return this.reader.list(key, steps)
   }
 
   /** The chunks that follow an output; undefined if there is none. */
@@ -105,10 +115,17 @@ export class Things {
       last = rows.at(-1)
       if (found.length >= limit || rows.length < PAGE) break
     }
-    return found.slice(0, limit).map(({ tid, ...name }) => ({
-      ...name,
-      ...this.prefixesOf({ ...name, tid }, latest),
-    }))
+    const things: NameThing[] = []
+    let counted = 0
+    for (const { tid, ...name } of found.slice(0, limit)) {
+      const folded = this.prefixesOf({ ...name, tid }, latest)
+      things.push({ ...name, ...folded })
+      counted += folded.prefixes
+      if (counted < PREFIXES_AT_ONCE) continue
+      counted = 0
+      yield
+    }
+    return things
   }
 
   private prefixesOf(
@@ -150,10 +167,8 @@ export class Things {
         }
         if (!known.parts.has(vout)) found.push(row)
         if (found.length === limit) return found
-        if (bytes > AT_ONCE) {
-          bytes = 0
-          yield
-        }
+        // What is long takes several of the steps that are made at once.
+        for (; bytes > AT_ONCE; bytes -= AT_ONCE) yield
       }
       last = rows.at(-1)
       if (rows.length < PAGE) return found
@@ -169,8 +184,9 @@ export class Things {
     const parts = new Set<number>()
     let bytes = 0
     for (const { outpoint, content } of directories) {
-      if (content === undefined || bytes + content.length > MOST_OF_DIRECTORIES) continue
-      bytes += content.length
+      const counted = Math.max(LEAST, content?.length ?? 0)
+      if (content === undefined || bytes + counted > MOST_OF_DIRECTORIES) continue
+      bytes += counted
       const body = unlessBlocked(() => joinBytes([...this.content.chunks(content.sha256)]))
       for (const vout of siblingsIn(body ?? new Uint8Array(), txid))
         if (vout !== outpoint.vout) parts.add(vout)
@@ -179,7 +195,7 @@ export class Things {
     const [first] = directories
     if (first && directories.every(({ outpoint }) => parts.has(outpoint.vout)))
       parts.delete(first.outpoint.vout)
-    return { parts, bytes }
+    return { parts, bytes: LOOK + bytes }
   }
 }
 

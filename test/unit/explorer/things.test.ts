@@ -1,5 +1,7 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { Site } from '../../../src/explorer/page.js'
+import { contentViews, TILE_QUOTE } from '../../../src/explorer/reads.js'
 import { directory, text } from '../../support/gateway/site.js'
 import {
   beefOf,
@@ -237,6 +239,44 @@ describe('inscriptions', () => {
     ])
     expect((await tiles(tree))[site.outpoint(0)]).toBe('directory more than 100 files, 100 KB')
     expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('150 files, 150 KB')
+  })
+
+  test('of many directories below one, some are opened', async () => {
+    const tree = await treeFor()
+    const below = Array.from({ length: 30 }, (_, at) => directory({ [`${at}`]: '_31' }))
+    const site = await inscribe(tree, [
+      directory(Object.fromEntries(below.map((_, at) => [`${at}`, `_${at + 1}`]))),
+      ...below,
+      text('deep'),
+    ])
+    expect((await tiles(tree))[site.outpoint(0)]).toBe('directory more than 1 file, 4 B')
+    expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('>1 file, 4 B<')
+  })
+
+  test.each([
+    ['with thousands of entries', [directory(`{${'"":"x",'.repeat(12_000)}"":"x"}`)]],
+    ['many and short', Array.from({ length: 300 }, (_, at) => directory({ [`${at}`]: 'x' }))],
+  ])('of directories %s, few are read before other requests run', async (_, files) => {
+    const tree = await treeFor()
+    for (let at = 0; at < 4; at++) await inscribe(tree, files)
+    const { things } = tree.server.node.graph
+    expect(things.inscriptions({ limit: 1 })).toHaveLength(1)
+    expect(() => things.inscriptions({ limit: 1000 })).toThrow('takes several turns of the event loop')
+    expect(Object.keys(await tiles(tree))).not.toHaveLength(0)
+  })
+
+  test('what directories lead to is looked for in several turns', async () => {
+    const tree = await treeFor()
+    for (let at = 0; at < 8; at++) await inscribe(tree, [directory({ a: `${'ab'.repeat(32)}_${at}` })])
+    const { graph: store } = tree.server.node
+    const outputs = store.things.inscriptions({ limit: 8 })
+    expect(outputs).toHaveLength(8)
+    const site = { gatewayHost: undefined } as unknown as Site
+    const views = (most: number) =>
+      contentViews({ store, site }, outputs.slice(0, most), { quoted: TILE_QUOTE })
+    expect(views(3)).toHaveLength(3)
+    expect(() => views(8)).toThrow('takes several turns of the event loop')
+    expect(Object.keys(await tiles(tree, '/'))).toHaveLength(8)
   })
 
   test('a directory that is too long to be read for a list hides nothing', async () => {
