@@ -28,7 +28,7 @@ export type TargetRule = 'main' | 'test' | 'fixed'
 
 /** The easiest target of the main and the test network. */
 const EASIEST_BITS = 0x1d00ffff
-const EASIEST_TARGET = targetOf(EASIEST_BITS) as bigint
+const EASIEST_TARGET = /* @__PURE__ */ targetOf(EASIEST_BITS) as bigint
 
 /** Seconds between blocks that the difficulty aims at, and how many blocks it looks at. */
 const SPACING = 600
@@ -58,7 +58,7 @@ export function totalWork(headers: Uint8Array): bigint {
 /** Neighbours often have the same bits, and the divisions are long. */
 const workCache = {
   bits: EASIEST_BITS,
-  work: workOf(EASIEST_BITS),
+  work: /* @__PURE__ */ workOf(EASIEST_BITS),
   of(bits: number): bigint {
     if (bits !== this.bits) {
       this.work = workOf(bits)

@@ -55,9 +55,9 @@ export const OUTPOINT_PATTERNS = {
   /** As {@link parseOutpoint} reads it. */
   asked: OUTPOINT,
   /** As {@link formatOutpoint} writes it. */
-  written: new RegExp(`^[0-9a-f]{64}_(?:${VOUT})$`),
+  written: /* @__PURE__ */ new RegExp(`^[0-9a-f]{64}_(?:${VOUT})$`),
   /** As {@link parseContentReference} reads it. */
-  reference: new RegExp(`^[0-9a-fA-F]{64}(?:[_.](?:${VOUT}))?(?::(?:${STEP}))?$`),
+  reference: /* @__PURE__ */ new RegExp(`^[0-9a-fA-F]{64}(?:[_.](?:${VOUT}))?(?::(?:${STEP}))?$`),
 }
 
 const ORD_SCHEME = 'ord://'
