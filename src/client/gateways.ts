@@ -290,6 +290,6 @@ export function unproven(
   const at = kind === 'no headers' ? 'headers' : step
   return new VerifiedFetchError(CODES[kind], `no gateway proves the ${step}: ${reason}`, {
     ...{ step: at, reports },
-    ...(worst && { cause: worst.error }),
+    cause: worst?.error,
   })
 }

@@ -62,7 +62,7 @@ export class VerifiedFetchError extends MultiCodeError<VerifiedFetchErrorCode> {
     message: string,
     details: { step: VerificationStep; reports?: readonly GatewayReport[]; cause?: unknown },
   ) {
-    super(code, message, 'cause' in details ? { cause: details.cause } : undefined)
+    super(code, message, details)
     this.step = details.step
     this.reports = details.reports ?? []
   }

@@ -12,7 +12,7 @@ import {
   parseContentReference,
 } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
-import { withQuery } from '../../backend/src/protocol/redirects.js'
+import { quoted, withQuery } from '../../backend/src/protocol/redirects.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import { heeding, requireArgument, requireDeployment, requireHeaders, serverUrl } from './arguments.js'
 import { DEFAULT_TIMEOUT } from './bounded-fetch.js'
@@ -165,12 +165,14 @@ class VerifiedFetcher {
   private readonly outputs: OutputCache
   private readonly segments = new Segments({ store: new MemorySegmentStore({ maxSegments: MAX_SEGMENTS }) })
   private readonly tips: RecentTips
+  /** What proofs are checked by. */
+  private readonly trust: Trust & { maxBytes: number }
 
   constructor(private readonly options: VerifiedFetchOptions) {
-    const { profile: name = 'mainnet', gateways, order = 'in order', fetch } = options
+    const { profile: name = 'mainnet', gateways, order = 'in order', fetch, chainTracker } = options
     const profile = PROFILES[name]
     requireArgument(profile !== undefined, 'profile', `one of ${Object.keys(PROFILES).join(', ')}`)
-    requireHeaders(options.chainTracker)
+    requireHeaders(chainTracker)
     requireArgument(Array.isArray(gateways) && gateways.length > 0, 'gateways', 'a list of at least one')
     if (options.deployment !== undefined) requireDeployment(options.deployment)
     this.gateways = new Gateways(gateways.map(gatewayOf), { order, ...(fetch && { fetch }) })
@@ -180,6 +182,8 @@ class VerifiedFetcher {
     const { cacheBytes = DEFAULT_CACHE_BYTES, tipMaxAge = DEFAULT_TIP_MAX_AGE } = options
     this.outputs = new OutputCache(cacheBytes, tipMaxAge)
     this.tips = new RecentTips(tipMaxAge)
+    const { requireProofs, maxScriptWork, scriptTimeout, maxBytes = DEFAULT_MAX_BYTES } = options
+    this.trust = { chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes }
   }
 
   async fetch(resource: string, init: VerifiedFetchInit = {}): Promise<VerifiedResponse> {
@@ -208,8 +212,9 @@ class VerifiedFetcher {
       maxDirectoryBytes: this.options.maxDirectoryBytes ?? DEFAULT_DIRECTORY_BYTES,
       load: (pointer, isLast) => this.file(pointer, isLast ? 'content' : 'directory', limits),
     })
-    const file = found.file ?? root.file
-    const path = [...found.directories, ...(found.file === undefined ? [] : [file])]
+    const isFile = found.kind === 'file'
+    const file = isFile ? found.file : root.file
+    const path = [...found.directories, ...(isFile ? [file] : [])]
     const isProven = root.isProven && path.every(({ height }) => height !== undefined)
     const verification: Verification = {
       verified: isProven ? 'headers' : 'unproven',
@@ -218,26 +223,17 @@ class VerifiedFetcher {
       ...root.verification,
     }
     const { cache } = root
-    if (found.file === undefined)
-      return found.location === undefined
-        ? missingResponse(found.reason, verification)
-        : movedResponse({ ...found, location: withQuery(found.location, query), cache }, verification)
+    if (found.kind === 'missing') return missingResponse(found.reason, verification)
+    if (found.kind === 'moved')
+      return movedResponse({ ...found, location: withQuery(found.location, query), cache }, verification)
     if (init.stream === true) return this.stream(file, { question, verification, signal: limits.signal })
-    const { maxBytes = DEFAULT_MAX_BYTES } = this.options
+    const { maxBytes } = this.trust
     const { status } = found
     return await fileResponse(file.content, { question, verification, cache, isSite, status, maxBytes })
   }
 
   private limits(signal: AbortSignal | undefined): FetchLimits {
-    const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES } = this.options
-    return new FetchLimits(timeout, maxBytes, signal)
-  }
-
-  /** What a proof is checked by. */
-  private trust(signal: AbortSignal): Trust & { maxBytes: number } {
-    const { chainTracker, requireProofs, maxScriptWork, scriptTimeout } = this.options
-    const { maxBytes = DEFAULT_MAX_BYTES } = this.options
-    return { chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes, signal }
+    return new FetchLimits(this.options.timeout ?? DEFAULT_TIMEOUT, this.trust.maxBytes, signal)
   }
 
   /** An output with content. */
@@ -254,7 +250,7 @@ class VerifiedFetcher {
         {
           step,
           path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
-          check: (proof, signal) => verifyOutput({ ...this.trust(signal), proof, pointer }),
+          check: (proof, signal) => verifyOutput({ ...this.trust, signal, proof, pointer }),
         },
         limits,
       ))
@@ -302,7 +298,8 @@ class VerifiedFetcher {
         path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
         check: (proof, signal) =>
           verifyOrdinal({
-            ...this.trust(signal),
+            ...this.trust,
+            signal,
             ...{ proof, asked: tip, sequence },
             isMintOf: async (outpoint) => isSameOutpoint(outpoint, origin.origin),
           }),
@@ -317,14 +314,13 @@ class VerifiedFetcher {
     const { deployment, options } = this
     // The profile of local networks has none of its own.
     requireDeployment(deployment)
-    const { chainTracker, requireProofs, maxScriptWork, scriptTimeout, fetch } = options
-    const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES } = options
+    const { timeout = DEFAULT_TIMEOUT, fetch } = options
     try {
       return await resolveName({
-        ...{ chainTracker, requireProofs, maxScriptWork, scriptTimeout, deployment, name, maxBytes },
+        ...{ ...this.trust, deployment, name },
         // All gateways are waited for, and one that says nothing must leave time for what the name shows.
         timeout: timeout * TIP_SHARE,
-        maxTotalBytes: maxBytes,
+        maxTotalBytes: this.trust.maxBytes,
         segments: this.segments,
         sources: this.gateways.all.map(
           (gateway) => new HttpNameSource({ ...gateway, ...(fetch && { fetch }) }),
@@ -373,7 +369,8 @@ class VerifiedFetcher {
       path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
       check: (proof, signal) =>
         verifyOrdinal({
-          ...this.trust(signal),
+          ...this.trust,
+          signal,
           ...{ proof, asked, sequence },
           isMintOf: (outpoint, transaction) => this.isMintOf(outpoint, transaction, limits),
         }),
@@ -410,8 +407,8 @@ class VerifiedFetcher {
         step: 'provenance',
         path: ({ namesPrefix }) => `${namesPrefix}/proof/${name}`,
         check: async (proof, signal) => {
-          const trust = this.trust(signal)
-          const { origin, proven } = await verifyNameProof({ ...trust, proof, name, deployment })
+          const { trust } = this
+          const { origin, proven } = await verifyNameProof({ ...trust, signal, proof, name, deployment })
           if (isSameOutpoint(origin, outpoint)) return true
           // Of two mints of a name, one that is in no block does not rule out the other.
           if (!proven && trust.chainTracker !== 'scripts only')
@@ -474,7 +471,7 @@ class VerifiedFetcher {
         step: 'stream' as const,
         path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
         check: (proof: Uint8Array, signal: AbortSignal) =>
-          verifyNextOutput({ ...this.trust(signal), proof, from }),
+          verifyNextOutput({ ...this.trust, signal, proof, from }),
       }
       const at = Date.now()
       const of = this.gateways.all.length
@@ -600,10 +597,7 @@ function resourceOf(resource: string): Resource {
   const [, path = '', query = ''] = /^([^?#]*)(?:\?([^#]*))?/.exec(resource) ?? []
   const [written = '', ...below] = path.split('/')
   const bad = (message: string, cause?: unknown): VerifiedFetchError =>
-    new VerifiedFetchError('BAD_RESOURCE', message, {
-      step: 'resource',
-      ...(cause !== undefined && { cause }),
-    })
+    new VerifiedFetchError('BAD_RESOURCE', message, { step: 'resource', cause })
   const segments = below.map((segment) => {
     const decoded = percentDecoded(segment)
     if (decoded === undefined) throw bad(`the path of ${quoted(resource)} has an invalid percent-escape`)
@@ -618,10 +612,6 @@ function resourceOf(resource: string): Resource {
     if (error.code === 'BAD_OUTPOINT' && isName(text)) return { root: text, ...rest }
     throw bad(`${quoted(text)} is neither a name nor an outpoint: ${error.message}`, error)
   }
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
 }
 
 function gatewayOf(address: GatewayAddress, at: number): Gateway {

@@ -3,6 +3,7 @@ import {
   type Directories,
   DirectoryError,
   directoryEntries,
+  type Found,
   sitePath,
 } from '../../backend/src/protocol/directory.js'
 import {
@@ -21,12 +22,11 @@ export type VerifiedFile = VerifiedOutput & Required<Pick<VerifiedOutput, 'conte
 /** The most directories that one path may open, including the root (`service.md` 8). */
 const MAX_LEVELS = 8
 
-/** What a path leads to by verified directories and rules: a file, another place, or the proof that there is nothing. */
-export type FoundFile = { directories: VerifiedFile[] } & (
-  | { file: VerifiedFile; status: number }
-  | { file: undefined; location: string; status: number }
-  | { file: undefined; location?: undefined; reason: string }
-)
+/** What a path leads to by verified directories and rules, and those that say so, in order. */
+export type FoundFile = { directories: Iterable<VerifiedFile> } & Exclude<
+  Found<VerifiedFile>,
+  { kind: 'index' }
+>
 
 export interface PathSearch {
   root: VerifiedFile
@@ -53,42 +53,32 @@ type Pointer = ContentReference['pointer']
  * @throws VerifiedFetchError `BAD_DIRECTORY`, `NESTING_TOO_DEEP`, and what `load` throws.
  */
 export async function findFile(search: PathSearch): Promise<FoundFile> {
-  const loaded = new Map<string, VerifiedFile>()
-  const maps = new Map<VerifiedFile, ReadonlyMap<string, string>>()
+  const known: Known = { loaded: new Map(), maps: new Map() }
   for (;;) {
     try {
-      return found(search, { loaded, maps })
+      return found(search, known)
     } catch (error) {
+      if (error instanceof RedirectsError) throw badDirectory(error.message, error)
       if (!(error instanceof Missing)) throw error
       // Each time with one more: as many as directories and files on the path.
-      loaded.set(keyOf(error.pointer), await search.load(error.pointer, error.isLast))
+      known.loaded.set(keyOf(error.pointer), await search.load(error.pointer, error.isLast))
     }
   }
 }
 
 interface Known {
-  loaded: ReadonlyMap<string, VerifiedFile>
+  loaded: Map<string, VerifiedFile>
   maps: Map<VerifiedFile, ReadonlyMap<string, string>>
+  rules?: readonly RedirectRule[]
 }
 
 function found(search: PathSearch, known: Known): FoundFile {
-  const directories: VerifiedFile[] = []
+  const directories = new Set<VerifiedFile>()
   const start = (): Walk => new Walk(search, known, directories)
-  try {
-    const result = search.isSite ? sitePath(start, search) : contentPath(start(), search)
-    switch (result.kind) {
-      case 'file':
-        return { directories, file: result.file, status: result.status }
-      case 'index':
-        return { directories, file: result.load(), status: 200 }
-      case 'moved':
-        return { directories, file: undefined, location: result.location, status: result.status }
-      case 'missing':
-        return { directories, file: undefined, reason: result.reason }
-    }
-  } catch (error) {
-    if (error instanceof RedirectsError) throw badDirectory(error.message, error)
-    throw error
+  const result = search.isSite ? sitePath(start, search) : contentPath(start(), search)
+  return {
+    directories,
+    ...(result.kind === 'index' ? { kind: 'file', file: result.load(), status: 200 } : result),
   }
 }
 
@@ -114,7 +104,7 @@ class Walk implements Directories<VerifiedFile> {
   constructor(
     private readonly search: PathSearch,
     private readonly known: Known,
-    private readonly opened: VerifiedFile[],
+    private readonly opened: Set<VerifiedFile>,
   ) {}
 
   isDirectory({ content }: VerifiedFile): boolean {
@@ -132,7 +122,7 @@ class Walk implements Directories<VerifiedFile> {
     this.bytes += body.length
     if (this.bytes > maxDirectoryBytes)
       throw badDirectory(`the directories on this path have more than ${maxDirectoryBytes} bytes`)
-    if (!this.opened.includes(directory)) this.opened.push(directory)
+    this.opened.add(directory)
     const { maps } = this.known
     const map = maps.get(directory) ?? readMap(body)
     maps.set(directory, map)
@@ -147,8 +137,10 @@ class Walk implements Directories<VerifiedFile> {
   }
 
   redirects(file: VerifiedFile): readonly RedirectRule[] {
-    if (!this.opened.includes(file)) this.opened.push(file)
-    return readRedirects(file.content.body)
+    this.opened.add(file)
+    // A site has one such file.
+    this.known.rules ??= readRedirects(file.content.body)
+    return this.known.rules
   }
 }
 
@@ -173,5 +165,5 @@ function absolute(text: string, { outpoint: { txid } }: VerifiedFile): Pointer {
 }
 
 function badDirectory(message: string, cause?: Error): VerifiedFetchError {
-  return new VerifiedFetchError('BAD_DIRECTORY', message, { step: 'directory', ...(cause && { cause }) })
+  return new VerifiedFetchError('BAD_DIRECTORY', message, { step: 'directory', cause })
 }

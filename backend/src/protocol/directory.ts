@@ -151,21 +151,18 @@ export function contentPath<File>(
   // The slash alone is an empty path.
   if (segments.length <= 1 && (segments[0] ?? '') === '') {
     if (raw) return file(root)
-    const map = walk.open(root)
-    const pointer = map.get(DEFAULT)
-    if (pointer !== undefined) return defaultBehind(walk, root, pointer)
-    const index = map.get(INDEX)
+    const place = placeAt(walk, root)
+    const shown = entryOf(walk, place, DEFAULT)
+    if (shown !== undefined) return shownBehind(walk, shown)
+    const index = place.map.get(INDEX)
     return index === undefined ? NO_DEFAULT : { kind: 'index', load: () => walk.load(root, index, true) }
   }
-  const { trail, isWhole } = trailOf(walk, root, segments)
-  const { directory, map } = trail.at(-1) ?? { directory: root, map: new Map<string, string>() }
-  if (isWhole !== true) return isWhole
+  const { end, gap } = trailOf(walk, root, segments)
+  if (gap !== undefined) return gap
   const last = segments.at(-1) ?? ''
-  const pointer = last === '' ? undefined : map.get(last)
-  if (last === DEFAULT && pointer !== undefined) return defaultBehind(walk, directory, pointer)
-  const found = pointer ?? map.get(INDEX)
-  if (found === undefined) return NO_INDEX
-  return { kind: 'file', file: walk.load(directory, found, true), status: 200 }
+  const found = entryOf(walk, end, last)
+  if (last === DEFAULT && found !== undefined) return shownBehind(walk, found)
+  return found === undefined ? indexOf(walk, end) : file(found)
 }
 
 /**
@@ -179,26 +176,23 @@ export function sitePath<File>(start: () => Directories<File>, question: PathQue
   const { root, segments } = question
   const walk = start()
   if (!walk.isDirectory(root)) return file(root)
-  const { found, trail, folder } = placeOf(walk, question)
+  const { found, trail, end, folder } = shownAt(walk, question)
   if (found.kind !== 'missing') return found
   if (folder)
     return { kind: 'moved', status: 302, location: `/${segments.map(encodeURIComponent).join('/')}/` }
   const redirected = redirectedTo(start, { trail, segments, root })
   if (redirected !== undefined) return redirected
-  for (const { directory, map } of [...trail].reverse()) {
-    const page = map.get(NOT_FOUND_PAGE)
-    const loaded = page === undefined ? undefined : walk.load(directory, page, true)
-    if (loaded !== undefined && !walk.isDirectory(loaded)) return file(loaded, 404)
+  for (const place of [...trail].reverse()) {
+    const page = fileIn(walk, place, NOT_FOUND_PAGE)
+    if (page !== undefined) return file(page, 404)
   }
-  const last = trail.at(-1)
-  const index = found === NO_INDEX ? last?.map.get(INDEX) : undefined
-  return last === undefined || index === undefined ? found : file(walk.load(last.directory, index, true))
+  return found === NO_INDEX ? indexOf(walk, end) : found
 }
 
 /** What the rules of a site say about a path that it does not have. A file that a rule leads to is looked for once. */
 function redirectedTo<File>(
   start: () => Directories<File>,
-  { trail, segments, root }: { trail: Trail<File>; segments: readonly string[]; root: File },
+  { trail, segments, root }: { trail: Place<File>[]; segments: readonly string[]; root: File },
 ): Found<File> | undefined {
   const pointer = trail[0]?.map.get(REDIRECTS_FILE)
   if (pointer === undefined) return undefined
@@ -206,76 +200,91 @@ function redirectedTo<File>(
   const redirection = redirectionOf(walk.redirects(walk.load(root, pointer, true)), segments)
   if (redirection === undefined) return undefined
   if ('location' in redirection) return { kind: 'moved', ...redirection }
-  const { found, folder } = placeOf(walk, { root, segments: redirection.segments, raw: false })
-  if (found.kind === 'file') return { ...found, status: redirection.status }
-  if (folder === undefined) return undefined
-  const shown = defaultOf(walk, folder)
+  const { found, folder } = shownAt(walk, { root, segments: redirection.segments, raw: false })
+  const shown = folder === undefined ? found : defaultOf(walk, placeAt(walk, folder))
   return shown.kind === 'file' ? { ...shown, status: redirection.status } : undefined
 }
 
-/** The directories on a path, as far as it leads, with the root as the first. */
-type Trail<File> = { directory: File; map: ReadonlyMap<string, string> }[]
-
-/** The file at a path of a site, without what stands in for one that is missing; the folder, if the path is one without its slash. */
-function placeOf<File>(
-  walk: Directories<File>,
-  { root, segments, raw }: PathQuestion<File>,
-): { found: Found<File>; trail: Trail<File>; folder?: File } {
-  const { trail, isWhole } = trailOf(walk, root, segments)
-  const end = trail.at(-1)
-  if (isWhole !== true || end === undefined) return { found: isWhole === true ? NO_ENTRY : isWhole, trail }
-  const { directory, map } = end
-  const last = segments.at(-1) ?? ''
-  if (last === '') return { found: raw ? file(directory) : defaultOf(walk, directory, map), trail }
-  const pointer = map.get(last)
-  if (last === DEFAULT && pointer !== undefined)
-    return { found: defaultBehind(walk, directory, pointer), trail }
-  const target = pointer === undefined ? undefined : walk.load(directory, pointer, true)
-  if (target !== undefined && (raw || !walk.isDirectory(target))) return { found: file(target), trail }
-  const page = map.get(last + EXTENSION)
-  const shown = page === undefined ? undefined : walk.load(directory, page, true)
-  if (shown !== undefined && !walk.isDirectory(shown)) return { found: file(shown), trail }
-  return { found: NO_INDEX, trail, ...(target !== undefined && { folder: target }) }
+/** A directory on a path. */
+interface Place<File> {
+  directory: File
+  map: ReadonlyMap<string, string>
 }
 
-/** The directories that a path leads through, and whether they are all there. */
+function placeAt<File>(walk: Directories<File>, directory: File): Place<File> {
+  return { directory, map: walk.open(directory) }
+}
+
+/** What an entry at the end of a path leads to. */
+function entryOf<File>(
+  walk: Directories<File>,
+  { directory, map }: Place<File>,
+  name: string,
+): File | undefined {
+  // The empty segment of a trailing slash has no entry, whatever the map says (`docs/spec/http.md`).
+  const pointer = name === '' ? undefined : map.get(name)
+  return pointer === undefined ? undefined : walk.load(directory, pointer, true)
+}
+
+function fileIn<File>(walk: Directories<File>, place: Place<File>, name: string): File | undefined {
+  const found = entryOf(walk, place, name)
+  return found === undefined || walk.isDirectory(found) ? undefined : found
+}
+
+/** The file at a path of a site, without what stands in for one that is missing; the folder, if the path is one without its slash. */
+function shownAt<File>(
+  walk: Directories<File>,
+  { root, segments, raw }: PathQuestion<File>,
+): { found: Found<File>; trail: Place<File>[]; end: Place<File>; folder?: File } {
+  const { gap, ...way } = trailOf(walk, root, segments)
+  const { end } = way
+  if (gap !== undefined) return { found: gap, ...way }
+  const last = segments.at(-1) ?? ''
+  if (last === '') return { found: raw ? file(end.directory) : defaultOf(walk, end), ...way }
+  const target = entryOf(walk, end, last)
+  if (last === DEFAULT && target !== undefined) return { found: shownBehind(walk, target), ...way }
+  if (target !== undefined && (raw || !walk.isDirectory(target))) return { found: file(target), ...way }
+  const page = fileIn(walk, end, last + EXTENSION)
+  if (page !== undefined) return { found: file(page), ...way }
+  return { found: NO_INDEX, ...way, ...(target !== undefined && { folder: target }) }
+}
+
+/** The directories that a path leads through, with the root as the first, and why it leads no further. */
 function trailOf<File>(
   walk: Directories<File>,
   root: File,
   segments: readonly string[],
-): { trail: Trail<File>; isWhole: true | typeof NO_ENTRY } {
-  const trail = [{ directory: root, map: walk.open(root) }]
+): { trail: Place<File>[]; end: Place<File>; gap?: typeof NO_ENTRY } {
+  let end = placeAt(walk, root)
+  const trail = [end]
   for (const segment of segments.slice(0, -1)) {
-    const { directory, map } = trail[trail.length - 1] as Trail<File>[number]
-    // The empty segment of a trailing slash has no entry, whatever the map says (`docs/spec/http.md`).
-    const pointer = segment === '' ? undefined : map.get(segment)
-    if (pointer === undefined) return { trail, isWhole: NO_ENTRY }
-    const next = walk.load(directory, pointer, false)
-    if (!walk.isDirectory(next)) return { trail, isWhole: NO_DIRECTORY }
-    trail.push({ directory: next, map: walk.open(next) })
+    const pointer = segment === '' ? undefined : end.map.get(segment)
+    if (pointer === undefined) return { trail, end, gap: NO_ENTRY }
+    const next = walk.load(end.directory, pointer, false)
+    if (!walk.isDirectory(next)) return { trail, end, gap: NO_DIRECTORY }
+    end = placeAt(walk, next)
+    trail.push(end)
   }
-  return { trail, isWhole: true }
+  return { trail, end }
 }
 
 /** What a directory shows in place: its default entry, or else its index. */
-function defaultOf<File>(
-  walk: Directories<File>,
-  directory: File,
-  map: ReadonlyMap<string, string> = walk.open(directory),
-): Found<File> {
-  const pointer = map.get(DEFAULT)
-  if (pointer !== undefined) return defaultBehind(walk, directory, pointer)
-  const index = map.get(INDEX)
-  return index === undefined ? NO_INDEX : file(walk.load(directory, index, true))
+function defaultOf<File>(walk: Directories<File>, place: Place<File>): Found<File> {
+  const target = entryOf(walk, place, DEFAULT)
+  return target === undefined ? indexOf(walk, place) : shownBehind(walk, target)
+}
+
+function indexOf<File>(walk: Directories<File>, place: Place<File>): Found<File> {
+  const index = entryOf(walk, place, INDEX)
+  return index === undefined ? NO_INDEX : file(index)
 }
 
 /**
- * What the default entry of a directory leads to. If that is a directory too, its own default or index follows, without a
- * redirect: a redirect would look the index up in the directory that the path names.
+ * What the target of a default entry shows. If that is a directory too, its own default or index follows, without a redirect: a
+ * redirect would look the index up in the directory that the path names.
  */
-function defaultBehind<File>(walk: Directories<File>, directory: File, pointer: string): Found<File> {
-  const target = walk.load(directory, pointer, true)
-  return walk.isDirectory(target) ? defaultOf(walk, target) : file(target)
+function shownBehind<File>(walk: Directories<File>, target: File): Found<File> {
+  return walk.isDirectory(target) ? defaultOf(walk, placeAt(walk, target)) : file(target)
 }
 
 function file<File>(found: File, status: ShownStatus = 200): Found<File> {

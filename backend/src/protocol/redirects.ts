@@ -89,13 +89,11 @@ function ruleOf({ from, to, status }: Record<'from' | 'to' | 'status', string>):
   if (status.endsWith('!')) throw new RedirectsError('forced redirects (or "shadowing") are not supported')
   const known = STATUSES.get(status)
   if (known === undefined) throw new RedirectsError(`status ${quoted(status)} is not supported`)
-  const pattern = patternOf(from)
-  const names = new Set(pattern.from.flatMap((part) => (typeof part === 'string' ? [] : [part.placeholder])))
-  if (pattern.splat !== undefined) names.add(SPLAT)
+  const { names, ...pattern } = patternOf(from)
   return { ...pattern, to: targetOf(to, names), status: known }
 }
 
-function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> {
+function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> & { names: ReadonlySet<string> } {
   if (!from.startsWith('/')) throw new RedirectsError(`the path ${quoted(from)} must begin with '/'`)
   const star = from.indexOf('*')
   if (star !== -1 && star !== from.length - 1)
@@ -114,7 +112,7 @@ function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> {
     names.add(placeholder)
     return { placeholder }
   })
-  return { from: parts, splat }
+  return { from: parts, splat, names }
 }
 
 function targetOf(to: string, names: ReadonlySet<string>): Part[] {
@@ -149,7 +147,8 @@ function decoded(segment: string): string {
   return segment.includes('%') ? (percentDecoded(segment) ?? segment) : segment
 }
 
-function quoted(text: string): string {
+/** A stranger's text as messages show it. */
+export function quoted(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
 }
 
