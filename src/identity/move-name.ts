@@ -71,7 +71,7 @@ export function signerOf({ wallet, key }: Holder): BindingSigner | undefined {
   return wallet ?? (key && new ProtoWallet(key))
 }
 
-/** The same wallet, which is asked for each key once: it may have to ask its user each time. */
+/** The same wallet, which gives each key once: it may have to ask its user each time. One that refused is asked again. */
 export function askedOnce(wallet: BindingWallet): BindingWallet {
   const known = new Map<string, ReturnType<BindingWallet['getPublicKey']>>()
   return {
@@ -83,6 +83,7 @@ export function askedOnce(wallet: BindingWallet): BindingWallet {
       const id = JSON.stringify(args)
       const asked = known.get(id) ?? wallet.getPublicKey(args)
       known.set(id, asked)
+      asked.catch(() => known.delete(id))
       return asked
     },
   }
