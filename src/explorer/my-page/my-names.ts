@@ -30,7 +30,7 @@ export class MyNames {
 
   constructor(served: Served) {
     this.#served = served
-    this.#panel = new NamePanel(served)
+    this.#panel = new NamePanel(served, { onFailure: () => this.#showUnsent() })
   }
 
   async open(): Promise<void> {
@@ -54,7 +54,7 @@ export class MyNames {
   }
 
   #openLinked(): void {
-    const name = decodeURIComponent(location.hash.slice(1))
+    const name = location.hash.slice(1)
     if (isName(name)) void this.#panel.open(name, { wallet: this.#wallet })
   }
 

@@ -11,6 +11,7 @@ import type { SiteChange } from '../../publish/plan.js'
 import { transactionSize } from '../../publish/transaction-size.js'
 import { element, make } from '../mine-page/elements.js'
 import { count } from '../mine-page/figures.js'
+import { savedPayments } from '../mine-page/saved-payments.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
 import {
   boundLock,
@@ -40,6 +41,7 @@ interface Deed {
 /** The name that is worked on, and what can be done with it. */
 export class NamePanel {
   readonly #served: Served
+  readonly #onFailure: () => void
   readonly #section = element('opened', HTMLElement)
   readonly #state = element('opened-state', HTMLElement)
   readonly #deeds = element('deeds', HTMLElement)
@@ -58,8 +60,10 @@ export class NamePanel {
   /** The number of names that were opened: answers about earlier ones come too late. */
   #turn = 0
 
-  constructor(served: Served) {
+  /** @param options.onFailure Called when a change was not made, or signed and not sent. */
+  constructor(served: Served, { onFailure }: { onFailure: () => void }) {
     this.#served = served
+    this.#onFailure = onFailure
     this.#folder.setAttribute('webkitdirectory', '')
     this.#folder.addEventListener('change', () => {
       const { files } = this.#folder
@@ -304,9 +308,15 @@ export class NamePanel {
       this.#isBusy = false
       await this.open(name, { wallet: opened.wallet, said: done })
     } catch (error) {
-      this.#say(`${name} is not changed, as far as this page knows.`)
+      const isSigned = savedPayments('move').some((each) => each.name === name)
+      this.#say(
+        isSigned
+          ? `A change of ${name} is signed, and kept above to be sent again.`
+          : `${name} is not changed, as far as this page knows.`,
+      )
       this.#deeds.hidden = false
       this.#fail(error)
+      this.#onFailure()
     } finally {
       this.#isBusy = false
     }

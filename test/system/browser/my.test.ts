@@ -178,6 +178,44 @@ inBrowser('what a wallet has signed when the page is closed is there again, and 
   expect(await page.evaluate(() => localStorage.length)).toBe(0)
 })
 
+inBrowser(
+  'what a wallet does not send is kept and shown at once, and what it refused is asked again',
+  async () => {
+    const server = await localNetwork()
+    const wallet = newWallet()
+    const { page } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+    await order(page, { name: 'q', payer: 'wallet' })
+    await says(page, '#status', 'All of q is mined.')
+    // A link may have anything behind its hash.
+    await page.goto(`${server.url}/my#%`)
+    await says(page, '#names-state', 'here are the newest')
+    await page.goto(`${server.url}/my#q`)
+    await press(page, '#connect')
+    await says(page, '#names-state', 'These are in your wallet.')
+    await says(page, '#opened-state', 'holds q')
+    wallet.faults.key = () => {
+      throw new Error('the user said no')
+    }
+    await press(page, '#bind')
+    await says(page, '#deed-error', 'the user said no')
+    await says(page, '#opened-state', 'q is not changed')
+    expect(await page.$eval('#unsent', ({ childElementCount }) => childElementCount)).toBe(0)
+    wallet.faults = {
+      send: () => {
+        throw new Error('nobody answers')
+      },
+    }
+    await press(page, '#bind')
+    await says(page, '#deed-error', 'nobody answers')
+    await says(page, '#opened-state', 'A change of q is signed, and kept above')
+    await says(page, '#unsent', 'A change of q is signed')
+    wallet.faults = {}
+    await press(page, '#unsent .btn')
+    await says(page, '#opened-state', 'Verified in this browser: q is bound to')
+    expect(await page.evaluate(() => localStorage.length)).toBe(0)
+  },
+)
+
 inBrowser('a name of somebody else is shown, and not moved', async () => {
   const server = await localNetwork()
   const { page } = await browser.open(`${server.url}/mine`)
