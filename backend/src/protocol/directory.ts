@@ -19,21 +19,46 @@ export class DirectoryError extends CodedError {
 export function* directoryEntries(body: Uint8Array): Generator<[name: string, pointer: string]> {
   const text = readStrictUtf8(body)
   if (text === undefined) throw new DirectoryError('it is not UTF-8')
-  const scanner = new Scanner(text)
-  if (!scanner.takes('{')) throw scanner.refusal('it is not a JSON object')
-  if (!scanner.takes('}')) {
+  let at = 0
+  const skip = (): void => {
+    WHITE_SPACE.lastIndex = at
+    WHITE_SPACE.test(text)
+    at = WHITE_SPACE.lastIndex
+  }
+  const takes = (sign: string): boolean => {
+    skip()
+    if (text[at] !== sign) return false
+    at++
+    return true
+  }
+  /** The string at this place, unescaped. @param otherwise What anything else is refused as. */
+  const string = (otherwise = NOT_JSON): string => {
+    skip()
+    if (text[at] !== '"') throw refusal(otherwise)
+    let end = text.indexOf('"', at + 1)
+    while (end !== -1 && isEscaped(text, end, at)) end = text.indexOf('"', end + 1)
+    if (end === -1) throw new DirectoryError(NOT_JSON)
+    const plain = text.slice(at + 1, end)
+    at = end + 1
+    return UNPLAIN.test(plain) ? unescaped(plain) : plain
+  }
+  /** The error for anything unexpected: another value, or not JSON. */
+  const refusal = (message: string): DirectoryError =>
+    new DirectoryError(OTHER_VALUE.test(text[at] ?? '') ? message : NOT_JSON)
+
+  if (!takes('{')) throw refusal('it is not a JSON object')
+  if (!takes('}')) {
     do {
-      const name = scanner.string()
-      if (name === undefined) throw new DirectoryError(NOT_JSON)
-      if (!scanner.takes(':')) throw new DirectoryError(NOT_JSON)
-      const pointer = scanner.string()
-      if (pointer === undefined) throw scanner.refusal('a value in it is not a string')
+      const name = string()
+      if (!takes(':')) throw new DirectoryError(NOT_JSON)
+      const pointer = string('a value in it is not a string')
       if (name.includes('/')) throw new DirectoryError('a name in it has a slash')
       yield [name, pointer]
-    } while (scanner.takes(','))
-    if (!scanner.takes('}')) throw new DirectoryError(NOT_JSON)
+    } while (takes(','))
+    if (!takes('}')) throw new DirectoryError(NOT_JSON)
   }
-  if (!scanner.isAtEnd) throw new DirectoryError(NOT_JSON)
+  skip()
+  if (at !== text.length) throw new DirectoryError(NOT_JSON)
 }
 
 const NOT_JSON = 'it is not JSON'
@@ -44,60 +69,17 @@ const WHITE_SPACE = /[ \t\n\r]*/y
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON refuses these in strings.
 const UNPLAIN = /[\\\x00-\x1f]/
 
-/** Goes through JSON as far as a flat object of strings needs it. */
-class Scanner {
-  private at = 0
+function isEscaped(text: string, quote: number, start: number): boolean {
+  let before = quote - 1
+  while (before > start && text[before] === '\\') before--
+  return (quote - before) % 2 === 0
+}
 
-  constructor(private readonly text: string) {}
-
-  get isAtEnd(): boolean {
-    this.skip()
-    return this.at === this.text.length
-  }
-
-  takes(sign: string): boolean {
-    this.skip()
-    if (this.text[this.at] !== sign) return false
-    this.at++
-    return true
-  }
-
-  /** The string at this place, unescaped; undefined if it is something else. */
-  string(): string | undefined {
-    this.skip()
-    const { text, at } = this
-    if (text[at] !== '"') return undefined
-    let end = text.indexOf('"', at + 1)
-    while (end !== -1 && this.isEscaped(end, at)) end = text.indexOf('"', end + 1)
-    if (end === -1) throw new DirectoryError(NOT_JSON)
-    this.at = end + 1
-    const plain = text.slice(at + 1, end)
-    return UNPLAIN.test(plain) ? this.unescaped(plain) : plain
-  }
-
-  /** The error for anything unexpected: another value, or not JSON. */
-  refusal(message: string): DirectoryError {
-    return new DirectoryError(OTHER_VALUE.test(this.text[this.at] ?? '') ? message : NOT_JSON)
-  }
-
-  private isEscaped(quote: number, start: number): boolean {
-    let before = quote - 1
-    while (before > start && this.text[before] === '\\') before--
-    return (quote - before) % 2 === 0
-  }
-
-  private unescaped(plain: string): string {
-    try {
-      return JSON.parse(`"${plain}"`)
-    } catch (cause) {
-      throw new DirectoryError(NOT_JSON, { cause })
-    }
-  }
-
-  private skip(): void {
-    WHITE_SPACE.lastIndex = this.at
-    WHITE_SPACE.test(this.text)
-    this.at = WHITE_SPACE.lastIndex
+function unescaped(plain: string): string {
+  try {
+    return JSON.parse(`"${plain}"`)
+  } catch (cause) {
+    throw new DirectoryError(NOT_JSON, { cause })
   }
 }
 
