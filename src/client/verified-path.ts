@@ -73,11 +73,11 @@ interface Known {
 }
 
 function found(search: PathSearch, known: Known): FoundFile {
-  const directories = new Set<VerifiedFile>()
-  const start = (): Walk => new Walk(search, known, directories)
+  const opened = new Set<VerifiedFile>()
+  const start = (): Directories<VerifiedFile> => walkOf(search, known, opened)
   const result = search.isSite ? sitePath(start, search) : contentPath(start(), search)
   return {
-    directories,
+    directories: opened,
     ...(result.kind === 'index' ? { kind: 'file', file: result.load(), status: 200 } : result),
   }
 }
@@ -96,51 +96,43 @@ function keyOf(pointer: Pointer): string {
   return pointer.kind === 'outpoint' ? formatOutpoint(pointer.outpoint) : pointer.txid
 }
 
-class Walk implements Directories<VerifiedFile> {
-  private levels = 0
-  private bytes = 0
-
-  /** @param opened What the answer follows from, in order; of all walks for a path. */
-  constructor(
-    private readonly search: PathSearch,
-    private readonly known: Known,
-    private readonly opened: Set<VerifiedFile>,
-  ) {}
-
-  isDirectory({ content }: VerifiedFile): boolean {
-    return this.search.directoryTypes.has(content.contentType)
-  }
-
-  open(directory: VerifiedFile): ReadonlyMap<string, string> {
-    const { maxDirectoryBytes } = this.search
-    this.levels++
-    if (this.levels > MAX_LEVELS)
-      throw new VerifiedFetchError('NESTING_TOO_DEEP', 'directory nesting too deep', {
-        step: 'directory',
-      })
-    const { body } = directory.content
-    this.bytes += body.length
-    if (this.bytes > maxDirectoryBytes)
-      throw badDirectory(`the directories on this path have more than ${maxDirectoryBytes} bytes`)
-    this.opened.add(directory)
-    const { maps } = this.known
-    const map = maps.get(directory) ?? readMap(body)
-    maps.set(directory, map)
-    return map
-  }
-
-  load(directory: VerifiedFile, text: string, isLast: boolean): VerifiedFile {
-    const pointer = absolute(text, directory)
-    const file = this.known.loaded.get(keyOf(pointer))
-    if (file === undefined) throw new Missing(pointer, isLast)
-    return file
-  }
-
-  redirects(file: VerifiedFile): readonly RedirectRule[] {
-    this.opened.add(file)
-    // A site has one such file.
-    this.known.rules ??= readRedirects(file.content.body)
-    return this.known.rules
+/** @param opened What the answer follows from, in order; of all walks for a path. */
+function walkOf(
+  { directoryTypes, maxDirectoryBytes }: PathSearch,
+  known: Known,
+  opened: Set<VerifiedFile>,
+): Directories<VerifiedFile> {
+  const { loaded, maps } = known
+  let levels = 0
+  let bytes = 0
+  return {
+    isDirectory: ({ content }) => directoryTypes.has(content.contentType),
+    open(directory) {
+      if (++levels > MAX_LEVELS)
+        throw new VerifiedFetchError('NESTING_TOO_DEEP', 'directory nesting too deep', {
+          step: 'directory',
+        })
+      const { body } = directory.content
+      bytes += body.length
+      if (bytes > maxDirectoryBytes)
+        throw badDirectory(`the directories on this path have more than ${maxDirectoryBytes} bytes`)
+      opened.add(directory)
+      const map = maps.get(directory) ?? readMap(body)
+      maps.set(directory, map)
+      return map
+    },
+    load(directory, text, isLast) {
+      const pointer = absolute(text, directory)
+      const file = loaded.get(keyOf(pointer))
+      if (file === undefined) throw new Missing(pointer, isLast)
+      return file
+    },
+    redirects(file) {
+      opened.add(file)
+      // A site has one such file.
+      known.rules ??= readRedirects(file.content.body)
+      return known.rules
+    },
   }
 }
 
