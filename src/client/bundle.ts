@@ -124,21 +124,26 @@ export class Bundle {
     return this.paths.claimedBlock(txid)
   }
 
-  /**
-   * A transaction of the bundle as the SDK's class, with its merkle path or its ancestors in the bundle down to proven
-   * ones; undefined if it is not in the bundle.
-   *
-   * @throws ProofError `BAD_BEEF` if there are too many ancestors.
-   */
-  sdkTransaction(txid: string): Transaction | undefined {
-    return reading(() =>
-      sdkTransaction(txid, (each) => {
-        const raw = this.byTxid.get(each)?.raw
-        const path = this.paths.cut(each)
-        return raw && { raw, ...(path && { path }) }
-      }),
-    )
+  /** The same path as bytes, reduced to the proof of this transaction. @throws ProofError `BAD_PATH`. */
+  pathOf(txid: string): Uint8Array | undefined {
+    return this.paths.cut(txid)
   }
+}
+
+/**
+ * A transaction of a bundle as the SDK's class, with its merkle path or its ancestors in the bundle down to proven ones; undefined
+ * if it is not in the bundle. No method: who only verifies does without it, and bundlers drop it.
+ *
+ * @throws ProofError `BAD_BEEF` if there are too many ancestors.
+ */
+export function sdkTransactionIn(bundle: Bundle, txid: string): Transaction | undefined {
+  return reading(() =>
+    sdkTransaction(txid, (each) => {
+      const raw = bundle.transaction(each)?.raw
+      const path = bundle.pathOf(each)
+      return raw && { raw, ...(path && { path }) }
+    }),
+  )
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
 import { MemoryHeaders } from './memory-headers.js'
-import { Resting } from './resting.js'
+import { inTurn, Resting } from './resting.js'
 import type { SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
 
@@ -234,7 +234,7 @@ export class OwnHeaders {
   ): Promise<Answer[]> {
     const answers: Answer[] = []
     const failures: string[] = []
-    for (const { each: source, isResting } of this.resting.inTurn(this.sources)) {
+    for (const { each: source, isResting } of inTurn(this.sources, this.resting)) {
       if (isEnough === undefined && answers.length > 0 && isResting) break
       try {
         const answer = await ask(source)

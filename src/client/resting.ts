@@ -19,11 +19,14 @@ export class Resting<Asked extends object> {
   delete(asked: Asked): void {
     this.until.delete(asked)
   }
+}
 
-  /** In their order, but those that rest after the others. */
-  inTurn(all: readonly Asked[]): { each: Asked; isResting: boolean }[] {
-    const now = monotonic()
-    const turns = all.map((each) => ({ each, isResting: this.has(each, now) }))
-    return [...turns.filter(({ isResting }) => !isResting), ...turns.filter(({ isResting }) => isResting)]
-  }
+/** In their order, but those that rest after the others. */
+export function inTurn<Asked extends object>(
+  all: readonly Asked[],
+  resting: Resting<Asked>,
+): { each: Asked; isResting: boolean }[] {
+  const now = monotonic()
+  const turns = all.map((each) => ({ each, isResting: resting.has(each, now) }))
+  return [...turns.filter(({ isResting }) => !isResting), ...turns.filter(({ isResting }) => isResting)]
 }

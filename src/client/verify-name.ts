@@ -5,7 +5,7 @@ import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import { requireBytes, requireOutpoint, requireTree } from './arguments.js'
-import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
+import { Bundle, type ReadOptions, readOutpointBeef, type Spender, sdkTransactionIn } from './bundle.js'
 import { ProofError } from './errors.js'
 import { type KnownName, knownMint, MINT_INPUTS, NAME_VOUT, nodesAfter } from './known-name.js'
 import type { Segments } from './segments.js'
@@ -431,7 +431,7 @@ export async function verifyNode(
   const { line, proven } =
     mint === undefined ? { line: [], proven: true } : await verifiedName(mint, verifier)
   const output = bundle.output(outpoint)
-  const transaction = bundle.sdkTransaction(outpoint.txid)
+  const transaction = sdkTransactionIn(bundle, outpoint.txid)
   if (output === undefined || transaction === undefined)
     throw new ProofError('BAD_BEEF', `the BEEF does not hold ${formatOutpoint(outpoint)}`)
   const spender = bundle.spenderOf(outpoint)

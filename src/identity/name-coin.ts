@@ -1,7 +1,7 @@
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
-import { readOutpointBeef } from '../client/bundle.js'
+import { readOutpointBeef, sdkTransactionIn } from '../client/bundle.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import type { VerifiedTip } from '../client/verify-history.js'
 import { IdentityError } from './identity-error.js'
@@ -37,7 +37,7 @@ export function nameCoin(resolved: {
   const { name, tip, provenance } = resolved
   const { bundle } = readOutpointBeef(provenance, {})
   const output = bundle.output(tip.tip)
-  const transaction = bundle.sdkTransaction(tip.tip.txid)
+  const transaction = sdkTransactionIn(bundle, tip.tip.txid)
   if (
     output === undefined ||
     transaction === undefined ||
