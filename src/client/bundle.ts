@@ -2,7 +2,7 @@ import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { isInnerNode } from '../../backend/src/protocol/block-rules.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
-import { MerklePath } from '../../backend/src/protocol/merkle-path.js'
+import { cutPath, MerklePath } from '../../backend/src/protocol/merkle-path.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import {
@@ -124,9 +124,9 @@ export class Bundle {
     return this.paths.claimedBlock(txid)
   }
 
-  /** The same path as bytes, reduced to the proof of this transaction. @throws ProofError `BAD_PATH`. */
-  pathOf(txid: string): Uint8Array | undefined {
-    return this.paths.cut(txid)
+  /** The path with the transaction among its leaves. @throws ProofError `BAD_PATH`. */
+  pathOf(txid: string): MerklePath | undefined {
+    return this.paths.pathOf(txid)
   }
 }
 
@@ -140,7 +140,8 @@ export function sdkTransactionIn(bundle: Bundle, txid: string): Transaction | un
   return reading(() =>
     sdkTransaction(txid, (each) => {
       const raw = bundle.transaction(each)?.raw
-      const path = bundle.pathOf(each)
+      const whole = bundle.pathOf(each)
+      const path = whole && cutPath(whole, each)
       return raw && { raw, ...(path && { path }) }
     }),
   )
@@ -233,10 +234,10 @@ export class MerklePaths {
     return found && { height: found.height, root: found.root }
   }
 
-  /** The same path as bytes, reduced to the proof of this transaction. */
-  cut(txid: string): Uint8Array | undefined {
+  /** That path. */
+  pathOf(txid: string): MerklePath | undefined {
     const found = this.byTxid.get(txid)
-    return found && this.read(found.bump).cut(txid)
+    return found && this.read(found.bump)
   }
 
   private read(bump: Uint8Array): MerklePath {

@@ -1,6 +1,6 @@
 import { BeefError, readBeefFrame } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'
-import { MerklePath } from '../protocol/merkle-path.js'
+import { cutPath, MerklePath } from '../protocol/merkle-path.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import { nativeHash256 } from './native-hash.js'
 import type { Proof } from './records.js'
@@ -130,7 +130,7 @@ export function readPath(bump: Uint8Array): MerklePath {
 
 /** The part of a merkle path that proves one transaction; undefined if it is not in there. */
 export function proofIn(path: MerklePath, txid: string): Proof | undefined {
-  const merklePath = path.cut(txid)
+  const merklePath = cutPath(path, txid)
   const proof = merklePath && { merklePath, height: path.height, root: path.root }
   if (proof !== undefined) pathsOfProofs.set(proof, path)
   return proof

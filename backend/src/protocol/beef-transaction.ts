@@ -1,7 +1,7 @@
 import { MerklePath as SdkMerklePath, Transaction } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from './beef.js'
 import { reversed, toHex } from './bytes.js'
-import { MerklePath } from './merkle-path.js'
+import { cutPath, MerklePath } from './merkle-path.js'
 import type * as sdk from './sdk-types.js'
 import { type Hash256, hash256 } from './transaction.js'
 
@@ -81,7 +81,8 @@ export function readBeefTransaction(
     sdkTransaction(txid, (each) => {
       const raw = transactions[places.get(each) ?? -1]?.raw
       if (raw === undefined) return undefined
-      const path = paths.find((candidate) => candidate.has(each))?.cut(each)
+      const holder = paths.find((candidate) => candidate.has(each))
+      const path = holder && cutPath(holder, each)
       return { raw, ...(path && { path }) }
     })
   if (!found) throw new BeefError(`the BEEF does not contain ${txid ?? 'a transaction'}`)

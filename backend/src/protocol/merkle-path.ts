@@ -108,9 +108,9 @@ export class MerklePath {
   /** How many levels the tree has above its transactions; 0 for a block of one. */
   readonly depth: number
   /** What is given, with a level for each that the places of the transactions need. */
-  private readonly levels: PathLevel[]
+  readonly levels: readonly PathLevel[]
   /** What is given or follows from it, by level and place; the root alone in the last. */
-  private readonly hashes: Map<number, Uint8Array>[]
+  readonly hashes: readonly ReadonlyMap<number, Uint8Array>[]
   private readonly offsets = new Map<string, number>()
 
   /**
@@ -148,26 +148,27 @@ export class MerklePath {
   offsetOf(txid: string): number | undefined {
     return this.offsets.get(txid)
   }
+}
 
-  /**
-   * The part of the path that proves one transaction, as bytes: its leaf, and the sibling at each level.
-   *
-   * @returns undefined if the transaction is not in the path.
-   */
-  cut(txid: string): Uint8Array | undefined {
-    const offset = this.offsets.get(txid)
-    if (offset === undefined) return undefined
-    const levels = this.levels.map((given, level): PathLevel => {
-      const at = offset >>> level
-      const hash = this.hashes[level]?.get(at ^ 1)
-      const beside = given.get(at ^ 1) ?? { hash, isTxid: false }
-      // A transaction alone in its block has no sibling.
-      const leaves: PathLevel = this.hashes.length === 1 ? new Map() : new Map([[at ^ 1, beside]])
-      if (level === 0) leaves.set(at, { hash: this.hashes[0]?.get(at), isTxid: true })
-      return leaves
-    })
-    return encodeBump({ height: this.height, levels })
-  }
+/**
+ * The part of a path that proves one transaction, as bytes: its leaf, and the sibling at each level.
+ *
+ * @returns undefined if the transaction is not in the path.
+ */
+export function cutPath(path: MerklePath, txid: string): Uint8Array | undefined {
+  const { height, hashes } = path
+  const offset = path.offsetOf(txid)
+  if (offset === undefined) return undefined
+  const levels = path.levels.map((given, level): PathLevel => {
+    const at = offset >>> level
+    const hash = hashes[level]?.get(at ^ 1)
+    const beside = given.get(at ^ 1) ?? { hash, isTxid: false }
+    // A transaction alone in its block has no sibling.
+    const leaves: PathLevel = hashes.length === 1 ? new Map() : new Map([[at ^ 1, beside]])
+    if (level === 0) leaves.set(at, { hash: hashes[0]?.get(at), isTxid: true })
+    return leaves
+  })
+  return encodeBump({ height, levels })
 }
 
 interface Tree {
