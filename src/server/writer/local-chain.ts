@@ -1,3 +1,4 @@
+import { Mutex } from 'async-mutex'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { Proof, SpendRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { encodeHeader, hashNumber, targetOf, timeOf } from '../../../backend/src/protocol/block-header.js'
@@ -16,15 +17,28 @@ const NOTHING = '00'.repeat(32)
  * headers are facts like all others. Clients bring merkle paths of blocks that nobody mined; those are not kept.
  */
 export class LocalChain {
+  private readonly turn = new Mutex()
+
   constructor(private readonly graph: Pick<FactStore, 'headers' | 'transactions' | 'blocks'>) {}
 
   /**
    * Mines those of some verified transactions that no block has, as one block. None of them, if one spends what a stored
    * transaction has spent: no miner takes that.
    *
-   * @returns The transactions with the proofs that they have now.
+   * @param store Stores the transactions with the proofs that they have now. Nothing else is mined until it has: of two that spend
+   * the same at once, the second would not see the first.
    */
-  async mine(transactions: TransactionRecord[], spends: SpendRecord[]): Promise<TransactionRecord[]> {
+  async mine(
+    { transactions, spends }: { transactions: TransactionRecord[]; spends: SpendRecord[] },
+    store: (mined: TransactionRecord[]) => Promise<void>,
+  ): Promise<void> {
+    await this.turn.runExclusive(async () => await store(await this.mined(transactions, spends)))
+  }
+
+  private async mined(
+    transactions: TransactionRecord[],
+    spends: SpendRecord[],
+  ): Promise<TransactionRecord[]> {
     const stored = new Map(transactions.map(({ txid }) => [txid, this.storedProof(txid)]))
     const fresh = transactions.map(({ txid }) => txid).filter((txid) => stored.get(txid) === undefined)
     const isSpent = spends.some(({ outpoint, spender }) => {

@@ -216,12 +216,16 @@ export class OverlayEngine {
 
   private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<void> {
     const { graph, proofs, chain, onAdmitted } = this.options
-    return this.writes.run(async () => {
-      const records = chain ? await chain.mine(transactions, spendsOf(transactions, contents)) : transactions
+    const store = async (records: TransactionRecord[]): Promise<void> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
       if (mined.length > 0) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
       onAdmitted?.(newlyAdmitted(await graph.record(records, options)))
-    })
+    }
+    return this.writes.run(() =>
+      chain
+        ? chain.mine({ transactions, spends: spendsOf(transactions, contents) }, store)
+        : store(transactions),
+    )
   }
 
   /** What topics hold of the subject, and of what it spends. */

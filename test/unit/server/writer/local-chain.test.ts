@@ -126,3 +126,26 @@ test('submissions at the same time are in different blocks', async () => {
   const heights = all.map((each) => heightOf(server, each) ?? 0)
   expect(heights.sort((one, other) => one - other)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
 })
+
+test('of two that spend one coin at the same time, one is mined, and no block has the other', async () => {
+  const server = await emptyLocalNetwork(servers)
+  const { coin, spenders } = inscriptions('one', 'other')
+  const { engine } = server.node.overlay
+  const answers = await Promise.allSettled(
+    spenders.map((each) => engine.submit({ beef: beefOf(each, { with: [coin] }), topics: ['tm_ordinals'] })),
+  )
+  expect(answers.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  expect(spenders.filter((each) => heightOf(server, each) !== undefined)).toHaveLength(1)
+  expect((await headersOf(server)).range).toEqual({ from: 1, to: 2 })
+})
+
+test('what several bring at the same time is in one block', async () => {
+  const server = await emptyLocalNetwork(servers)
+  const { coin, spenders } = inscriptions('one')
+  const [one = coin] = spenders
+  const { engine } = server.node.overlay
+  await Promise.all(
+    [1, 2, 3].map(() => engine.submit({ beef: unproven(one, coin), topics: ['tm_ordinals'] })),
+  )
+  expect([heightOf(server, one), (await headersOf(server)).range]).toEqual([2, { from: 1, to: 2 }])
+})
