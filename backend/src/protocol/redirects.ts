@@ -45,8 +45,8 @@ export interface RedirectRule {
 }
 
 const BYTE_ORDER_MARK = /^\ufeff/
-/** Between the fields of a rule and around them; a line may end with CR LF. */
-const WHITE_SPACE = /[ \t\r]+/
+/** Of a rule: what white space separates. A line may end with CR LF. */
+const FIELD = /[^ \t\r]+/g
 const SPLAT = 'splat'
 const STATUSES = new Map([...MOVED, ...SHOWN].map((status) => [String(status), status]))
 /** The name of a placeholder: none is longer, so that finding one in a target takes a bounded time. */
@@ -64,36 +64,41 @@ export function readRedirects(body: Uint8Array): RedirectRule[] {
   if (body.length > MAX_REDIRECTS_BYTES) throw redirectsTooLarge()
   const text = readStrictUtf8(body)
   if (text === undefined) throw new RedirectsError('it is not UTF-8')
-  return text
-    .replace(BYTE_ORDER_MARK, '')
-    .split('\n')
-    .flatMap((written, at) => {
-      const fields = written.split(WHITE_SPACE).filter((field) => field !== '')
-      const [from = '', to] = fields
-      if (from === '' || from.startsWith('#')) return []
-      try {
-        if (to === undefined || fields.length > 3) throw new RedirectsError("a rule is 'from to [status]'")
-        return [{ line: at + 1, ...ruleOf({ from, to, status: fields[2] ?? '301' }) }]
-      } catch (error) {
-        if (!(error instanceof RedirectsError)) throw error
-        throw new RedirectsError(`line ${at + 1}: ${error.message.replace(/^[^:]*: /, '')}`)
-      }
-    })
+  const rules: RedirectRule[] = []
+  let line = 0
+  for (const written of text.replace(BYTE_ORDER_MARK, '').split('\n')) {
+    line++
+    const fields = written.match(FIELD)
+    if (fields === null || fields[0].startsWith('#')) continue
+    try {
+      rules.push(ruleOf(fields, line))
+    } catch (error) {
+      if (!(error instanceof RedirectsError)) throw error
+      throw new RedirectsError(`line ${line}: ${error.message.replace(/^[^:]*: /, '')}`)
+    }
+  }
+  return rules
 }
 
 export function redirectsTooLarge(): RedirectsError {
   return new RedirectsError(`redirects file size cannot exceed ${MAX_REDIRECTS_BYTES} bytes`)
 }
 
-function ruleOf({ from, to, status }: Record<'from' | 'to' | 'status', string>): Omit<RedirectRule, 'line'> {
+function ruleOf([from = '', to, status = '301', ...others]: string[], line: number): RedirectRule {
+  if (to === undefined || others.length > 0) throw new RedirectsError("a rule is 'from to [status]'")
   if (status.endsWith('!')) throw new RedirectsError('forced redirects (or "shadowing") are not supported')
   const known = STATUSES.get(status)
   if (known === undefined) throw new RedirectsError(`status ${quoted(status)} is not supported`)
-  const { names, ...pattern } = patternOf(from)
-  return { ...pattern, to: targetOf(to, names), status: known }
+  const { parts, splat, names } = patternOf(from)
+  return { line, from: parts, splat, to: targetOf(to, names), status: known }
 }
 
-function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> & { names: ReadonlySet<string> } {
+function patternOf(from: string): {
+  parts: Part[]
+  splat: string | undefined
+  /** Those of its placeholders. */
+  names: ReadonlySet<string>
+} {
   if (!from.startsWith('/')) throw new RedirectsError(`the path ${quoted(from)} must begin with '/'`)
   const star = from.indexOf('*')
   if (star !== -1 && star !== from.length - 1)
@@ -103,7 +108,8 @@ function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> & { names
   const last = segments.pop() ?? ''
   const splat = star === -1 ? undefined : decoded(last.slice(0, -1))
   if (splat === undefined && last !== '') segments.push(last)
-  const names = new Set<string>(splat === undefined ? [] : [SPLAT])
+  const names = new Set<string>()
+  if (splat !== undefined) names.add(SPLAT)
   const parts = segments.map((segment): Part => {
     if (!segment.startsWith(':')) return decoded(segment)
     const placeholder = segment.slice(1)
@@ -112,7 +118,7 @@ function patternOf(from: string): Pick<RedirectRule, 'from' | 'splat'> & { names
     names.add(placeholder)
     return { placeholder }
   })
-  return { from: parts, splat, names }
+  return { parts, splat, names }
 }
 
 function targetOf(to: string, names: ReadonlySet<string>): Part[] {
@@ -123,7 +129,8 @@ function targetOf(to: string, names: ReadonlySet<string>): Part[] {
   const parts: Part[] = [origin && new URL(origin).origin]
   const rest = to.slice(origin.length)
   // Most rules have none, and a file may have ten thousand.
-  if (names.size === 0) return origin === '' ? [safeText(rest)] : [...parts, safeText(rest)]
+  if (names.size === 0 || !rest.includes(':'))
+    return origin === '' ? [safeText(rest)] : [...parts, safeText(rest)]
   let end = 0
   for (const { 0: written, 1: name = '', index } of rest.matchAll(PLACEHOLDER)) {
     // `:yearly` is the placeholder `year` and two letters, unless there is one of that name.
