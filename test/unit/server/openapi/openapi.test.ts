@@ -188,8 +188,13 @@ describe.each(profiles)(
     const heads = exchanges.filter(
       ({ got, status, path }) => got?.status === status && status !== 302 && path !== '/metrics',
     )
-    test.each(heads)('HEAD is answered with the head of GET and no body: $asked', ({ got, answer }) => {
-      expect(answer && lastingHeaders(answer)).toEqual(got && lastingHeaders(got))
+    test.each(heads)('HEAD is answered with the head of GET and no body: $asked', ({ got, answer, path }) => {
+      const headOf = (of: Answer): object => {
+        const { 'content-length': length, ...others } = lastingHeaders(of)
+        // It says for how long the host has been running, which may have a digit more by then.
+        return { ...others, length: path === '/health' ? Number(length) > 0 : length }
+      }
+      expect(answer && headOf(answer)).toEqual(got && headOf(got))
       expect(answer?.body).toHaveLength(0)
     })
 
