@@ -125,7 +125,11 @@ export class ContentHosts {
   sitesOf(request: OnTheWay): { name: string; outpoint: string } | undefined {
     const { gatewayHost, publicUrl } = this.options
     if (gatewayHost === undefined) return undefined
-    const { protocol, port } = new URL(publicUrl ?? this.serviceOf(request))
+    // The port that a client names may be none.
+    const { protocol, port } =
+      publicUrl === undefined
+        ? { protocol: `${this.schemeOf(request)}:`, port: this.authorityOf(request)?.port.slice(1) ?? '' }
+        : new URL(publicUrl)
     const zone = `${gatewayHost}${port && `:${port}`}/`
     return { name: `${protocol}//{name}.${zone}`, outpoint: `${protocol}//{label}.${OUTPOINT_ZONE}.${zone}` }
   }
