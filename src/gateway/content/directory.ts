@@ -28,11 +28,9 @@ import { type ContentOutput, contentAt } from './content-root.js'
 /** The most directories that one path may open, including the root (`service.md` 8, which also fixes the message). */
 const MAX_LEVELS = 8
 
-/** The approximate memory of all cached maps, and of an entry beyond its characters. */
+/** The approximate memory of all cached maps and rules, and of an entry, a rule or a part of one beyond its characters. */
 const CACHED_BYTES = 32 * 1024 * 1024
 const ENTRY_BYTES = 100
-/** The approximate memory of a rule of redirects, beyond its characters. */
-const RULE_BYTES = 300
 
 /** A directory of more bytes is long: those are read one at a time in this process. */
 const LONG_BYTES = 64 * 1024
@@ -219,9 +217,7 @@ class DirectoryMaps {
     const key = `rules ${content.sha256}`
     const known = this.cached.get(key) as ReadRules | undefined
     const rules = known ?? this.readRules(content)
-    const count = rules instanceof RedirectsError ? 0 : rules.length
-    const size = ENTRY_BYTES + RULE_BYTES * count + Math.min(content.length, MAX_REDIRECTS_BYTES)
-    if (known === undefined) this.cached.set(key, rules, { size })
+    if (known === undefined) this.cached.set(key, rules, { size: weightOfRules(rules, content) })
     if (rules instanceof RedirectsError) throw rules
     return rules
   }
@@ -262,6 +258,15 @@ function weightOf(map: ReadMapResult): number {
   let weight = ENTRY_BYTES
   for (const [name, pointer] of map) weight += ENTRY_BYTES + name.length + pointer.length
   return weight
+}
+
+/** @param body They may hold on to its text. */
+function weightOfRules(rules: ReadRules, body: ContentSummary): number {
+  if (rules instanceof RedirectsError) return ENTRY_BYTES
+  return rules.reduce(
+    (sum, { from, to }) => sum + ENTRY_BYTES * (1 + from.length + to.length),
+    ENTRY_BYTES + body.length,
+  )
 }
 
 /** A body of a mebibyte may have a hundred thousand entries: this yields between them. */

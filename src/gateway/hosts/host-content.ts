@@ -113,6 +113,8 @@ function unclaimed(
 
 /** The page about a name whose ordinal still shows nothing but that it was mined. */
 class NamePage {
+  readonly weight = 0
+
   constructor(readonly name: string) {}
 }
 
@@ -139,7 +141,7 @@ class HostAnswer {
   }
 
   get weight(): number {
-    return this.found instanceof StoredResponse ? this.found.weight : 0
+    return this.found.weight
   }
 }
 

@@ -3,6 +3,7 @@ import { ascii, concatBytes } from '../../../../backend/src/protocol/bytes.js'
 import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { encodePush, OP } from '../../../../backend/src/protocol/script-walk.js'
+import { GraphReads } from '../../../../backend/src/read/graph-reads.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
@@ -23,6 +24,19 @@ async function hostsOf(name: string, files: File[]): Promise<[name: string, outp
 /** Status, and what is shown or where it leads. */
 const told = ({ status, headers, body }: Pick<Answer, 'status' | 'headers' | 'body'>): string =>
   `${status} ${headers.location ?? body.toString()}`
+
+/** How many bodies are read. */
+async function readsDuring(during: () => Promise<void>): Promise<number> {
+  const { content } = server.node.graph.served
+  const held = content.chunks.bind(content)
+  let reads = 0
+  const by: typeof held = (...asked) => {
+    reads++
+    return held(...asked)
+  }
+  await whileReplaced(content, 'chunks', { by, during })
+  return reads
+}
 
 const SITE = {
   'index.html': 'home',
@@ -357,20 +371,46 @@ describe('_redirects', () => {
   test('of 64 KiB answers every path it does not name, and is read once', async () => {
     const rules = '/b/* /c\n'.repeat(8192)
     const [host] = await hostsOf('longest', folder({ _redirects: rules, 'index.html': 'home' }))
-    const { content } = server.node.graph.served
-    const held = content.chunks.bind(content)
-    let reads = 0
-    await whileReplaced(content, 'chunks', {
-      by: (...asked) => {
-        reads++
-        return held(...asked)
-      },
-      during: async () => {
-        for (let at = 0; at < 50; at++) expect(told(await on(host, `/route${at}`))).toBe('200 home')
-      },
+    const reads = await readsDuring(async () => {
+      for (let at = 0; at < 50; at++) expect(told(await on(host, `/route${at}`))).toBe('200 home')
     })
     // The directory and the rules.
     expect(reads).toBe(2)
+  })
+
+  test('without a byte says nothing', async () => {
+    const [host] = await hostsOf('silent', folder({ _redirects: '', 'index.html': 'home' }))
+    for (const _ of [1, 2]) expect(told(await on(host, '/none'))).toBe('200 home')
+  })
+
+  test('is kept as what it takes in memory: 64 KiB may have thirty thousand placeholders', async () => {
+    const rule = (at: number): string => `/${at}/:a /${':a'.repeat(32_000)}`
+    const sites = await Promise.all(
+      Array.from({ length: 12 }, (_, at) => hostsOf(`many${at}`, folder({ _redirects: rule(at), x: 'y' }))),
+    )
+    const askAll = async (): Promise<void> => {
+      for (const [host] of sites) expect((await on(host, '/none')).status).toBe(404)
+    }
+    // One directory for all, and the rules; then all rules again: 32 MiB hold ten of them.
+    expect(await readsDuring(askAll)).toBe(13)
+    expect(await readsDuring(askAll)).toBeGreaterThanOrEqual(12)
+  })
+
+  test('makes no answers that take more memory than they are counted as', async () => {
+    const target = `/${'t'.repeat(8000)}`
+    const [host] = await hostsOf('heavy', folder({ _redirects: `/x/:a ${target}/:a` }))
+    const ask = async (at: number): Promise<string> => (await on(host, `/x/${at}`)).headers.location ?? ''
+    let weight = 0
+    const held = GraphReads.prototype.consistent
+    await whileReplaced(GraphReads.prototype, 'consistent', {
+      by(this: GraphReads, read: () => unknown, cache: Parameters<typeof held>[1]) {
+        const answer = held.call(this, read, cache)
+        weight = Math.max(weight, cache?.weightOf(answer) ?? 0)
+        return answer
+      },
+      during: async () => expect(await ask(1)).toBe(`${target}/1`),
+    })
+    expect(weight).toBeGreaterThanOrEqual(8000)
   })
 })
 
