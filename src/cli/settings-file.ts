@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { ConfigError } from '../server/config/errors.js'
 
 /** The settings of this folder, one a line as in `minetree.env.example`; the environment goes first. */
@@ -36,14 +37,29 @@ const FOR_ALL = new Set(['PORT', 'PROFILE'])
  */
 export function loadSettingsFile(command: string | undefined): ConfigError | undefined {
   try {
-    for (const [name, value] of Object.entries(parseEnv(readFileSync(SETTINGS_FILE, 'utf8'))))
+    const text = readFileSync(SETTINGS_FILE, 'utf8').replace(/^\ufeff/, '')
+    const line = lineWithoutSetting(text)
+    // The line may hold a secret, so it is not quoted.
+    if (line !== undefined)
+      return new ConfigError(`${SETTINGS_FILE}: line ${line} is not NAME=value: correct or remove it`)
+    for (const [name, value] of Object.entries(parseEnv(text)))
       if (FOR_ALL.has(name) || OF_A_NODE.has(command ?? '')) process.env[name] ??= value
     return undefined
   } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException
-    if (code === 'ENOENT') return undefined
-    return new ConfigError(`${SETTINGS_FILE} cannot be read: ${message}: make it readable, or remove it`, {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    const reason = messageOf(cause)
+    return new ConfigError(`${SETTINGS_FILE} cannot be read: ${reason}: make it readable, or remove it`, {
       cause,
     })
   }
+}
+
+/** The first line that `parseEnv` would pass over, from 1 on: neither a setting, nor a comment, nor within a quoted value. */
+export function lineWithoutSetting(text: string): number | undefined {
+  const at = text
+    .replace(/^[ \t]*#.*$/gm, '')
+    .replace(/=[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`)/g, (value) => `=${value.replace(/[^\n]/g, '')}`)
+    .split('\n')
+    .findIndex((line) => !/^\s*(?:#.*|(?:export\s+)?[\w.-]+\s*=.*)?\s*$/.test(line))
+  return at < 0 ? undefined : at + 1
 }

@@ -55,6 +55,16 @@ describe('minetree.env in the folder of a start', () => {
     expect(stderr).toMatch(/^minetree: minetree\.env cannot be read: .*\n$/)
     expect(code).toBe(2)
   })
+
+  test('is not passed over where a line is no setting, and the line is not shown', async () => {
+    const folder = await servers.folder()
+    await writeFile(join(folder, 'minetree.env'), 'SEED=none\nADMIN_TOKEN a-long-secret-token\n')
+    expect(await run(folder, ['serve', '--port', '0'])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'minetree: minetree.env: line 2 is not NAME=value: correct or remove it\n',
+    })
+  })
 })
 
 describe('a start that fails says what to do, in one line', () => {
