@@ -84,7 +84,8 @@ function checked(all: ChosenFile[], { isFolder }: Pick<Chosen, 'isFolder'>): Cho
   const bytes = files.reduce((sum, { file }) => sum + file.size, 0)
   if (files.length === 0) throw new Error('there is nothing in it to publish')
   if (files.length > MOST_FILES) throw tooMany()
-  if (bytes > MOST_BYTES) throw new Error(`it has ${bytes} bytes, and this page publishes at most ${MOST_BYTES}`)
+  if (bytes > MOST_BYTES)
+    throw new Error(`it has ${bytes} bytes, and this page publishes at most ${MOST_BYTES}`)
   return { isFolder, files, leftOut: all.filter(isHidden).map(({ path }) => path) }
 }
 
