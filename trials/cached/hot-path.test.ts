@@ -104,8 +104,9 @@ test('every request of the OpenAPI document is answered as by the routes', async
   for (const [, path, question = {}, name = 'well'] of openapiRequests({ stored, gateway, names, wallets })) {
     const { method = 'GET' } = question
     const url = routes.get(name)
-    // The page is not among the routes here.
-    const isCompared = ['GET', 'HEAD'].includes(method) && !ABOUT_THE_HOST.test(path) && !/^\/mine/.test(path)
+    // The pages that are bundled are not among the routes here.
+    const isRoute = !ABOUT_THE_HOST.test(path) && !/^\/(?:mine|my)(?:[/?]|$)/.test(path)
+    const isCompared = ['GET', 'HEAD'].includes(method) && isRoute
     if (url === undefined || !isCompared) continue
     // Only what nobody is over a limit for can be in memory.
     if (name !== 'flooded') await hosts[name].ask(path)
