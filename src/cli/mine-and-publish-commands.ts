@@ -90,7 +90,9 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
         return
       }
       if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
-        throw new CommandError('--name goes with no stream and no --owner', { exit: 'usage' })
+        throw new CommandError('--name takes no stream (--stream, --chunk-size) and no --owner', {
+          exit: 'usage',
+        })
       const { runPublishOnName } = await import('./publish-on-name.js')
       await runPaying({ ...options, name, ...(path !== undefined && { path }) }, context, runPublishOnName)
     })

@@ -56,9 +56,12 @@ export async function findAt(path: string, name: string): Promise<{ found: Found
   const walk = new FolderWalk(real)
   const found = await walk.folder({ path, name, real, at: '', above: [] })
   const { leftOut } = walk
-  if (leftOut.length > 0 && countOf(found) === 0)
+  const [first] = leftOut
+  if (countOf(found) === 0)
     throw new CommandError(
-      `nothing of ${path} is published: all of it is left out (${leftOut[0]?.path}: ${leftOut[0]?.reason}); name a file, or bring files back in ${join(path, '.publishignore')}, as !${leftOut[0]?.path}`,
+      first === undefined
+        ? `nothing of ${path} is published: there is no file in it`
+        : `nothing of ${path} is published: all of it is left out (${first.path}: ${first.reason}); name a file, or bring files back in ${join(path, '.publishignore')}, as !${first.path}`,
       { exit: 'usage' },
     )
   return { found, leftOut }

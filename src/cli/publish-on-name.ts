@@ -25,7 +25,7 @@ import { bytesText, grouped } from './output.js'
 import { type AddressOf, OverlayServer } from './overlay-server.js'
 import { MAX_WALLET_TRANSACTION } from './pay-services.js'
 import { holderOf, nextCommand, shellWord } from './payment.js'
-import { NO_HOSTS, NO_INDEX, noteLeftOut } from './publish.js'
+import { NO_HOSTS, NO_INDEX, noteLeftOut, noteRedirects } from './publish.js'
 import { findAt, readEntries } from './publish-files.js'
 
 export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
@@ -91,10 +91,12 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
   const addressOf = await new OverlayServer(url, signal).sites()
   const published = publishedOn({ steps: nameSteps({ name, tip: checked.tip, provenance }), profile })
   const lock = dryRun ? NOBODY_LOCK : await ownLock(named)
+  const site = files && (await readEntries(files.found))
+  if (site !== undefined) noteRedirects(site, output)
   const plan =
-    files === undefined
+    site === undefined
       ? planReturn({ published, sequence: to, lock })
-      : planSite({ site: await readEntries(files.found), lock, profile, published })
+      : planSite({ site, lock, profile, published })
   const bytes = transactionSize({ inputs: 2, outputs: plan.outputs })
   const { isUnchanged } = plan
   return {

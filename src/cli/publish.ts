@@ -3,8 +3,10 @@ import { basename, resolve } from 'node:path'
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { REDIRECTS_FILE, RedirectsError, readRedirects } from '../../backend/src/protocol/redirects.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
+import type { FolderEntry } from '../publish/content-tree.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutStreamChunk } from '../publish/file.js'
 import { planSite } from '../publish/plan.js'
 import { transactionSize } from '../publish/transaction-size.js'
@@ -81,7 +83,9 @@ export async function runPublish(options: PublishOptions): Promise<void> {
     output.result({ url: address, outpoint, ...result }, address)
     return
   }
-  const { outputs, hasIndex } = planSite({ site: await readEntries(found), lock, profile })
+  const site = await readEntries(found)
+  noteRedirects(site, output)
+  const { outputs, hasIndex } = planSite({ site, lock, profile })
   output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
   await submit(server, transaction, { outputs: outputs.length, called: found.path })
@@ -102,6 +106,18 @@ export function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput):
     output.note(`leaving out ${path}: ${reason}`)
   const more = leftOut.length - MAX_LEFT_OUT_LINES
   if (more > 0) output.note(`leaving out ${grouped(more)} more`)
+}
+
+/** Says what is wrong with the redirects of a site: no gateway reads a file with a line that is no rule. */
+export function noteRedirects(site: FolderEntry, output: CommandOutput): void {
+  const file = 'entries' in site ? site.entries.find(({ name }) => name === REDIRECTS_FILE) : undefined
+  if (file === undefined || 'entries' in file) return
+  try {
+    readRedirects(file.bytes)
+  } catch (error) {
+    if (!(error instanceof RedirectsError)) throw error
+    output.note(`${error.message}: until you correct it, every path that the site does not have is an error`)
+  }
 }
 
 /** @throws CommandError if the server does not admit all outputs. */

@@ -117,6 +117,24 @@ test('mistakes are reported before anything is asked or paid', async () => {
   }
 }, 120_000)
 
+test('redirects that no gateway can read are said before anything is paid, and a folder without files is refused', async () => {
+  const { site, run, server } = await scene({ 'index.html': 'x', _redirects: '/a /b\n/c javascript:0\n' })
+  const said = /could not parse _redirects: line 2: .*: until you correct it, .* is an error\n/
+  const dry = await run('a', site, '--dry-run')
+  expect(dry).toMatchObject({ code: 0, stderr: expect.stringMatching(said) })
+  const unnamed = await cli.run(['publish', site, '--url', server.url])
+  expect(unnamed).toMatchObject({ code: 0, stderr: expect.stringMatching(said) })
+  await writeFile(join(site, '_redirects'), '/a /b\n')
+  expect((await run('a', site, '--dry-run')).stderr).not.toContain('_redirects')
+
+  const empty = await writeFiles(await servers.folder(), {})
+  for (const args of [[], ['--dry-run']])
+    expect(await run('a', empty, ...args)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('there is no file in it'),
+    })
+}, 120_000)
+
 test('changing one heading of a site of 1.1 MB costs about as much as the heading', async () => {
   const files: Files = {
     'index.html': '<h1>first</h1>',
