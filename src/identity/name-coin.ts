@@ -1,6 +1,7 @@
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
+import { requireBytes } from '../client/arguments.js'
 import { readOutpointBeef, sdkTransactionIn } from '../client/bundle.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import type { VerifiedTip } from '../client/verify-history.js'
@@ -27,7 +28,7 @@ export interface NameCoin extends NameOutput {
  * @param resolved.tip Where the name is, verified.
  * @param resolved.provenance An Outpoint BEEF of it, as `GET /svc/gateway/provenance/{origin}` answers; what it shows beyond the
  * transaction of the tip, the network checks.
- * @throws IdentityError `BAD_SOURCE`; ProofError if the bytes cannot be read.
+ * @throws IdentityError `BAD_SOURCE`; ProofError if the bytes cannot be read; TypeError if there are none.
  */
 export function nameCoin(resolved: {
   name: string
@@ -35,6 +36,7 @@ export function nameCoin(resolved: {
   provenance: Uint8Array
 }): NameCoin {
   const { name, tip, provenance } = resolved
+  requireBytes(provenance, 'provenance')
   const { bundle } = readOutpointBeef(provenance, {})
   const output = bundle.output(tip.tip)
   const transaction = sdkTransactionIn(bundle, tip.tip.txid)
@@ -61,7 +63,7 @@ export interface NameStep extends Outpoint {
  * verified, whoever sent it: its txid is the hash of it.
  *
  * @param resolved As for {@link nameCoin}.
- * @throws IdentityError `BAD_SOURCE` if one is missing; ProofError if the bytes cannot be read.
+ * @throws IdentityError `BAD_SOURCE` if one is missing; ProofError if the bytes cannot be read; TypeError if there are none.
  */
 export function nameSteps(resolved: {
   name: string
@@ -69,6 +71,7 @@ export function nameSteps(resolved: {
   provenance: Uint8Array
 }): NameStep[] {
   const { name, tip, provenance } = resolved
+  requireBytes(provenance, 'provenance')
   const { bundle } = readOutpointBeef(provenance, {})
   return tip.path.map(({ outpoint }) => {
     const transaction = bundle.transaction(outpoint.txid)

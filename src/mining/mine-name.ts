@@ -10,6 +10,7 @@ import {
   requireMinable,
   rulesOf,
 } from '../../backend/src/protocol/mint.js'
+import { requireArgument, requireTree } from '../client/arguments.js'
 import { unlessAborted } from '../client/bounded-fetch.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
@@ -70,9 +71,11 @@ export interface Solved extends Omit<MintDraft, 'maxFee'> {
  * @returns The paid mints that count, in order. Names that count by another transaction occur in `minted` events only.
  * @throws MiningError `BAD_NAME`; `TAKEN` if somebody else has the name, before or meanwhile; `BAD_PROOF`, `NOT_SHOWN` and
  * `BAD_INDEX` if the index shows nothing that holds; `OVER_BUDGET`; errors of the index and the payer; HeadersError; the
- * reason of the signal.
+ * reason of the signal. TypeError if an argument is none of what it may be.
  */
 export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
+  requireSolvable(options)
+  requireArgument(typeof options.pay === 'function', 'pay', 'a function that pays for a mint')
   const minted: PaidMint[] = []
   const { maxTime } = budgetFor(options.name.length, options.budget)
   const error = new MiningError('OVER_BUDGET', `mining took longer than ${maxTime / 1000} seconds (maxTime)`)
@@ -139,9 +142,11 @@ async function mineCharacters(
  * Searches the solution for the first missing character of a name, from the verified node that the index shows, or from
  * its successor if somebody else spends it. The node was still live when the solution was found.
  *
- * @throws MiningError `BAD_NAME`; `TAKEN`; `BAD_PROOF`; errors of the index; HeadersError; the reason of the signal.
+ * @throws MiningError `BAD_NAME`; `TAKEN`; `BAD_PROOF`; errors of the index; HeadersError; the reason of the signal. TypeError
+ * if an argument is none of what it may be.
  */
 export async function solveNext(options: SolveOptions): Promise<Solved> {
+  requireSolvable(options)
   return await solve(options, await firstNode(options))
 }
 
@@ -282,6 +287,15 @@ function reportMintedByOther(
 }
 
 /** @throws MiningError `BAD_NAME`, `TAKEN`, `BAD_INDEX`, `BAD_PROOF`; HeadersError. */
+/** @throws TypeError that names the argument that is missing or something else. */
+function requireSolvable(options: SolveOptions): void {
+  const { name, index, ownerLock } = options
+  requireArgument(typeof name === 'string', 'name', 'a string')
+  requireTree(options)
+  requireArgument(typeof index?.liveNode === 'function', 'index', 'new HttpMineIndex({ url })')
+  requireArgument(typeof ownerLock === 'function', 'ownerLock', 'a function that gives the lock of a name')
+}
+
 async function firstNode(options: SolveOptions): Promise<VerifiedNode> {
   requireMinableName(options.name, options.deployment)
   const node = await verifiedLiveNode(options)

@@ -6,7 +6,9 @@ import { createVerifiedFetch, verifiedFetch } from '../../../src/client/verified
 import { verifyNameHistory, verifyProvenance } from '../../../src/client/verify-history.js'
 import { verifyNameProof, verifyNode } from '../../../src/client/verify-name.js'
 import { verifyNextOutput, verifyOrdinal, verifyOutput } from '../../../src/client/verify-output.js'
+import { nameCoin, nameSteps } from '../../../src/identity/name-coin.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
+import { mineName, solveNext } from '../../../src/mining/mine-name.js'
 import { namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 
 // A caller's mistake is a TypeError that names the argument, and nobody is asked anything; and a caller who cancels is heeded at once.
@@ -38,6 +40,11 @@ class Silence {
 
 const isMintOf = async (): Promise<boolean> => true
 
+const noLock = async (): Promise<Uint8Array> => new Uint8Array()
+
+const mineIndex = (given: unknown, { fetch }: Silence) =>
+  given === url ? Object.assign(new HttpMineIndex({ url }), { liveNode: fetch, showNode: fetch }) : given
+
 // biome-ignore lint/suspicious/noExplicitAny: callers without types write anything
 type Given = any
 
@@ -62,6 +69,16 @@ const CALLS: Record<
   verifyOutput: [verifyOutput, { chainTracker, proof: provenance, pointer }],
   verifyNextOutput: [verifyNextOutput, { chainTracker, proof: provenance, from: origin }],
   verifyOrdinal: [verifyOrdinal, { chainTracker, proof: provenance, asked: tip, sequence: -1, isMintOf }],
+  mineName: [
+    ({ index, ...given }, silence) => mineName({ ...given, index: mineIndex(index, silence) }),
+    { ...trust, name: 'abcd', index: url, ownerLock: noLock, pay: isMintOf },
+  ],
+  solveNext: [
+    ({ index, ...given }, silence) => solveNext({ ...given, index: mineIndex(index, silence) }),
+    { ...trust, name: 'abcd', index: url, ownerLock: noLock },
+  ],
+  nameCoin: [nameCoin, { name: 'abc', provenance }],
+  nameSteps: [nameSteps, { name: 'abc', provenance }],
   HttpNameSource: [(given) => new HttpNameSource(given), { url }],
   HttpMineIndex: [(given) => new HttpMineIndex(given), { url }],
   OwnHeaders: [(given) => new OwnHeaders(given), { sources: [url] }],
@@ -71,7 +88,7 @@ const MISTAKES = Object.entries(CALLS).flatMap(([name, [, right]]) =>
   Object.keys(right)
     .filter((argument) => !['profile', 'sequence', 'isMintOf'].includes(argument))
     // Without a name, the proof is of another one.
-    .filter((argument) => argument !== 'name' || name === 'resolveName')
+    .filter((argument) => argument !== 'name' || ['resolveName', 'mineName', 'solveNext'].includes(name))
     .flatMap((argument) => [undefined, null, 7].map((given) => [name, argument, given] as const)),
 )
 
