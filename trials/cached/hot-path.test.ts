@@ -11,7 +11,14 @@ import {
   openapiRequests,
   withinAMinute,
 } from '../../test/support/server/openapi-requests.js'
-import { type Answer, ask, SILENT, submission, useServers } from '../../test/support/server/test-server.js'
+import {
+  type Answer,
+  ask,
+  SILENT,
+  submission,
+  type TestServer,
+  useServers,
+} from '../../test/support/server/test-server.js'
 import { exchange } from '../fuzz/exchange.js'
 import { hostileHeaders, partHeaders } from '../fuzz/inputs/headers.js'
 import { reads } from '../fuzz/inputs/reads.js'
@@ -28,8 +35,15 @@ afterAll(async () => {
   for (const close of closing) await close()
 })
 
-/** A server of the routes alone. @param isCatchingUp Whether the node follows a source that does not respond. */
-async function serveRoutes(node: Node, isCatchingUp = false): Promise<string> {
+/**
+ * A server of the routes alone of a node, whose pages lead to the hosts of the server that the node has.
+ *
+ * @param isCatchingUp Whether the node follows a source that does not respond.
+ */
+async function serveRoutes(
+  { node, url }: Pick<TestServer, 'node' | 'url'>,
+  isCatchingUp = false,
+): Promise<string> {
   const { config, overlay, graph, store, maintenance, ancestors } = node
   // A node whose store is closed says nothing.
   const followed = await graph.settings.get('tree_followed').catch(() => undefined)
@@ -43,6 +57,7 @@ async function serveRoutes(node: Node, isCatchingUp = false): Promise<string> {
     graph: store,
     ping: () => graph.ping(),
     index: () => maintenance.status,
+    port: () => Number(new URL(url).port),
     ...(config.chainSources && { ancestors }),
   })
   const server = openHttpServer({ app, limits: config.limits, onEnd: () => {} })
@@ -92,7 +107,7 @@ test('every request of the OpenAPI document is answered as by the routes', async
   const routes = new Map<keyof Hosts, string>()
   const hits = new Map<keyof Hosts, () => number>()
   for (const name of COMPARED) {
-    routes.set(name, await serveRoutes(hosts[name].node, name === 'awaiting'))
+    routes.set(name, await serveRoutes(hosts[name], name === 'awaiting'))
     hits.set(name, countHits(hosts[name].node))
   }
   const flooder = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
@@ -131,10 +146,11 @@ function lastingBytes(received: Buffer): string {
 
 test('whatever strangers ask for is answered as by the routes', async () => {
   const world = fuzzWorld()
-  const { url, node } = await start({ SEED: 'none', READS_PER_MINUTE: '0', ...world.settings })
+  const server = await start({ SEED: 'none', READS_PER_MINUTE: '0', ...world.settings })
+  const { url, node } = server
   for (const { beef, topics } of world.filling)
     expect((await ask(url, '/submit', submission(beef, [...topics]))).status).toBe(200)
-  const routes = await serveRoutes(node)
+  const routes = await serveRoutes(server)
   const hits = countHits(node)
   const { 'whatever else there is': _, ...kinds } = reads(world.prey)
   const known = fc
