@@ -226,7 +226,7 @@ async function lockFor(deed: Deed, { coin, holder, checked }: FoundName): Promis
   return await ownLock({ coin, holder })
 }
 
-/** The lock of whoever holds a name, bound to no identity. */
+/** The lock of a name's holder, bound to no identity. */
 export async function ownLock({ coin, holder }: Pick<FoundName, 'coin' | 'holder'>): Promise<Uint8Array> {
   if (holder.wallet !== undefined) return await walletLock(holder.wallet, coin.name)
   return holder.key === undefined ? NOBODY_LOCK : p2pkhLockOf(holder.key.toPublicKey())

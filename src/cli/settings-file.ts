@@ -7,7 +7,7 @@ import { ConfigError } from '../server/config/errors.js'
 export const SETTINGS_FILE = 'minetree.env'
 
 /**
- * The commands of whoever runs a node, in its folder. All others run in any folder, which may be a stranger's, as of a site that
+ * The commands of a node's operator, in its folder. All others run in any folder, which may be a stranger's, as of a site that
  * was cloned: its file must not say what a name is checked against, where payments are kept, or what code Node.js loads
  * (`NODE_OPTIONS`, which its worker threads read again).
  */

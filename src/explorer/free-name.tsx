@@ -67,7 +67,7 @@ export function freeNamePage(explorer: Explorer, name: string): MadePage | undef
               <Letters name={name} mined={domain.length} />
               <Figures offer={offer} difficulty={tree.difficulty} />
               <p class="hint">
-                Whoever is first has it: the figures are of what is mined now, and each is an average.
+                The first to mine it owns it: the figures are of what is mined now, and each is an average.
               </p>
             </Card>
             {likeIt.length > 0 && (

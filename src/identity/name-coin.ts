@@ -60,7 +60,7 @@ export interface NameStep extends Outpoint {
 
 /**
  * The transactions that have moved a resolved name, from the mint to the tip, with all of their outputs. Each is the one that was
- * verified, whoever sent it: its txid is the hash of it.
+ * verified, no matter who sent it: its txid is the hash of it.
  *
  * @param resolved As for {@link nameCoin}.
  * @throws IdentityError `BAD_SOURCE` if one is missing; ProofError if the bytes cannot be read; TypeError if there are none.

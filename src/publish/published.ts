@@ -43,7 +43,7 @@ export interface DirectoryPointer {
 }
 
 /**
- * Reads what the steps of a name have inscribed: whoever shows the name needs these very transactions, so what they hold can be
+ * Reads what the steps of a name have inscribed: a gateway that shows the name needs these very transactions, so what they hold can be
  * pointed at by what the name shows next. Nothing else is: an output of any other transaction may be missing at a gateway, or never
  * get into a block.
  *

@@ -8,7 +8,7 @@ export const MAX_REDIRECTS_BYTES = 64 * 1024
 /** The longest place that a rule leads to: placeholders multiply what a path brings. */
 const MAX_LOCATION = 8 * 1024
 
-/** A file of redirects that cannot be read. Its message is for whoever made the site. */
+/** A file of redirects that cannot be read. Its message is for the author of the site. */
 export class RedirectsError extends CodedError {
   override readonly name = 'RedirectsError'
   readonly code = 'BAD_REDIRECTS'

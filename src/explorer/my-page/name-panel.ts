@@ -178,8 +178,8 @@ export class NamePanel {
       wallet === undefined
         ? 'An identity is a wallet’s: without one, a name is bound to none.'
         : isBound
-          ? 'Whoever looks the name up finds your identity key.'
-          : `Whoever looks the name up finds your identity key then. ${this.#prompts({ isIdentityNeeded: true })}`
+          ? 'Anyone who looks the name up finds your identity key.'
+          : `Anyone who looks the name up finds your identity key then. ${this.#prompts({ isIdentityNeeded: true })}`
     const button = element('bind', HTMLButtonElement)
     button.hidden = wallet === undefined
     button.textContent = isBound ? 'Unbind it' : 'Bind it to my identity'

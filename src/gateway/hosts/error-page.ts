@@ -14,7 +14,7 @@ code{padding:2px 6px;border-radius:6px;background:light-dark(#f0f2ec,#1f251f);fo
 .button:focus-visible{outline:2px solid var(--ink);outline-offset:3px}
 .status{margin:0 0 8px;color:var(--soft);font:600 .85rem ui-monospace,Menlo,Consolas,monospace}`
 
-/** Nothing runs in it, nothing is loaded, and only its own style counts. Whoever frames the site may frame it. */
+/** Nothing runs in it, nothing is loaded, and only its own style counts. Pages that may frame the site may frame it. */
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
 
 /** The mark of the explorer, with a leaf that has fallen. */

@@ -60,7 +60,7 @@ export function contentRepresentation(
   const isCompressed = first !== undefined && isGzip(first)
   const value = isSite && first?.length === length ? textType(inscribed, first) : inscribed
   const plainTag = entityTag(sha256, value)
-  // Whoever does not take gzip gets other bytes.
+  // A client that does not take gzip gets other bytes.
   const tag = isCompressed ? entityTag(sha256, `${value} gzip`) : plainTag
   return {
     headers: [
