@@ -56,6 +56,13 @@ export interface Crawled {
   wasStopped: boolean
 }
 
+export interface StartedFollower {
+  follower: Follower
+  stop(): Promise<void>
+  /** Waits until its source is asked again after an outage. */
+  rested(): Promise<void>
+}
+
 export interface FollowWorld {
   tree: CrawledTree
   service: JungleBusService
@@ -65,7 +72,7 @@ export interface FollowWorld {
   env: Environment
   open(dataDir: string): Promise<Node>
   /** A follower of an open node. */
-  follower(node: Node, options?: FollowOptions): { follower: Follower; stop(): Promise<void> }
+  follower(node: Node, options?: FollowOptions): StartedFollower
   /** Follows into a folder to the end, unless it is stopped. */
   crawl(dataDir: string, options?: FollowOptions): Promise<Crawled>
   /** What is in the tables after all of it was imported in order. */
@@ -84,8 +91,8 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     node,
     { most = 1000, timeout = 30_000, patience = 400, onLimit, onAdmitted, ...options } = {},
   ) => {
-    const client = { url, timeout, firstRest: 50 }
-    const source = new ChainSources({ sources: [new JungleBusSource(client)], patience })
+    const junglebus = new JungleBusSource({ url, timeout, firstRest: 50 })
+    const source = new ChainSources({ sources: [junglebus], patience })
     let left = most
     const stop = async (): Promise<void> => {
       const stopped = follower.stop()
@@ -108,7 +115,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
       limits: { maxTransactions: 1000, maxBytes: 1_000_000 },
       ...options,
     })
-    return { follower, stop }
+    return { follower, stop, rested: () => junglebus.client.rested() }
   }
   return {
     ...{ tree, service, url, env, open, follower },

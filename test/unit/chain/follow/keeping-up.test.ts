@@ -7,7 +7,11 @@ import type { Follower, FollowerOptions } from '../../../../src/chain/follow/fol
 import { ReorgMonitor } from '../../../../src/chain/tracker/reorg-monitor.js'
 import type { Node } from '../../../../src/server/node.js'
 import { admitBeef } from '../../../../src/server/writer/admit.js'
-import { type FollowWorld, useFollowWorlds } from '../../../support/follow/follow-world.js'
+import {
+  type FollowWorld,
+  type StartedFollower,
+  useFollowWorlds,
+} from '../../../support/follow/follow-world.js'
 import { proofIn } from '../../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { SILENT } from '../../../support/server/test-server.js'
@@ -23,6 +27,7 @@ const ONE_SAT = { satoshis: 1, lockingScript: OPEN_LOCK }
 interface Running extends Omit<FollowWorld, 'follower'> {
   node: Node
   follower: Follower
+  rested: StartedFollower['rested']
   /** Puts transactions into a block that the source knows, and says that there is one. */
   block(...transactions: FakeTransaction[]): void
 }
@@ -43,7 +48,7 @@ async function runningIn(
   options: Partial<FollowerOptions> = {},
 ): Promise<Running> {
   const node = await all.open(dataDir)
-  const { follower, stop } = all.follower(node, { pollInterval: NEVER, ...options })
+  const { follower, stop, rested } = all.follower(node, { pollInterval: NEVER, ...options })
   open.push({
     async close() {
       await stop()
@@ -58,7 +63,7 @@ async function runningIn(
     service.know(...tree.records, ...transactions.map((each) => tree.record(each)))
     follower.onBlock(header)
   }
-  return { ...all, node, follower, block }
+  return { ...all, node, follower, rested, block }
 }
 
 const originOf = async ({ node }: Running, name: string): Promise<string | undefined> =>
@@ -387,7 +392,7 @@ describe('a feed', () => {
 
   test('is told of an outage, so that it brings the transaction again', async () => {
     const all = await running()
-    const { tree, follower, service } = all
+    const { tree, follower, service, rested } = all
     const mint = tree.chain.mint('v', { funding: [{ transaction: tree.purse, vout: 19 }] })
     const coin = tree.chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: OPEN_LOCK }] })
     const other = tree.chain.mint('x', { funding: [{ transaction: coin, vout: 0 }] })
@@ -397,6 +402,7 @@ describe('a feed', () => {
     await expect(follower.take(tree.record(other))).rejects.toMatchObject({ code: 'NO_ANSWER' })
     service.fault = () => undefined
     service.know(tree.record(coin))
+    await rested()
     await follower.take(tree.record(other))
     expect(await originOf(all, 'x')).toBe(other.txid)
   })
