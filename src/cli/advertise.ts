@@ -60,7 +60,6 @@ interface LiveToken extends Coin, Advertisement {}
 const TOPICS = [ADVERTISEMENTS.SHIP.topic, ADVERTISEMENTS.SLAP.topic]
 /** Of a lookup: tokens with their ancestors, a number for each byte. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
-/** The value of a token, in satoshis. */
 const TOKEN_VALUE = 1
 
 /**
@@ -266,7 +265,6 @@ const outputsShape = z.object({
   outputs: z.array(z.object({ beef: z.array(z.int()), outputIndex: z.int().min(0) })),
 })
 
-/** The server that the command is for. */
 class AdvertisedServer implements Destination {
   readonly identityKey: string
   readonly reader: AdvertisementReader

@@ -56,11 +56,9 @@ export class InterruptedError extends CodedError {
   }
 }
 
-/** Shared by all commands. */
 export interface CommandContext {
   /** The running command's output, known when its action is called. */
   output: CommandOutput
-  /** Removes the settings' secrets from a text. */
   hideSecrets: (text: string) => string
 }
 

@@ -31,10 +31,7 @@ interface FolderRules {
 export class IgnoreRules {
   private readonly folders = new Map<string, Promise<FolderRules>>()
 
-  constructor(
-    /** The published folder. */
-    private readonly root: string,
-  ) {}
+  constructor(private readonly root: string) {}
 
   /**
    * Why a file or folder is left out, as a clause; undefined if it is published. Everything in a folder that is left out is

@@ -35,7 +35,6 @@ interface Item {
   isHex: boolean
 }
 
-/** One occurrence of a transaction. */
 interface Copy {
   item: Item
   kind: 'proven' | 'in BEEF' | 'raw'
@@ -47,7 +46,6 @@ interface Copy {
 export interface FoundTransaction {
   txid: string
   bytes: number
-  /** The transactions that it spends, each once. */
   sources: string[]
   /** Its locations, each proof once; the most complete come first. */
   copies: Copy[]
@@ -97,7 +95,6 @@ export class FoundFiles {
     return sources.reduce((sum, txid) => sum + (this.byTxid.get(txid)?.bytes ?? 0), bytes)
   }
 
-  /** The bytes of a transaction. */
   async raw({ txid, copies }: FoundTransaction): Promise<Uint8Array> {
     const [copy] = copies
     const read = copy && (await this.read(copy, txid))

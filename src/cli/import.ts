@@ -16,7 +16,6 @@ export interface ImportOptions {
   signal: AbortSignal
 }
 
-/** The final outcome for a transaction. */
 type Outcome =
   | { status: 'admitted'; outputs: number }
   | { status: 'known' }

@@ -32,7 +32,6 @@ import {
 
 export interface MineOptions extends PaymentOptions {
   name: string
-  /** The URL of the server. */
   url: string
   /** The owner's P2PKH address. */
   owner?: string

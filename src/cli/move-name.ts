@@ -27,7 +27,6 @@ import {
   reportFollowed,
 } from './payment.js'
 
-/** What is to become of a name. */
 export type Deed =
   | { kind: 'bind'; terms: BindingTerms; printLock: boolean }
   | { kind: 'unbind' }
@@ -36,7 +35,6 @@ export type Deed =
 
 export interface MoveOptions extends PaymentOptions {
   name: string
-  /** The URL of the server. */
   url: string
   genesis?: string
   /** The highest fee, in satoshis. */

@@ -19,7 +19,6 @@ import { userFolder } from './user-files.js'
 
 export interface NameCheckOptions {
   name: string
-  /** The URLs of the indexes. */
   urls: readonly string[]
   /** The genesis of the tree; overrides GENESIS. */
   genesis?: string

@@ -5,7 +5,6 @@ import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 
 export type Colors = ReturnType<typeof picocolors.createColors>
 
-/** An error as a command reports it. */
 export interface Failure {
   /** Whether commands throw it on purpose. For any other error, the stack says more than the message. */
   isExpected: boolean
@@ -71,7 +70,6 @@ export class CommandOutput {
     this.stdout.write(written.map((line) => `${line}\n`).join(''))
   }
 
-  /** A remark. */
   note(text: string): void {
     this.stderr.write(`${this.errorColors.dim('minetree:')} ${this.shown(text)}\n`)
   }
@@ -168,7 +166,6 @@ export class ProgressLine {
     this.isShown = true
   }
 
-  /** Erases the line. */
   end(): void {
     if (this.isShown) this.stream.write('\r\x1b[K')
     this.isShown = false

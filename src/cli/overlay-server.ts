@@ -28,14 +28,12 @@ const refusal = z.object({ error: z.string(), code: z.string().optional(), txid:
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const spends = z.array(z.object({ spendTxid: z.string().nullable() }).nullable())
 
-/** What is submitted to a server. */
 interface Submission {
   beef: Uint8Array
   topics: readonly string[]
   headers?: Record<string, string>
   /** The number of its outputs; by default not more than fit into 64 KiB of an answer. */
   outputs?: number
-  /** What error messages call it. */
   called: string
 }
 

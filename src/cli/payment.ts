@@ -28,7 +28,6 @@ export interface PaymentOptions {
   coins: string[]
   /** Satoshis per 1,000 bytes. */
   feeRate?: number
-  /** The URL of an ARC service. */
   arc?: string
   arcApiKey?: string
   /** Pay without being asked. */
@@ -161,12 +160,10 @@ export function nextCommand(
   return ['minetree', ...words, ...options.map(shellWord)].join(' ')
 }
 
-/** A word as a shell reads it. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Asks the user a question. */
 export type Ask = (question: string) => Promise<string>
 
 /** Asks on the terminal; undefined unless standard input and standard error are one. */

@@ -34,7 +34,6 @@ interface FoundFolder {
   entries: FoundEntry[]
 }
 
-/** A part of a folder that is not published. */
 export interface LeftOut {
   /** Relative to the folder; with a trailing slash if it is a folder. */
   path: string
@@ -177,13 +176,11 @@ class FolderWalk {
   }
 }
 
-/** The bytes of a file, or of all files in a folder. */
 export function sizeOf(found: FoundEntry): number {
   if (found.kind === 'file') return found.size
   return found.entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
 }
 
-/** How many files there are. */
 export function countOf(found: FoundEntry): number {
   if (found.kind === 'file') return 1
   return found.entries.reduce((sum, entry) => sum + countOf(entry), 0)

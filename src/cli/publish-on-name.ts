@@ -67,7 +67,6 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
   }
 }
 
-/** What is to be published on a name. */
 interface Update {
   options: PublishOnNameOptions
   named: FoundName

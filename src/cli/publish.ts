@@ -37,7 +37,6 @@ export interface PublishOptions {
   maxTransactions: number
   /** The owner's P2PKH address. */
   owner?: string
-  /** The URL of the server. */
   url: string
   output: CommandOutput
   signal: AbortSignal
@@ -178,7 +177,6 @@ async function publishStream(options: {
   return first
 }
 
-/** A number of transactions of the same size. */
 export interface TransactionSizes {
   bytes: number
   count: number

@@ -4,7 +4,6 @@ import type { HttpClient, HttpClientResponse } from '../../backend/src/protocol/
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { SourceError } from './errors.js'
 
-/** Limits for requests to a server. */
 export interface FetchOptions {
   /** Time for all requests of one question, to the last byte, in milliseconds; 20,000 by default. */
   timeout?: number
@@ -164,7 +163,6 @@ export async function unlessAborted<Answer>(answer: Promise<Answer>, signal: Abo
   }
 }
 
-/** Limits for {@link boundedHttpClient}. */
 export interface HttpClientBounds {
   /** Time for one request, to the last byte of its answer, in milliseconds. */
   timeout: number

@@ -14,7 +14,6 @@ import {
 import { ProofError } from './errors.js'
 import { portableSha256 } from './portable-sha256.js'
 
-/** Limits for reading a proof. */
 export interface ReadOptions {
   /** The longest BEEF that is read, in bytes; 64 MiB by default. */
   maxBytes?: number
@@ -234,7 +233,6 @@ export class MerklePaths {
     return found && { height: found.height, root: found.root }
   }
 
-  /** That path. */
   pathOf(txid: string): MerklePath | undefined {
     const found = this.byTxid.get(txid)
     return found && this.read(found.bump)

@@ -129,7 +129,6 @@ function errorOf({ name, code, message }: { name: string; code: string; message:
   return new SourceError('BAD_ANSWER', `the worker failed during the check: ${message}`)
 }
 
-/** The first line of an error, shortened. */
 function shortMessageOf(error: unknown): string {
   const [line = ''] = messageOf(error).split('\n')
   return line.slice(0, 200)

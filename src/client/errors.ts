@@ -1,6 +1,5 @@
 import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
-/** What is wrong with a proof. */
 export type ProofErrorCode =
   /** Not one complete BEEF of unique transactions, parents before children, its subject among them. */
   | 'BAD_BEEF'

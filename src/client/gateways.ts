@@ -57,7 +57,6 @@ export interface ProofQuestion<Proven> {
   check: (proof: Uint8Array, signal: AbortSignal) => Promise<Proven>
 }
 
-/** What came of asking one gateway. */
 export type Answered<Proven> =
   | { kind: 'proven'; gateway: string; value: Proven }
   | { kind: Failure; gateway: string; error: Error }
@@ -199,7 +198,6 @@ async function attempt<Proven>(
   }
 }
 
-/** How one gateway is asked. */
 interface Asking {
   limits: FetchLimits
   share: Share

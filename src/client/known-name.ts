@@ -37,7 +37,6 @@ export interface KnownStep extends ClaimedBlock, Outpoint {}
 export interface KnownName {
   /** The code of the covenant, which every node of the tree has, as hex. */
   code: string
-  /** The mints from the genesis towards the name, in order. */
   line: readonly KnownMint[]
   /** The steps of its ordinal after the origin, in order; only if the line reaches the name. */
   steps: readonly KnownStep[]

@@ -31,7 +31,6 @@ import {
   wholeOrPart,
 } from './name-source.js'
 
-/** Which hosts to ask, and how. */
 export interface LookupNameSourceOptions extends FetchOptions {
   /** How the SDK's resolver finds hosts: its network, trackers, overrides. */
   resolver?: Omit<LookupResolverConfig, 'facilitator'>
@@ -227,7 +226,6 @@ const MAX_URL_LENGTH = 300
 /** The longest JSON answer that is parsed, in bytes: parsing takes ten times as much memory. */
 const MAX_JSON_BYTES = 16 * 1024 * 1024
 
-/** One host of a lookup service. */
 class LookupHost implements NameSource {
   /** The URL, without a slash at the end. */
   readonly index: string

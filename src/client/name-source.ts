@@ -51,10 +51,8 @@ export type IndexAnswer =
   | { kind: 'not-claimed' }
   | { kind: 'failed'; error: SourceError }
 
-/** An answer, with the URL of the index that gave it. */
 export type IndexReply = { index: string } & IndexAnswer
 
-/** Limits for one index. */
 export interface AskBounds {
   /** Time for all requests to it, in milliseconds. */
   timeout?: number

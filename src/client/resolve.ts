@@ -15,7 +15,6 @@ import { type IdentityBinding, verifyBinding } from './verify-binding.js'
 import { checkEvidence, knownHistory, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
 import type { NameTrust, VerifiedName } from './verify-name.js'
 
-/** Why a name was not resolved. */
 export type ResolutionErrorCode =
   /** Not a name: names are 1 to 255 characters of `a-z 0-9 -`. */
   | 'BAD_NAME'

@@ -63,7 +63,6 @@ export class Segments {
   }
 }
 
-/** What one resolution knows of a name. */
 export class NameMemory {
   /** The blocks that this resolution has asked the chain tracker about, or has verified. */
   private readonly blocks = new Map<string, boolean>()
@@ -126,7 +125,6 @@ export class NameMemory {
     }
   }
 
-  /** Keeps what was verified. */
   async keep(verified: KnownName, before: KnownName | undefined): Promise<void> {
     const highest = verified.steps.at(-1) ?? verified.line.at(-1)
     if (highest !== undefined) this.blocks.set(blockKey(highest), true)

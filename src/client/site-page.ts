@@ -95,7 +95,6 @@ export function verifiedSitePolicy({ gateways, headers }: SiteConfig): string {
   ].join('; ')
 }
 
-/** A page that says something. */
 export function textPage(title: string, body: string): string {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)}</title><style>body{font:1rem/1.5 system-ui,sans-serif;margin:4rem auto;max-width:40rem;padding:0 1rem;overflow-wrap:anywhere}</style><body>${body}`
 }

@@ -33,7 +33,6 @@ export class ThreadShare {
     return this.usedBefore + monotonic() - this.since
   }
 
-  /** Whether the slice is over. */
   get isDue(): boolean {
     return monotonic() - this.since >= SLICE
   }

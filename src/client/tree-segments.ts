@@ -23,7 +23,6 @@ interface NodeSegment {
   code?: string
 }
 
-/** The steps of an ordinal. */
 interface OrdinalSegment {
   steps: KnownStep[]
   lockingScript: Uint8Array

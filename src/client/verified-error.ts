@@ -19,7 +19,6 @@ export type VerificationStep =
   /** The block headers. */
   | 'headers'
 
-/** Why a verified fetch failed. */
 export type VerifiedFetchErrorCode =
   /** Neither a name nor an outpoint, or a path with a broken escape. */
   | 'BAD_RESOURCE'
@@ -42,7 +41,6 @@ export type VerifiedFetchErrorCode =
   /** The path leads through too many directories. */
   | 'NESTING_TOO_DEEP'
 
-/** What one gateway did. */
 export interface GatewayReport {
   gateway: string
   message: string

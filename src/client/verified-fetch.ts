@@ -165,7 +165,6 @@ class VerifiedFetcher {
   private readonly outputs: OutputCache
   private readonly segments = new Segments({ store: new MemorySegmentStore({ maxSegments: MAX_SEGMENTS }) })
   private readonly tips: RecentTips
-  /** What proofs are checked by. */
   private readonly trust: Trust & { maxBytes: number }
 
   constructor(private readonly options: VerifiedFetchOptions) {
@@ -236,7 +235,6 @@ class VerifiedFetcher {
     return new FetchLimits(this.options.timeout ?? DEFAULT_TIMEOUT, this.trust.maxBytes, signal)
   }
 
-  /** An output with content. */
   private async file(
     pointer: ContentReference['pointer'],
     step: VerificationStep,
@@ -362,7 +360,6 @@ class VerifiedFetcher {
     }
   }
 
-  /** How an ordinal is asked for at a step. */
   private ordinalAt(asked: Outpoint, sequence: number, limits: FetchLimits): ProofQuestion<VerifiedOrdinal> {
     return {
       step: 'provenance',

@@ -16,7 +16,6 @@ import { type RedirectRule, RedirectsError, readRedirects } from '../../backend/
 import { VerifiedFetchError } from './verified-error.js'
 import type { VerifiedOutput } from './verify-output.js'
 
-/** An output with content. */
 export type VerifiedFile = VerifiedOutput & Required<Pick<VerifiedOutput, 'content'>>
 
 /** The most directories that one path may open, including the root (`service.md` 8). */

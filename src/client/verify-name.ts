@@ -203,7 +203,6 @@ export interface NameTrust extends Trust, ReadOptions {
   deployment: Deployment
 }
 
-/** A name that was verified, and what is to be remembered of it. */
 export interface CheckedOrigin {
   name: VerifiedName
   /** Undefined if nothing is remembered. */
@@ -363,7 +362,6 @@ function wayPoint(
   return { ...place, satoshis, lockingScript: lockingScript.slice() }
 }
 
-/** The mint of a name in a bundle, or among what is known of it. */
 export function findMint(bundle: Bundle, { name, ...sought }: SoughtName): GenuineMint | undefined {
   return [...readMints(bundle, { name, ...sought }).values()].find((mint) => mint.name === name)
 }

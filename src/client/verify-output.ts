@@ -74,7 +74,6 @@ export async function verifyNextOutput(check: ProofCheck & { from: Outpoint }): 
   return verifiedOutput(bundle, next, height)
 }
 
-/** An ordinal at a step of its life, all of it verified. */
 export interface VerifiedOrdinal {
   origin: Outpoint
   /** Steps from the origin, which is 0. */

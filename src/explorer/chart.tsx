@@ -158,7 +158,6 @@ function plot({ points, from, to, xText, yText }: PlotOptions) {
   return { x, y, axes }
 }
 
-/** A row of {@link Bars}. */
 export interface Bar {
   label: string
   /** For each panel: how long its bar is, and what is written beside it. */
@@ -179,7 +178,6 @@ export function Bars({
 }: {
   rows: readonly Bar[]
   panels: readonly string[]
-  /** The width of the labels. */
   labels?: number
 }): VNode {
   const width = (WIDTH - labels) / panels.length

@@ -225,7 +225,6 @@ function middle(sizes: readonly [digits: number, sum: Sum][], all: number): numb
   return 3
 }
 
-/** Lengths with so many digits. */
 function sizeText(digits: number): string {
   return `under ${byteSize(10 ** digits).replace('.0', '')}`
 }

@@ -6,7 +6,6 @@ import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/pr
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import { kindOf } from './content-kinds.js'
 
-/** The files of a directory, as far as they are listed. */
 export interface DirectoryFiles {
   /** The first names in it. */
   names: string[]
@@ -40,7 +39,6 @@ export interface DirectorySize {
   files: number
   /** Of the files. */
   bytes: number
-  /** Whether there is more than that. */
   isMore: boolean
 }
 

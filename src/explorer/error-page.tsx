@@ -2,7 +2,6 @@ import type { VNode } from 'preact'
 import { renderPage, SearchField, type Site } from './page.js'
 import { BLOCK, shown } from './text.js'
 
-/** An error, as all routes answer it. */
 export interface ErrorView {
   status: number
   code: string
@@ -27,7 +26,6 @@ const TITLES: Record<number, string> = {
   503: 'Not ready yet.',
 }
 
-/** An error as a page. */
 export function errorPage({ site, error }: { site: Site; error: ErrorView }): string {
   const { status, code, message, requestId } = error
   const title = titleOf(error)

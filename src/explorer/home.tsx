@@ -121,7 +121,6 @@ function lagText({ height, lag }: ChainView): string {
   return lag === 0 ? 'block height, up to date' : `block height, ${count(lag)} behind`
 }
 
-/** The mark, grown. */
 function Bough() {
   return (
     <svg class="bough" width="300" height="300" viewBox="0 0 300 300" aria-hidden="true" focusable="false">

@@ -114,7 +114,6 @@ export function myPage(site: Site): string {
   })
 }
 
-/** The name that is worked on. */
 function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
   return (
     <section id="opened" class="card opened" aria-labelledby="opened-name" data-hosts={gatewayHost} hidden>

@@ -22,7 +22,6 @@ export function newestNamesPage(explorer: Explorer, after?: ListPlace): MadePage
   return namesPage(explorer, { rows, order: 'newest', next, first: after && '/names' })
 }
 
-/** Names that begin with a prefix, in order. */
 export function namesInOrderPage(
   explorer: Explorer,
   { prefix, after }: { prefix: string; after: string },

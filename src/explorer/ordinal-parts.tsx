@@ -11,9 +11,7 @@ import { byteSize, count, counted, isWellFormed } from './text.js'
 /** Steps of a life that a page shows at a time; of each, the MAP is read. */
 export const STEPS = 12
 
-/** A step as a page shows it. */
 export interface StepView extends HistoryStep {
-  /** What MAP it set, by key. */
   map?: MapState
   time?: number | undefined
 }
@@ -202,7 +200,6 @@ function MapText({ name, text }: { name: string; text: string }): VNode {
   )
 }
 
-/** An owner, who has a page. */
 export function Owner({ explorer, owner }: { explorer: Explorer; owner: string | undefined }): VNode {
   const address = addressOf(explorer, owner)
   if (address === undefined) return <span>a script of its own</span>

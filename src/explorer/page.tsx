@@ -14,7 +14,6 @@ export interface Site {
   /** The prefixes of the JSON routes. */
   namesPrefix: string
   gatewayPrefix: string
-  /** The version of the host. */
   version: string
   /** How far the host is while it has not followed the tree to its end: what is missing may exist. */
   readonly catchingUp?: { height?: number | undefined; chainHeight?: number | undefined } | undefined
@@ -39,17 +38,14 @@ export interface PageOptions {
   /** For search engines and previews of links: one sentence. */
   description?: string
   section?: Section
-  /** The path of the page, without its query. */
   path?: string
   /** Scripts of this page beside the one of all pages, by their paths. */
   scripts?: readonly string[]
   /** The page needs no script: it may be shown where none may run. */
   isStill?: boolean
-  /** Feeds of what the page lists. */
   feeds?: readonly { href: string; title: string }[]
   /** Whether search engines are to leave the page out. */
   isUnlisted?: boolean
-  /** The page has a search field of its own. */
   hasSearch?: boolean
   /** What the search field holds. */
   query?: string
@@ -65,7 +61,6 @@ const NAVIGATION: [section: Section, href: string, text: string][] = [
   ['api', '/api', 'API'],
 ]
 
-/** A whole page as HTML. */
 export function renderPage(options: PageOptions): string {
   const { site, section, query = '', children, hasSearch = false, isStill = false } = options
   const parts = { section, query, hasSearch, isStill }

@@ -58,7 +58,6 @@ export function Hex({ text, what, href }: { text: string; what: string; href?: s
   )
 }
 
-/** An outpoint, which leads to the page of what is in it. */
 export function OutpointLink({ outpoint, what = 'outpoint' }: { outpoint: string; what?: string }): VNode {
   return <Hex text={outpoint} what={what} href={`/ordinal/${outpoint}`} />
 }
@@ -179,7 +178,6 @@ export interface ContentView {
   host?: string | undefined
   /** The files of a short directory that has no index: nothing opens as a page. */
   files?: DirectoryFiles | undefined
-  /** What a directory leads to. */
   leadsTo?: DirectorySize | undefined
   /** The whole of a stream of which this is the first chunk: bytes as far as they are counted, and the last chunk of these. */
   stream?: { length: number; isMore: boolean; last: Outpoint } | undefined
@@ -351,7 +349,6 @@ export function Preview({
   )
 }
 
-/** What is in a directory that opens file by file. */
 function Files({ files: { names, total }, src }: { files: DirectoryFiles; src: string }): VNode {
   if (total === 0) return <p class="view none">A directory without a file that could be opened.</p>
   return (

@@ -13,7 +13,6 @@ import { directorySize, filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
 import type { ContentView } from './parts.js'
 
-/** What pages are made from. */
 export interface Explorer {
   store: GraphReads
   site: Site
@@ -23,7 +22,6 @@ export interface Explorer {
   tree: TreeTerms | undefined
 }
 
-/** A page, and what it follows from. */
 export interface MadePage {
   html: string
   dependsOn: readonly Dependency[]
@@ -105,7 +103,6 @@ export function dependenciesOfViews(views: readonly ContentView[]): Dependency[]
   })
 }
 
-/** What a list of ordinals by their parent follows from. */
 export function dependenciesOfChildren(parent: Attribute, found: readonly ListedOrdinal[]): Dependency[] {
   const tips = found.map(({ outpoint }) => dependency.spend(outpoint))
   return [dependency.children(parent), dependency.lineages, ...tips]

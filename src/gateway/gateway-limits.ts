@@ -10,7 +10,6 @@ export interface GatewayLimits {
   maxMapBytes: number
 }
 
-/** The defaults. */
 export const GATEWAY_LIMITS: GatewayLimits = {
   maxDirectoryBytes: 1024 * 1024,
   // Clients of SDK 3 take 4 MiB of JSON.

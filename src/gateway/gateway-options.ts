@@ -8,13 +8,11 @@ import type { TreeProgress } from './http/as-of.js'
 import type { ErrorLogger } from './http/errors.js'
 import type { MissingAncestors } from './http/pending-origins.js'
 
-/** The lookup services over an index. */
 export type LookupServices = (options: {
   deployment: Deployment | undefined
   asksNetwork: boolean
 }) => Record<string, AnsweringService>
 
-/** The stores that the routes read. */
 export interface GatewayStores {
   /** The admitted graph, blocked outputs included: the routes do not serve those. */
   graph: FactStore

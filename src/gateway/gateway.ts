@@ -62,14 +62,12 @@ export interface Gateway {
   content: RequestHandler
   /** What comes before each of these: in a host of another engine, the store is opened when it is first asked for. */
   opened: RequestHandler[]
-  /** Sends the errors of the routes. */
   errors: ErrorRequestHandler
   /** Hosts that show content: which they are, what they answer, and how they answer errors. Undefined if there are none. */
   sites: { hosts: ContentHosts; answer: HostHandler; errors: ErrorRequestHandler } | undefined
   /** What else answers from the store uses the same. */
   bodies: RequestBodies
   responses: ResponseCache
-  /** Renders a page of the host. */
   render: RenderPage
   /** Sends errors, to people as pages; undefined without the explorer. */
   errorPage: ErrorPage | undefined

@@ -20,7 +20,6 @@ import { bindingOf, type NameCoin, type NameOutput } from './name-coin.js'
 /** Who signs a binding with its identity key: a wallet (BRC-100), or the SDK's `ProtoWallet` with a key. */
 export type BindingSigner = Pick<WalletInterface, 'getPublicKey' | 'createSignature'>
 
-/** What to bind a name to. */
 export interface BindingTerms {
   /**
    * By default, that of the binding that is replaced, otherwise the one that deployed wallets read, `key-value`. BRC-174 has

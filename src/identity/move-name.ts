@@ -23,7 +23,6 @@ export interface Holder {
   key?: sdk.PrivateKey
 }
 
-/** Where a name is to go. */
 export interface NameMove {
   coin: NameCoin
   /** The lock of the output that gets the name: of {@link bindingLock}, or P2PKH, which leaves it unbound. */

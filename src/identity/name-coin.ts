@@ -7,7 +7,6 @@ import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js
 import type { VerifiedTip } from '../client/verify-history.js'
 import { IdentityError } from './identity-error.js'
 
-/** An output that holds a name. */
 export interface NameOutput {
   outpoint: Outpoint
   lockingScript: Uint8Array
@@ -83,7 +82,6 @@ export function nameSteps(resolved: {
   })
 }
 
-/** The identity binding in the output of a name. */
 export function bindingOf({ lockingScript, bindingInputs }: NameOutput): IdentityBinding {
   return verifyBinding({ lockingScript, spent: bindingInputs })
 }

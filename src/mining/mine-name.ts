@@ -33,7 +33,6 @@ export type MiningEvent =
    */
   | { kind: 'minted'; name: string; txid: string; hashes: number; fee: number; byOther: boolean }
 
-/** What to mine, where, and what to trust. */
 export interface SolveOptions extends Pick<MintPayer, 'ownerLock'>, Trust {
   name: string
   deployment: Deployment

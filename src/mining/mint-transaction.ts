@@ -31,7 +31,6 @@ export interface MintPlan {
   ownerLock: Uint8Array
 }
 
-/** A plan with the mint that it leads to. */
 export interface SolvedPlan extends MintPlan {
   mint: Mint
   /** Outputs 0, 1 and 2. */
@@ -117,7 +116,6 @@ export class NodeUnlock implements sdk.ScriptTemplateUnlock {
   }
 }
 
-/** A mint that is ready to be sent. */
 export interface SignedMint {
   mint: Mint
   /** With its sources, so that `writeBeef` can include them. */

@@ -51,7 +51,6 @@ export function treeDifference(
   )
 }
 
-/** Whether the profile is another one than expected. */
 export function profileDifference(
   expected: Pick<ExpectedDeployment, 'profile'>,
   { profile }: Pick<ServerDeployment, 'profile'>,

@@ -62,7 +62,6 @@ export function treeOfJson(
   return { profile, network, deployment: { ...terms, genesis } }
 }
 
-/** The JSON document that describes a tree. */
 export function jsonOfTree({ profile, network, deployment }: ServerDeployment): z.input<typeof treeJson> {
   const { genesis, covenantVersion, difficulty, marker, tld } = deployment
   return {

@@ -40,7 +40,6 @@ const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
   474: 'refused',
 }
 
-/** Sends transactions through ARC. */
 export function sendThroughArc(arc: Broadcaster): NonNullable<Payer['send']> {
   return async (transaction) => {
     const answer = await arc.broadcast(transaction)

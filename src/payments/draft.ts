@@ -46,7 +46,6 @@ export interface Draft {
   checkSigned?(transaction: sdk.Transaction): void
 }
 
-/** A signed transaction that is paid for. */
 export interface Paid {
   /** With what it spends. */
   transaction: sdk.Transaction

@@ -12,7 +12,6 @@ export function singleTransactionPath({ txid, height }: { txid: string; height: 
   return new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
 }
 
-/** A txid that no transaction has. */
 export function randomTxid(): string {
   return toHex(crypto.getRandomValues(new Uint8Array(32)))
 }

@@ -22,7 +22,6 @@ export type PaymentState = 'pending' | 'sent' | 'mined' | 'lost'
 
 const KINDS = ['mint', 'move', 'publish', 'advertise'] as const
 
-/** What is paid for. */
 export interface Purpose {
   kind: (typeof KINDS)[number]
   /** The name, or the URL that is advertised. */
@@ -31,7 +30,6 @@ export interface Purpose {
   place: string
 }
 
-/** A payment in the journal. */
 export interface Payment extends Purpose {
   txid: string
   state: PaymentState
@@ -149,7 +147,6 @@ export class Journal {
     this.run(`update payments set state = ? where txid = ?`, state, txid)
   }
 
-  /** Records that a server has a payment. */
   setAdmitted(txid: string): void {
     this.run(`update payments set admitted = 1 where txid = ?`, txid)
   }

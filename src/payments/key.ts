@@ -6,7 +6,6 @@ import type { PrivateKey, PublicKey, Transaction } from '../../backend/src/proto
 import { MiningError } from '../mining/mining-error.js'
 import { type Payer, requireDrafted, requireFee, startTransaction } from './draft.js'
 
-/** The P2PKH lock of a key. */
 export function p2pkhLockOf(key: PublicKey): Uint8Array {
   return p2pkhLock(key.toHash('hex') as string)
 }

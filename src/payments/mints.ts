@@ -33,7 +33,6 @@ import { NAME_BASKET, nameKey, walletLock } from './wallet-keys.js'
  */
 const ROOM_FOR_CHANGE = 1024
 
-/** What a mint is made of. */
 export interface MintTerms extends Pick<MintDraft, 'plan' | 'source'> {
   /** In satoshis; without it, there is no limit. */
   maxFee?: number
@@ -177,7 +176,6 @@ export function walletMintPayer(
   )
 }
 
-/** A wallet that locks each name with a key of its own. */
 export function walletOwner(wallet: Pick<WalletInterface, 'getPublicKey'>): NameOwner {
   /** By name: the wallet may ask its user each time, so it is asked once. */
   const known = new Map<string, Uint8Array>()

@@ -16,7 +16,6 @@ export type Submitted =
   /** Another transaction counts for it; `by`, if it says which. */
   | { kind: 'conflict'; why: string; by?: string | undefined }
 
-/** What a server gets. */
 export interface Submission extends Purpose {
   transaction: Transaction
   beef: Uint8Array

@@ -16,7 +16,6 @@ const SPARE = 1.3
 /** Bytes of the coin, and of the inputs and the change that a wallet adds. */
 const OF_WALLET = 800
 
-/** A wallet that keeps outputs and lists them. */
 export type PurseWallet = KeyWallet & Pick<WalletInterface, 'listOutputs'>
 
 /** What {@link Purse} adds to a mint. */
@@ -61,7 +60,6 @@ export class Purse {
     this.coins?.push(...(await this.coinsAt(places)))
   }
 
-  /** What earlier runs have left. */
   private async earlier(): Promise<DraftInput[]> {
     const { BEEF, outputs } = await this.wallet.listOutputs({
       ...{ basket: NAME_BASKET, tags: [TAG], include: 'entire transactions', limit: MOST_COINS },

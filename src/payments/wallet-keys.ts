@@ -4,12 +4,10 @@ import { p2pkhLockOf } from './key.js'
 
 // The keys that a wallet (BRC-100) locks names with.
 
-/** The part of a wallet that has keys. */
 export type KeyWallet = Pick<sdk.WalletInterface, 'getPublicKey' | 'createSignature'>
 
 /** The BRC-43 protocol of these keys; level 0, because the wallet uses them for nothing else: no user is asked about it. */
 const PROTOCOL: [0, string] = [0, 'minetree names']
-/** Where a wallet keeps its names. */
 export const NAME_BASKET = 'minetree names'
 
 /** The key that a wallet locks a name with, for `getPublicKey` and `createSignature`. */

@@ -46,7 +46,6 @@ export interface HostFollower {
     progress(): { height?: number; chainHeight?: number; asked?: number; coins?: number }
   }
   readonly ancestors: MissingAncestors
-  /** It asks the network which transactions it has. */
   readonly asksNetwork: true
   status(): FollowerStatus
   /** Of that, what pages show. */

@@ -12,7 +12,6 @@ import {
 /** The default chunk size in bytes (service.md 8). */
 export const DEFAULT_STREAM_CHUNK_SIZE = 1024 * 1024
 
-/** The part of a profile that streams need. */
 export type StreamProfile = Pick<Profile, 'streamMarker' | 'streamChunkContentTypes'>
 
 export interface PublishFile {

@@ -40,7 +40,6 @@ export interface PublishOutput {
   tags: string[]
 }
 
-/** The content of an output. */
 export interface InscriptionContent {
   lock: Uint8Array
   contentType: string

@@ -15,7 +15,6 @@ export interface SiteChange {
   bytes: number
 }
 
-/** What a site costs, and changes. */
 export interface SitePlan {
   /**
    * Consecutive outputs of one transaction, from output 0 on, which has to be the next step of the name: what it shows from then on.

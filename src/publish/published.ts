@@ -11,14 +11,12 @@ export interface PublishedStep extends Outpoint {
   outputs: readonly { satoshis: number; lockingScript: Uint8Array }[]
 }
 
-/** Something inscribed. */
 export interface PublishedContent {
   outpoint: Outpoint
   contentType: string
   body: Uint8Array
 }
 
-/** What the steps of a name have inscribed. */
 export interface Published {
   /** Where something is inscribed that shows what an id of a `ContentNode` says. */
   inscribed(id: string): Outpoint | undefined

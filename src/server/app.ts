@@ -245,5 +245,4 @@ export function createApp(options: AppOptions): App {
   })
 }
 
-/** The methods of all routes. */
 const METHODS = new Set(['GET', 'HEAD', 'POST'])

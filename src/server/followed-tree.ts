@@ -25,7 +25,6 @@ const stored = z.object({
 type Stored = z.output<typeof stored>
 type Settings = FactStore['settings']
 
-/** What follows the tree in this process. */
 export interface TreeFollower {
   progress(): CatchUpProgress
   /** When a source of the chain last gave a usable answer, as `monotonic()` tells; undefined if none ever did. */
@@ -54,7 +53,6 @@ export class FollowedTree implements TreeProgress {
   /** What was last read or written, as text. */
   private text: string | undefined
   private readonly now: () => number
-  /** When it began to follow. */
   private startedAt: number | undefined
   /** Where another process follows: when its state last changed. */
   private changedAt: number

@@ -30,7 +30,6 @@ export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
   url: string
   node: Node
-  /** What of it knows the chain and follows it. */
   chain: ChainParts
   /** Accepts no more requests, waits for those in flight, and closes the store. */
   stop(): Promise<void>

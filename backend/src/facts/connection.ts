@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
 
-/** What a statement takes. */
 export type SqlValue = string | number | Uint8Array | null
 
 /** A row as this module gives it: blobs are always a `Buffer`. */
@@ -134,7 +133,6 @@ const refuse = (): never => {
 }
 const CLOSED: Driver = { prepare: refuse, exec: refuse, close() {}, inTransaction: false }
 
-/** What is used of `node:sqlite`. */
 interface NodeSqlite {
   StatementSync: { prototype: object }
   DatabaseSync: new (

@@ -11,7 +11,6 @@ export const FACT = { transaction: 1, proof: 2, header: 3, body: 4, register: 5 
 
 export type FactKind = (typeof FACT)[keyof typeof FACT]
 
-/** A fact before it has its place. */
 export interface NewFact {
   kind: FactKind
   /** Unique within its kind. */
@@ -19,7 +18,6 @@ export interface NewFact {
   body: Uint8Array
 }
 
-/** A fact in its place. */
 export interface Fact extends NewFact {
   /** Its place in the log: unique, increasing, from 1. */
   seq: number
@@ -80,7 +78,6 @@ export function readTransactionFact({ key, body }: Pick<Fact, 'key' | 'body'>): 
   return { txid, raw, notes: { refused: noted.refused, others } }
 }
 
-/** Whether a transaction has the hash that its fact is found by. */
 export function isIntactTransaction(fact: Pick<Fact, 'key' | 'body'>): boolean {
   return isTransaction(readTransactionFact(fact).raw, fact.key)
 }
@@ -111,7 +108,6 @@ export function proofPlace(key: Uint8Array): { height: number; root: Uint8Array 
   return { height: readUint32(key, HASH_BYTES), root: key.subarray(HASH_BYTES + LENGTH_BYTES) }
 }
 
-/** The proof in a row that has the columns of one. */
 export function proofOf({ height, root, merkle_path }: Row): Proof {
   return { height, root: toHex(root), merklePath: merkle_path }
 }

@@ -55,7 +55,6 @@ interface ChunkDocument {
   _id: string
   bytes: Buffer
   checksum: Buffer
-  /** The first place of its batch. */
   first: number
 }
 

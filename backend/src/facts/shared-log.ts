@@ -116,7 +116,6 @@ export function appended(seq: number, rows: readonly NewRow[]): Batch {
   return { first: seq + 1, id: randomBytes(8), at: Date.now(), rows }
 }
 
-/** The place of the last row of a batch. */
 export function endOf({ first, id, rows }: Batch): Place {
   return { seq: first + rows.length - 1, first, batch: toHex(id) }
 }
@@ -136,7 +135,6 @@ export interface Place {
   batch: string
 }
 
-/** Before the first row. */
 export const START: Place = { seq: 0, first: 0, batch: '' }
 
 /** The log is another one, or an earlier backup of it was restored. */
@@ -190,7 +188,6 @@ function mostInline({ kind }: NewRow, most: number): number {
   return kind === CHANGE ? CHANGES_INLINE : most
 }
 
-/** The chunks of the rows that have any. */
 function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
   for (const { chunks: owner, body } of rows) if (owner !== undefined) yield* chunksAt(owner, body)
 }

@@ -342,7 +342,6 @@ export class Pending {
     return rows.map((row) => toHex(row.txid))
   }
 
-  /** What a pending transaction spends. */
   spendsOf(txid: string): Outpoint[] {
     const rows = this.sql.all('select txid, vout from pending_spend where spender = ?', fromHex(txid))
     return rows.map((row) => ({ txid: toHex(row.txid), vout: row.vout }))

@@ -2,7 +2,6 @@ import { readTransaction } from '../protocol/transaction.js'
 import type { TransactionRecord } from './records.js'
 import type { Awaitable } from './yield-to-event-loop.js'
 
-/** The result of visiting a transaction. */
 export interface Visit<Item> {
   /** What to add for it. */
   item: Item

@@ -36,7 +36,6 @@ function attributeOf(kind: AttributeKind, ...values: string[]): Attribute {
   return { kind, hash: sha256(Buffer.from(JSON.stringify([kind, ...values]), 'utf8')).toString('hex') }
 }
 
-/** The attributes of merged MAP, each once. */
 export function mapAttributes(state: MapState): Attribute[] {
   const attributes: Attribute[] = []
   const most = Math.min(

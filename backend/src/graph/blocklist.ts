@@ -13,7 +13,6 @@ export interface BlockedSubject {
   value: string
 }
 
-/** An entry of the blocklist. */
 export interface BlockedRecord extends BlockedSubject {
   /** For the operator: readers do not see it. */
   reason: string
@@ -23,9 +22,7 @@ export interface BlockedRecord extends BlockedSubject {
 
 /** A page of the blocklist, in order of kinds, and of values within each. */
 export interface BlockedQuery {
-  /** Only entries of this kind. */
   kind?: BlockedKind
-  /** Only entries after this one. */
   after?: BlockedSubject
   limit: number
 }
@@ -53,7 +50,6 @@ export class Blocklist {
     return this.values[kind].has(value)
   }
 
-  /** Whether an output of a transaction is blocked by its outpoint. */
   hasOutputOf(txid: string): boolean {
     for (const outpoint of this.values.outpoint) if (outpoint.startsWith(txid)) return true
     return false
@@ -69,7 +65,6 @@ export class Blocklist {
     })
   }
 
-  /** Whether there is any entry of a kind. */
   hasAny(kind: BlockedKind): boolean {
     return this.values[kind].size > 0
   }
@@ -86,7 +81,6 @@ export class BlockedError extends CodedError {
   override readonly name = 'BlockedError'
   readonly code = 'BLOCKED'
 
-  /** @param kind By what it is blocked. */
   constructor(readonly kind: BlockedKind) {
     super(`the operator of this host has blocked this ${kind}`)
   }

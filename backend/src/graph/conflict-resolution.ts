@@ -30,7 +30,6 @@ export interface SightingRecord {
   status: Sighting
 }
 
-/** What a write of sightings came to. */
 export interface RecordedSightings {
   /** Those that are new, or say something else than before. */
   changed: SightingRecord[]

@@ -13,13 +13,11 @@ const NAME = 'name '
 export const dependency = {
   /** What spends an outpoint: of the tip of an ordinal, where it goes; of a live node, the next mint. */
   spend: (outpoint: Outpoint): Dependency => `spend ${formatOutpoint(outpoint)}`,
-  /** The proof of a transaction. */
   proof: (txid: string): Dependency => `proof ${txid}`,
   /** How far a transaction is known to the network, by itself or by what spends it. */
   tier: (txid: string): Dependency => `tier ${txid}`,
   /** Where stored outputs are in their ordinals, beside what continues them at the end. */
   lineages: 'lineages',
-  /** Whether a name is claimed. */
   name: (name: string): Dependency => NAME + name,
   /** Which names there are, and when they were mined. */
   names: 'names',

@@ -4,7 +4,6 @@
  */
 export type HostDatabase = SqlDatabase | MongoDatabase
 
-/** An instance of knex. */
 export interface SqlDatabase {
   readonly client: unknown
   raw(sql: string): PromiseLike<unknown>

@@ -64,7 +64,6 @@ function listBytes(key: string): number {
   return jsonBytes(key) + 4
 }
 
-/** The bytes of a text in a list. */
 function valueBytes(text: string): number {
   return jsonBytes(text) + 1
 }
@@ -226,7 +225,6 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | { [key:
 /** Keys whose texts are JSON (`protocol.md` 4). */
 const JSON_KEYS: ReadonlySet<string> = new Set(['subTypeData', 'royalties'])
 
-/** Metadata in a record. */
 export interface ServedMap {
   map: Record<string, JsonValue>
   /** Set if not everything has room. */

@@ -27,7 +27,6 @@ export interface PolicyOutput {
   contentLength?: number
 }
 
-/** A policy is invalid. */
 export class PolicyError extends CodedError {
   override readonly name = 'PolicyError'
   readonly code = 'BAD_POLICY'

@@ -22,7 +22,6 @@ export interface BeefContents {
   length: number
 }
 
-/** A BEEF that was read, with its bytes. */
 export interface ReadBeef extends BeefContents {
   bytes: Uint8Array
 }

@@ -69,7 +69,6 @@ export interface NodeRecord {
   domain: string
 }
 
-/** The origin of a genuine name. */
 export interface NameRecord {
   outpoint: Outpoint
   name: string

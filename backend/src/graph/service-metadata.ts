@@ -9,7 +9,6 @@ const TREE = icon('<path d="M7 16h6l6-8m-6 8l6 8"/><circle cx="7" cy="16" r="4"/
   { x: 23, y: 7 },
   { x: 23, y: 25 },
 ])
-/** A coin that is passed on. */
 const COIN = icon('<circle cx="16" cy="16" r="12"/>', [{ x: 16, y: 16 }])
 
 const documentationOf = {

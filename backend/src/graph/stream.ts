@@ -44,7 +44,6 @@ function sizeOf(segment: number): number {
   return FIRST_SEGMENT * 2 ** Math.floor(segment / 64)
 }
 
-/** Combines chunks into a segment. */
 export function segmentOf(chunks: StreamChunk[]): StreamSegment {
   const hash = createHash('sha256')
   for (const { sha256, length } of chunks) hash.update(`${sha256} ${length}\n`)

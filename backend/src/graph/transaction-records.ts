@@ -14,7 +14,6 @@ import type { BeefContents } from './read-beef.js'
 import type { SpendRecord, TransactionRecord } from './records.js'
 import { cacheView, storedTransaction, type TransactionSource } from './stored-transaction.js'
 
-/** The spends of transactions of a BEEF. */
 export function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
   return transactions.flatMap(({ txid }) => {
     const transaction = beef.transaction(txid)

@@ -5,7 +5,6 @@ import type { SqlDatabase } from '../graph/host-database.js'
 // biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.
 export type SqlRow = Record<string, any>
 
-/** Asks a database for rows. */
 export type Ask = (sql: string, values: readonly unknown[]) => Promise<SqlRow[]>
 
 /** Whether a host's knex, of any version, is on MySQL or MariaDB. */

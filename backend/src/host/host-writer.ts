@@ -11,7 +11,6 @@ import { admissionBy } from './host-rules.js'
 import type { HostWorkerData } from './host-worker.js'
 import { serveLog } from './log-port.js'
 
-/** The writer of a host's index. */
 export interface HostWriter {
   writer: Writer
   /** Whether it is in a thread of its own, which takes no rules that are code. */

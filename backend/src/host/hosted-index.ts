@@ -533,7 +533,6 @@ class HostFiles {
     return true
   }
 
-  /** The jobs of this process. */
   get jobs(): readonly string[] {
     return this.host.writer.status.jobs ?? []
   }

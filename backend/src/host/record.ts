@@ -41,7 +41,6 @@ export function completed(verified: BeefContents, seen: BeefContents | undefined
   }
 }
 
-/** A BEEF without its proofs. */
 export function unproven(beef: BeefContents): BeefContents {
   return { ...beef, proof: () => undefined }
 }

@@ -34,7 +34,6 @@ export interface Held {
   topic: string
 }
 
-/** A row of `admission`. */
 interface Row {
   tid: number
   vout: number

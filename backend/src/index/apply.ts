@@ -104,7 +104,6 @@ export class Index {
     this.transactions.source.refresh?.()
   }
 
-  /** Applies facts in this order. */
   apply(facts: readonly Fact[]): void {
     for (let at = 0; at < facts.length; at++) {
       const [fact, next] = [facts[at], facts[at + 1]]
@@ -201,7 +200,6 @@ export class Index {
     }
   }
 
-  /** The status of a stored transaction. */
   status(txid: string): TransactionStatus | undefined {
     return statusIn(this.sql, { txid })
   }
@@ -413,7 +411,6 @@ export class Index {
     return row === undefined ? [] : [{ tid: row.id, vout }]
   }
 
-  /** Derives all that the agenda names. */
   private derive(fresh?: NewTransaction): void {
     const { agenda } = this
     if (fresh !== undefined || agenda.toJudge.size > 0) this.judge.judgeAll(fresh)

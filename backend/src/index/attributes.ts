@@ -48,7 +48,6 @@ export class Attributes {
     this.last = id
   }
 
-  /** Indexes what the agenda names. */
   index(): void {
     const { lineages, unnumbered } = this.tables.agenda
     for (const lin of lineages) this.indexLineage(lin)

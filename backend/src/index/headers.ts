@@ -18,7 +18,6 @@ import type { HeaderRange } from '../protocol/header-store.js'
  * whatever order they were applied. 900,000 are 85 MB, as hashes are computed and not stored.
  */
 
-/** The most headers in one fact. */
 const MAX_HEADERS = 2016
 const HEIGHT_BYTES = 4
 
@@ -354,7 +353,6 @@ function hasBranches(sql: Sql, { from, to }: HeaderRange): boolean {
   )
 }
 
-/** Makes headers part of the chain. */
 function joinChain(sql: Sql, rows: readonly HeaderRow[]): void {
   for (const { height, header } of rows)
     sql.run('update header set best = 1 where height = ? and header = ?', height, header)

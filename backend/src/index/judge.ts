@@ -170,7 +170,6 @@ export class Judge {
     return true
   }
 
-  /** The inputs that spend genuine nodes. */
   private nodeInputs(inputs: Input[], view: TransactionView): NodeInput[] {
     const { genesis, assumesGenesis = false } = this.rules
     if (genesis === undefined) return []

@@ -101,7 +101,6 @@ export function outputsOf(sql: Sql, tid: number): OutputRow[] {
   return sql.all(`select ${ROW} from out where tid = ?`, tid) as OutputRow[]
 }
 
-/** The outputs that received a coin. */
 export function receiversOf(sql: Sql, { tid, vout }: Pick<OutputRow, 'tid' | 'vout'>): OutputRow[] {
   return sql.all(`select ${ROW} from out where ptid = ? and pvout = ?`, tid, vout) as OutputRow[]
 }
@@ -115,12 +114,10 @@ export function claimsBehind(sql: Sql, { tid, vout }: Pick<OutputRow, 'tid' | 'v
   ) as OutputRow[]
 }
 
-/** The outputs of a run. */
 export function outputsInRun(sql: Sql, run: number): OutputRow[] {
   return sql.all(`select ${ROW} from out where run = ?`, run) as OutputRow[]
 }
 
-/** The outputs that name one as their parent. */
 export function claimsOn(sql: Sql, parent: Uint8Array): OutputRow[] {
   return sql.all(`select ${ROW} from out where parent = ?`, parent) as OutputRow[]
 }

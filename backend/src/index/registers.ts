@@ -3,7 +3,6 @@ import type { Fact } from '../facts/log.js'
 import { type BlockedValue, readRegisterFact } from '../facts/registers.js'
 import type { Transactions } from './transactions.js'
 
-/** What a register has changed. */
 export type RegisterChange =
   | { kind: 'block'; subject: { kind: string; value: string }; blocked: boolean }
   /** The id of the transaction. */
@@ -48,7 +47,6 @@ export class Registers {
     }
   }
 
-  /** Whether the operator has blocked an output by its outpoint. */
   hasOutput({ tid, vout }: { tid: number; vout: number }): boolean {
     if (!this.hasBlockedOutputs) return false
     const outpoint = `${this.transactions.txidOf(tid).toString('hex')}_${vout}`

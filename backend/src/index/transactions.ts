@@ -25,7 +25,6 @@ export interface TransactionSource {
   refresh?(): void
 }
 
-/** A row of `tx`. */
 export interface TransactionRow {
   id: number
   /** Null if it is only referred to. */
@@ -39,7 +38,6 @@ export interface TransactionRow {
   mint: number
 }
 
-/** A transaction as its fact says it. */
 export interface ParsedTransaction {
   view: TransactionView
   /** The outputs that the policy of `tm_ordinals` did not take. */
@@ -200,7 +198,6 @@ export class Transactions {
     })
   }
 
-  /** The stored transactions that one spends from. */
   parents(id: number): TransactionRow[] {
     return this.sql.all(
       `select ${COLUMNS} from tx where id in (select pid from spend where sid = ?) and seq is not null`,
@@ -208,7 +205,6 @@ export class Transactions {
     ) as never
   }
 
-  /** The transactions that spend from one: they are stored. */
   children(id: number): TransactionRow[] {
     return this.sql.all(
       `select ${COLUMNS} from tx where id in (select sid from spend where pid = ?)`,

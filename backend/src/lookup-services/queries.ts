@@ -6,7 +6,6 @@ import { decodeAddress } from '../protocol/address.js'
 import { isName } from '../protocol/mine-node.js'
 import { PointerError, parseOutpoint } from '../protocol/outpoint.js'
 
-/** An outpoint as text, parsed. */
 const outpointText = z.string().transform((text, context) => {
   try {
     return parseOutpoint(text)

@@ -105,7 +105,6 @@ export function workOf(bits: number): bigint {
   return HASHES / (target + 1n)
 }
 
-/** The target that takes an amount of work. */
 export function targetFor(work: bigint): bigint {
   return (HASHES - work) / work
 }

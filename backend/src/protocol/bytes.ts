@@ -85,7 +85,6 @@ const utf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const strictUtf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true })
 const utf8Encoder = new TextEncoder()
 
-/** The text as UTF-8. */
 export function utf8(text: string): Uint8Array {
   return utf8Encoder.encode(text)
 }

@@ -4,12 +4,10 @@ import { concatBytes, joinBytes, readStrictUtf8, utf8 } from './bytes.js'
 // members are text or bytes. Members of other kinds are kept as they are encoded. The libraries for all of it have 7 and 12
 // KiB compressed, which is a third and a half of what a browser loads of the client; tests compare with one of them.
 
-/** A member of a map. */
 export interface DagCborMember {
   key: string
   /** Undefined for any other kind of value. */
   value: string | Uint8Array | undefined
-  /** The value as it is encoded. */
   encoded: Uint8Array
 }
 
@@ -117,7 +115,6 @@ class Reader {
   }
 }
 
-/** A text or bytes as a value. */
 export function encodeDagCbor(value: string | Uint8Array): Uint8Array {
   const bytes = typeof value === 'string' ? utf8(value) : value
   return concatBytes(head(typeof value === 'string' ? KIND.text : KIND.bytes, bytes.length), bytes)

@@ -109,7 +109,6 @@ export interface PathQuestion<File> {
   raw: boolean
 }
 
-/** What a path leads to. */
 export type Found<File> =
   | { kind: 'file'; file: File; status: ShownStatus }
   /** The `index.html` of the directory that the path names. */

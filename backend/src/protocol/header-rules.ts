@@ -48,7 +48,6 @@ export function targetRuleOf(header: Uint8Array, network: 'main' | 'test'): Targ
   return (targetOf(bitsOf(header)) ?? 0n) > EASIEST_TARGET ? 'fixed' : network
 }
 
-/** The sum of the work of consecutive headers. */
 export function totalWork(headers: Uint8Array): bigint {
   let work = 0n
   for (let index = 0; index < headerCount(headers); index++) work += workCache.of(bitsOf(headers, index))

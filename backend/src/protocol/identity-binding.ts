@@ -24,7 +24,6 @@ export type BindingProtocol = (typeof BINDING_PROTOCOLS)[number]
 export interface BindingProfile {
   /** A domain that resolves handles (BRC-169), as it was entered. */
   domain?: string
-  /** The name to display. */
   name?: string
   /** The origin of the image. */
   avatar?: Outpoint

@@ -91,7 +91,6 @@ export const MAX_NAME_LENGTH = 255
 /** What a name is made of, start to end. */
 export const NAME_PATTERN = /^[a-z0-9-]{1,255}$/
 
-/** Whether a character code is one that names are made of. */
 export function isNameCharacter(code: number): boolean {
   return NAME_CODES.has(code)
 }

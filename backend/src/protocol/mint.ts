@@ -137,7 +137,6 @@ export function checkMint(check: {
   return mint
 }
 
-/** A node and its outpoint, to be mined from. */
 export interface PlacedNode extends SpentOutput {
   outpoint: Outpoint
 }

@@ -11,9 +11,7 @@ export type ProfileName = 'local' | 'mainnet'
  */
 export interface Profile {
   name: ProfileName
-  /** Path prefixes of the gateway's routes. */
   gatewayPrefixes: string[]
-  /** Path prefixes of the routes for names. */
   namesPrefixes: string[]
   /** Path prefixes below which wallets find transactions (`/beef`), their outputs (`/txo`), and the overlay once more. */
   walletPrefixes: string[]
@@ -44,7 +42,6 @@ export function meansTopic(topic: string, meant: string): boolean {
   return topicNames(meant).includes(topic)
 }
 
-/** A topic and its aliases in all profiles. */
 export function topicNames(topic: string): string[] {
   const aliases = Object.values(PROFILES).flatMap(({ topicAliases }) => Object.entries(topicAliases))
   return [topic, ...aliases.flatMap(([alias, meant]) => (meant === topic ? [alias] : []))]

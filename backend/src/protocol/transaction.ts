@@ -13,7 +13,6 @@ export interface TransactionInput {
   sequence: number
 }
 
-/** The output that an input spends. */
 export interface SpentOutput {
   satoshis: number
   lockingScript: Uint8Array
@@ -49,7 +48,6 @@ export type Hash256 = (bytes: Uint8Array) => Uint8Array
 
 export const hash256: Hash256 = (bytes) => sha256(sha256(bytes))
 
-/** The SHA-256 of `bytes`. */
 export function sha256(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from(new Hash.SHA256().update(bytes).digest())
 }

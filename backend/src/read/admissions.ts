@@ -8,7 +8,6 @@ import { blobOf, outpointOf, type Reader } from './reader.js'
 /** No output has this index. */
 const NO_OUTPUT = -1
 
-/** What topics hold. */
 export class Admissions {
   /** How many scores there are to a millisecond: they count from the time when the store was made, since 1970. */
   readonly scoresPerMs = SCORES_A_FACT

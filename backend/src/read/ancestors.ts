@@ -79,7 +79,6 @@ const OF_TRANSACTION = `select ${COLUMNS}, ptid from tx cross join missing on mi
 const RECEIVED = `select coin.txid, pvout as vout from tx cross join out on tid = tx.id
   cross join tx as coin on coin.id = ptid where tx.txid = ? and out.vout = ? and lin is null`
 
-/** See `AncestorQueue.due`. */
 function due(sql: Sql, { now, limit }: { now: number; limit: number }): AncestorEntry[] {
   const rows = [
     ...sql.all(UNTRIED_FIRST, limit),

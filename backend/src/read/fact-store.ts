@@ -136,7 +136,6 @@ export class FactStore extends GraphReads {
 
   readonly blocklist = {
     page: (query: BlockedQuery): BlockedRecord[] => blockedPage(this.options.reader, query),
-    /** All that is blocked. */
     list: (): Blocklist => this.served.guard.list,
     /**
      * Blocks something for good, whatever is submitted and however often the store is reopened. Blocking it again changes the
@@ -159,7 +158,6 @@ export class FactStore extends GraphReads {
     this.options.reader.single((sql) => sql.get('select 1'))
   }
 
-  /** Whether it holds no transaction. */
   async isEmpty(): Promise<boolean> {
     return await this.whenOpened(() =>
       this.options.reader.answer((sql) =>

@@ -114,12 +114,10 @@ export class GraphReads {
     })
   }
 
-  /** See {@link Reader.acrossSnapshots}. */
   acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     return this.from.reader.acrossSnapshots(read)
   }
 
-  /** See {@link Reader.afterLong}. */
   afterLong<Answer>(answer: () => Answer): Awaitable<Answer> {
     return this.from.reader.afterLong(answer)
   }

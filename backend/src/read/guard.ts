@@ -32,7 +32,6 @@ export class Guard {
     return this.options.blocklist?.() ?? NOTHING
   }
 
-  /** Whether nothing is blocked. */
   get isOpen(): boolean {
     return this.list.isEmpty
   }
@@ -94,7 +93,6 @@ export class Guard {
     return step
   }
 
-  /** See {@link GuardOptions}. */
   get checkTip(): GuardOptions['checkTip'] {
     return this.options.checkTip
   }
@@ -126,7 +124,6 @@ export class Guard {
     return this.unblocked(records, ({ outpoint }) => [outpoint])
   }
 
-  /** The items of which no output is blocked. */
   unblocked<Item>(items: Item[], outputsOf: (item: Item) => Outpoint[]): Item[] {
     const blocked = this.blockedAmong(items.flatMap(outputsOf))
     if (blocked.size === 0) return items

@@ -15,7 +15,6 @@ import type { GraphReads } from './graph-reads.js'
  * one, and often without options (`docs/plugin.md`).
  */
 
-/** What topic managers look up of the index. */
 export type IndexReader = Pick<GraphReads, 'opened' | 'transactions' | 'names' | 'ordinals'> & {
   /** In the host of another engine: what topic managers see, before anybody has verified it. */
   submissions?: SeenSubmissions
@@ -44,7 +43,6 @@ export interface HostHooks {
   close(): Promise<void>
 }
 
-/** What a host is configured to admit. */
 export interface HostRules {
   /** The tree to follow, once a topic manager or service of names is configured. */
   deployment?: Deployment

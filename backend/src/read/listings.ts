@@ -98,7 +98,6 @@ export interface HistoryStep {
   height?: number
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
-  /** What this step inscribed. */
   content?: ContentSummary
   /** The parent that this step named. */
   parent?: Outpoint
@@ -515,7 +514,6 @@ function currentOf(sql: Sql, lin: number): Outpoint | undefined {
 
 const STEP_BY_OID = `select txid, vout, owner, own from out cross join tx on tx.id = tid where oid = ?`
 
-/** See {@link Listings.ordinalsWith}. */
 function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
   const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
   if (row === undefined) return undefined

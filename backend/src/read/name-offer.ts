@@ -9,7 +9,6 @@ export type NameOffer =
   | { kind: 'impossible' }
   | ({ kind: 'free' /** The longest prefix that is mined. */; domain: string } & MiningCost)
 
-/** The tree that names are mined in. */
 export interface TreeTerms {
   /** The zero bits of a solution. */
   difficulty: number

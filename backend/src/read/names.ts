@@ -19,7 +19,6 @@ export class Names {
     private readonly guard: Guard,
   ) {}
 
-  /** The origin of a claimed name. */
   originOf(name: string): Outpoint | undefined {
     const { guard, reader } = this
     guard.refuseName(name)

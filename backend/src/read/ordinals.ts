@@ -20,7 +20,6 @@ export class Ordinals {
     return this.reader.single((sql) => admittedOutput(sql, outpoint))
   }
 
-  /** The first output of a transaction that has content. */
   firstContentOutput(txid: string): OutputRecord | undefined {
     const row = this.reader.single((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
     return this.guard.passing(row && outputOf(row))
@@ -98,7 +97,6 @@ export function shownAt(sql: Sql, tip: Outpoint): Outpoint[] {
   return [tip, ...placesOf(ordinalAt(sql, tip, TIP))]
 }
 
-/** The place of an active output. */
 export interface Place {
   oid: number
   tid: number
@@ -171,7 +169,6 @@ function textOf(column: Buffer | string): string {
   return typeof column === 'string' ? column : column.toString('utf8')
 }
 
-/** The outpoint in the column `parent`. */
 export function parentIn(parent: Buffer): Outpoint {
   return { txid: parent.toString('hex', 0, 32), vout: parent.readUInt32BE(32) }
 }
@@ -186,7 +183,6 @@ export function tipOf(sql: Sql, lin: number): Row | undefined {
   return sql.get(TIP_OF, lin)
 }
 
-/** The outpoint of an active step of a lineage. */
 export function outpointAt(sql: Sql, lin: number, step: number): Outpoint | undefined {
   // A lineage is identified by its first output.
   const row = step === 0 ? sql.get(OUTPOINT_OF, lin) : sql.get(STEP_OF, lin, step)
@@ -198,7 +194,6 @@ function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | unde
   return row === undefined || row.carrier ? undefined : outputOf(row)
 }
 
-/** See {@link Ordinals.at}. */
 export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
   const tip = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
   if (tip?.asked_sats !== 1) {

@@ -157,7 +157,6 @@ export class Reader {
     return this.count('reorgs')
   }
 
-  /** A number that the index counts. */
   count(name: 'reorgs' | 'blocks' | 'names' | 'inscriptions' | 'transactions'): number {
     return Number(this.sql.get(`select ${name} as count from counts where id = 1`)?.count ?? 0)
   }
@@ -260,7 +259,6 @@ const MAX_KEYS = 10_000
 /** How many commits are read at once, each of which may have changed a thousand keys. */
 const COMMITS = 100
 
-/** What commits have changed. */
 interface ChangesRead {
   /** The last of these commits: where the next reading begins. */
   cursor: number

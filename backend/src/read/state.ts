@@ -54,7 +54,6 @@ const BLOCKED = 'select kind, value, reason, since from blocked where blocked = 
 const BLOCKED_OF_KIND = `${BLOCKED} and kind = ? and value > ? order by value limit ?`
 const BLOCKED_AFTER_KIND = `${BLOCKED} and kind > ? order by kind, value limit ?`
 
-/** A page of the blocklist. */
 export function blockedPage(reader: Reader, { kind, after, limit }: BlockedQuery): BlockedRecord[] {
   return reader.answer((sql) => {
     if (kind !== undefined) {

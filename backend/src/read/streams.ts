@@ -19,7 +19,6 @@ export class Streams {
   constructor(
     private readonly reader: Reader,
     private readonly guard: Guard,
-    /** Summaries that were read, by their query. */
     private readonly summaries: (
       query: StreamQuery,
       read: () => Promise<StreamSummary | undefined>,

@@ -25,9 +25,7 @@ import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** A name, with those of its prefixes that were mined on the way to it. */
 export interface NameThing extends ListedName {
-  /** How many prefixes. */
   prefixes: number
-  /** Whether there are more than these. */
   isMore: boolean
 }
 
@@ -36,7 +34,6 @@ export interface FurtherChunks {
   count: number
   /** In bytes, of all of them. */
   length: number
-  /** Whether there are more than these. */
   isMore: boolean
   last: Outpoint
 }
@@ -78,7 +75,6 @@ export class Things {
     return this.reader.list(`inscriptions as things ${JSON.stringify(query)}`, this.wholes(query))
   }
 
-  /** See {@link Reader.list}. */
   list<Item>(key: string, steps: Steps<Item[]>): Item[] {
     return this.reader.list(key, steps)
   }

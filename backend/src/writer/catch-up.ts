@@ -14,7 +14,6 @@ import { toHex } from '../protocol/bytes.js'
 const PAGE = 500
 const PAGE_BYTES = 8 * 1024 * 1024
 
-/** An index and the log that it is derived from. */
 export interface Derivation {
   log: LocalLog
   indexFile: Sql

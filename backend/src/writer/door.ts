@@ -94,7 +94,6 @@ interface Lost {
   reason: Reason
 }
 
-/** What is to be tried. */
 interface Entering {
   /** New transactions, parents first, and pending ones. */
   candidates: Candidate[]
@@ -277,7 +276,6 @@ export class Door {
     this.add(pinOf(this.options.log, { name, value, from }))
   }
 
-  /** See `HeaderStore.replaceFrom`. */
   replaceHeaders({ height, headers, tip }: Parameters<HeaderStore['replaceFrom']>[0]): boolean {
     const stored = this.tipHeader()
     if (stored === undefined || tip === undefined ? stored !== tip : !equalBytes(stored, tip)) return false
@@ -292,7 +290,6 @@ export class Door {
     return replaced !== undefined && equalBytes(replaced, last)
   }
 
-  /** See `HeaderStore.addBelow`. */
   addHeadersBelow({ to, headers }: Parameters<HeaderStore['addBelow']>[0]): boolean {
     if (headerRange(this.options.indexFile)?.from !== to + 1) return false
     this.applyHeaders(to + 1 - headers.length / HEADER_BYTES, headers)

@@ -28,7 +28,6 @@ import {
   type Written,
 } from './writer.js'
 
-/** The files of a store, in its folder. */
 export function storeFiles(folder: string): { log: string; index: string } {
   return { log: join(folder, 'log.db'), index: join(folder, `index-${INDEX_VERSION}.db`) }
 }
@@ -69,7 +68,6 @@ interface Trial extends Mark {
   outcomes: Outcome[]
 }
 
-/** The index with what is needed to write. */
 interface Opened {
   index: Index
   door: Door

@@ -15,7 +15,6 @@ export interface Candidate {
   /** The one that came last at the end. */
   proofs: readonly Proof[]
   spends: readonly Outpoint[]
-  /** Set if it is pending. */
   pending?: PendingOutline
 }
 
@@ -56,7 +55,6 @@ export class IndexedSpends {
     return row !== undefined
   }
 
-  /** Whether a stored transaction is a mint. */
   isMint(txid: string): boolean {
     return this.index.get('select mint from tx where txid = ?', fromHex(txid))?.mint === 1
   }
@@ -69,7 +67,6 @@ export class IndexedSpends {
     ).some((child) => !others.has(child))
   }
 
-  /** What a stored transaction spends. */
   spendsOf(txid: string): Outpoint[] {
     const rows = this.index.all(
       `select spent.txid, spend.vout from tx join spend on spend.sid = tx.id join tx spent on spent.id = spend.pid

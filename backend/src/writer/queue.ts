@@ -9,7 +9,6 @@ const HEAVY = MAX_WEIGHT / 2
 /** What takes longer than this, in milliseconds, holds the writer. */
 const LONG = 500
 
-/** A write that waits. */
 export interface Task {
   /** Makes its changes, in a savepoint of its own. Its result is returned once they are committed. */
   run: () => unknown

@@ -369,7 +369,6 @@ export class SharedWriter extends LocalWriter {
 /** The task of a writer that has nothing to write. */
 const FOLLOW = (): void => {}
 
-/** Whether a row replaces what an index is derived by. */
 function replacesRule({ kind, key }: LogRow): boolean {
   if (kind !== FACT.register) return false
   const { subject, n } = readNumberedKey(key)

@@ -13,7 +13,6 @@ export type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened'
 /** @param claim That of a write with limited patience, which is its last argument. */
 type WriterCall = Call & { claim?: SharedArrayBuffer }
 
-/** The messages to the thread of a writer. */
 export type WriterRequest =
   | WriterCall
   /** Another thread's end of a channel: it may write, too. */
@@ -21,7 +20,6 @@ export type WriterRequest =
   /** What the rules follow from, as plain data. */
   | { deriveBy: unknown }
 
-/** The messages from it. */
 export type WriterReport =
   | CallAnswer
   | { status: WriterStatus }
@@ -30,7 +28,6 @@ export type WriterReport =
   | { since: SharedArrayBuffer; commits: SharedArrayBuffer }
 
 export interface ServeOptions {
-  /** Has the rules derived that the writer is to use. */
   deriveBy: (plain: unknown) => void
   /** Called after the writer was closed. */
   onClosed: () => void

@@ -5,13 +5,11 @@ import type { AdmissionRecord, TransactionRecord } from '../graph/records.js'
 import { CodedError } from '../protocol/coded-error.js'
 import type { Door, RecordTransactions } from './door.js'
 
-/** What a write changed. */
 export interface Written {
   /** How many transactions that were there before became active or inactive. */
   reorganised: number
 }
 
-/** What a method of the door did. */
 export interface Changed<Method extends DoorMethod> extends Written {
   result: ReturnType<Door[Method]>
 }
@@ -27,7 +25,6 @@ export type DoorMethod =
   | 'clearHeaders'
 export type StateMethod = 'interaction' | 'hold' | 'release' | 'postpone'
 
-/** What became of transactions. */
 export interface Recorded extends Written {
   /** The outputs that topics hold because of them, also of transactions that were pending. */
   admitted: AdmissionRecord[]
@@ -111,7 +108,6 @@ export interface Writer {
   close(): Promise<void>
 }
 
-/** What transactions weigh in the queue. */
 export function submittedBytes(transactions: readonly TransactionRecord[]): number {
   return transactions.reduce((sum, { raw }) => sum + raw.length, 0)
 }

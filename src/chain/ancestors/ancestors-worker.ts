@@ -25,7 +25,6 @@ export interface AncestorsWorkerOptions {
   admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
   /** What may be fetched for one ordinal, in total. */
   perOrdinal: GatherLimits
-  /** The limits of a submission. */
   limits: GatherLimits
   logger: Logger
   /** Whether it is this process that fetches them; by default, it always is. */
@@ -293,7 +292,6 @@ class SharedSource implements Pick<ChainSource, 'transaction'> {
   }
 }
 
-/** A chain source that fetches no more than a limit. */
 class BoundedSource implements Pick<ChainSource, 'transaction'> {
   readonly fetched = { transactions: 0, bytes: 0 }
 

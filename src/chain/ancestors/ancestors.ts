@@ -18,7 +18,6 @@ export type Admission =
   /** It is invalid or conflicted. */
   | { kind: 'refused'; why: string }
 
-/** The limits of a submission. */
 export interface GatherLimits {
   maxTransactions: number
   maxBytes: number

@@ -10,7 +10,6 @@ import { type ChainSource, spends } from '../sources/chain-source.js'
 import { ChainSourceError, FollowError, isTooLarge } from '../sources/errors.js'
 import type { FollowedOrdinals, SweptStore } from './sweep.js'
 
-/** The node that a follower submits to. */
 export interface FollowedNode {
   genesis: Outpoint
   store: Pick<SweptStore, 'transactions' | 'names' | 'ordinals'>
@@ -31,7 +30,6 @@ export interface BranchOptions {
   maxUnproven: number
 }
 
-/** What following a coin led to. */
 export interface Found {
   /** The coins to go on with. */
   coins: FrontierCoin[]
@@ -47,9 +45,7 @@ const SMALL = 16 * 1024 * 1024
 const INPUTS_CHECKED = 100
 /** How many coins of an unproven transaction are asked about, to find what was mined instead. */
 const SPENT_ASKED = 4
-/** How many unknown transactions are listed. */
 const MAX_LISTED = 1000
-/** How many mints are remembered as counted. */
 const MAX_COUNTED = 10_000
 /** Nodes that are not asked about: how many, and for how many milliseconds. */
 const DEAD = { max: 10_000, ttl: 3_600_000 }
@@ -81,7 +77,6 @@ export class BranchFollower {
   private readonly inProgress = new Map<string, Promise<Brought>>()
   /** Nodes that a mined transaction spends which is no mint, so that nothing stored shows it. */
   private readonly dead = new LRUCache<string, true>(DEAD)
-  /** The latest mints that were counted. */
   private readonly counted = new LRUCache<string, true>({ max: MAX_COUNTED })
   /** What unproven transactions have taken in this round. */
   private unproven = { count: 0, time: 0 }
@@ -153,7 +148,6 @@ export class BranchFollower {
     return coins
   }
 
-  /** The coins that are followed, of those that a transaction spends. */
   async spentBy(record: TransactionRecord): Promise<FrontierCoin[]> {
     return await this.followedInputs(record, { all: false })
   }

@@ -12,7 +12,6 @@ import type { FeedEntry, FeedPosition, JungleBusSource } from '../sources/jungle
 
 export interface FeedOptions {
   junglebus: Pick<JungleBusSource, 'transactionsAfter' | 'height'>
-  /** The id of the subscription. */
   subscription: string
   /** Where transactions come from that arrive without bytes, or without a proof. */
   source: Pick<ChainSource, 'transaction'>

@@ -81,14 +81,12 @@ export class Follower {
   private readonly queue: PQueue
   /** How many tasks were pushed: the last goes first, so that a tree is followed depth first, and only what branches off waits. */
   private pushed = 0
-  /** Whether a task was dropped. */
   private hasDropped = false
   private readonly stopping = new AbortController()
   /** Ends a rest. */
   private waking = new AbortController()
   private readonly asked = new Set<string>()
   private running: Promise<void> | undefined
-  /** The coins of the rotation so far. */
   private rotated = 0
   /** The coins that the current sweep, and the last one, asked about. */
   private swept = { asked: 0, last: 0 }

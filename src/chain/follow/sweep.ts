@@ -101,7 +101,6 @@ export class Sweep {
     }
   }
 
-  /** Whether an ordinal is one of those that are followed. */
   async isFollowed(outpoint: Outpoint): Promise<boolean> {
     if (this.ordinals !== 'names') return this.ordinals === 'all'
     const { names, ordinals } = this.store

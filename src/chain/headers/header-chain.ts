@@ -440,7 +440,6 @@ export class HeaderChain {
     return targetRuleOf(headerAt(headers, headerCount(headers) - 1), this.options.network)
   }
 
-  /** The rules for what follows a height. */
   private async rulesAfter(height: number): Promise<HeaderRules> {
     const { now, hash, checkpoint } = this.options
     const { from } = (await this.store.range()) ?? { from: height }

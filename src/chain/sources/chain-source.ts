@@ -8,7 +8,6 @@ import { readTransaction, TransactionError } from '../../../backend/src/protocol
 import { ChainSourceError } from './errors.js'
 import type { SourceClient } from './source-client.js'
 
-/** A new tip of the chain. */
 export interface ChainTip {
   height: number
   /** Of its header, as it is shown; missing where a service does not say. */

@@ -1,6 +1,5 @@
 import { CodedError, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
 
-/** Why a chain source is of no use. */
 type ChainSourceErrorCode =
   /**
    * It could not be reached, or was busy or too slow, or rests after that. Other questions will fare no better: try again

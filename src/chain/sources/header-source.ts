@@ -27,7 +27,6 @@ export class HeaderSource implements Source {
     rate: number
     /** The timeout of a request for a tip, in milliseconds. One for headers may take {@link PAGE_TIMES} as long. */
     timeout: number
-    /** For WhatsOnChain. */
     network: 'main' | 'test'
     signal: AbortSignal
     logger?: Logger

@@ -20,7 +20,6 @@ const MAX_SPEND_BYTES = 1024
 
 /** How much of a transaction is read to see that it is there. */
 const MAX_SIGHTED_BYTES = 64 * 1024
-/** A block header in JSON. */
 const MAX_HEADER_BYTES = 4096
 /** The longest page of a subscription that is read with the bytes of its transactions, and without. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024

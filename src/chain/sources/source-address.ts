@@ -8,7 +8,6 @@ export type SourceKind = (typeof SOURCE_KINDS)[number]
 export const HEADER_SOURCE_KINDS = ['junglebus', 'whatsonchain', 'chaintracks', 'headersservice'] as const
 export type HeaderSourceKind = (typeof HEADER_SOURCE_KINDS)[number]
 
-/** What a source is, and where. */
 export interface SourceAddress<Kind extends string = SourceKind> {
   kind: Kind
   /** Without a slash at the end. */

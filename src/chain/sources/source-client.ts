@@ -42,7 +42,6 @@ export interface SourceStatus {
   lastError?: LastError
 }
 
-/** How to read the answer to a question. */
 export interface Query<Answer> {
   /** The longest body to read. */
   maxBytes: number
@@ -93,7 +92,6 @@ export class SourceClient {
   /** Unusable answers since the last usable one. */
   private badAnswers = 0
   private lastError: LastError | undefined
-  /** The error that was counted last. */
   private noted: unknown
   /** Failed attempts since the last successful one. */
   private failedAttempts = 0
@@ -305,7 +303,6 @@ export class SourceClient {
   }
 }
 
-/** A source was not asked, because it rests. */
 class RestError extends ChainSourceError {}
 
 /** Requests to each origin, whatever asks: blocks, headers and missing ancestors may come from one service. */

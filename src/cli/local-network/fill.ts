@@ -185,7 +185,6 @@ export interface SiteFacts {
   ORIGIN: string
   /** The outpoint of a stream's first chunk. */
   STREAM: string
-  /** The difficulty in bits. */
   DIFFICULTY: string
 }
 

@@ -2,7 +2,6 @@ import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 
 const { exp, min, PI, round, sin } = Math
 
-/** Samples per second. */
 const RATE = 22_050
 /** Bytes per sample: PCM, 16 bits, one channel. */
 const BYTES = 2

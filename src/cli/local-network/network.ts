@@ -13,7 +13,6 @@ import { CommandError } from '../command.js'
 import type { FakeTransaction } from '../fake-transactions.js'
 import type { MiningProgress } from '../mining-progress.js'
 
-/** A local network to be filled. */
 export interface LocalNetwork {
   deployment: Deployment
   graph: Node['graph']

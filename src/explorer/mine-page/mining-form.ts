@@ -38,7 +38,6 @@ function ownerHint(payer: string, isBound: boolean): string {
     : `${needed} In this tree, anyone who sees the solution can use it for another owner: show it to nobody.`
 }
 
-/** The form of the page, and the mining that it starts. */
 export class MiningForm {
   readonly #served: Served
   readonly #form = element('form', HTMLFormElement)
@@ -60,7 +59,6 @@ export class MiningForm {
     this.#nameState = new NameState(served.url)
   }
 
-  /** Prepares the form. */
   open(): void {
     const isLocal = this.#served.server.profile === 'local'
     const name = this.#name

@@ -7,7 +7,6 @@ import { type DeploymentTerms, longestName } from '../../../backend/src/protocol
 export const PAYERS = ['fake', 'wallet', 'nobody'] as const
 export type Payer = (typeof PAYERS)[number]
 
-/** What to mine, for whom. */
 export interface MiningOrder {
   name: string
   payer: Payer
@@ -57,7 +56,6 @@ export function readOrder(
   return { name, payer, ownerLock, workers }
 }
 
-/** The names that a tree allows. */
 export function nameRule(deployment: DeploymentTerms): string {
   return `1 to ${longestName(deployment)} characters of a–z, 0–9 and the hyphen.`
 }

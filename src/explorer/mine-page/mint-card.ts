@@ -4,7 +4,6 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { make } from './elements.js'
 import type { ShownMint } from './mining-run.js'
 
-/** The state of a paid mint. */
 export type CardState =
   | { kind: 'sending' }
   /** The server has it: the name is minted. */
@@ -23,11 +22,9 @@ const BOUND =
 const UNBOUND =
   'Show it to nobody before it is sent: in this tree, anyone who sees the solution can mint the name for another owner.'
 
-/** The content of a mint's card. */
 export interface CardContent {
   name: string
   txid: string
-  /** The solution, as terms with their values. */
   solution?: readonly (readonly [term: string, text: string])[]
   /** As hex. */
   transaction?: string
@@ -37,7 +34,6 @@ export interface CardContent {
   isBound?: boolean
 }
 
-/** The card of a mint that was just made. */
 export function cardOf(
   { mint, plan, transaction, beef }: ShownMint,
   { network }: { network: Network },

@@ -1,6 +1,5 @@
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 
-/** A mint, or a change of a name. */
 type Kind = 'mint' | 'move'
 
 /** What was signed, and this server has not confirmed. */

@@ -93,7 +93,6 @@ function tooMany(): Error {
   return new Error(`it has more than ${MOST_FILES} files`)
 }
 
-/** Reads what was chosen. */
 export async function readChosen({ files, isFolder }: Chosen): Promise<FolderEntry> {
   const root: FolderEntry[] = []
   const folders = new Map<string, FolderEntry[]>([['', root]])

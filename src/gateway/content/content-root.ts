@@ -17,7 +17,6 @@ import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 
-/** An output that shows content. */
 export interface ContentOutput extends OutputRecord {
   content: ContentSummary
 }

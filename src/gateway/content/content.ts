@@ -43,7 +43,6 @@ export interface ContentOptions {
   store: GraphReads
   responses: ResponseCache
   answers: ContentAnswers
-  /** The `Content-Security-Policy` of active content. */
   policy: string
   /** The origin that pages in the content of an outpoint are sent on to; if missing, they are served here. */
   originOf?: ((request: Request, outpoint: Outpoint) => string | undefined) | undefined
@@ -51,7 +50,6 @@ export interface ContentOptions {
 
 export interface AnswersOptions {
   store: GraphReads
-  /** The content types of directories (`Profile`). */
   directoryContentTypes: string[]
   /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
   maxDirectoryBytes: number
@@ -223,7 +221,6 @@ function bytesOf({ content }: GraphReads, sha256: string, range: ByteRange): Ret
   return bytes
 }
 
-/** What a query asks for. */
 interface Flags extends MapOptions {
   /** A directory as inscribed. */
   raw: boolean
@@ -240,7 +237,6 @@ export function flagsOf(request: Request): Flags {
   return { raw: raw !== undefined, isMapAsked: map === 'true', framed: framed !== undefined }
 }
 
-/** What {@link flagsOf} finds, as a key. */
 export const flagsKey: QueryKey = (request) => {
   const { raw, isMapAsked, framed } = flagsOf(request)
   return (raw ? 'raw' : '') + (isMapAsked ? 'map' : '') + (framed ? 'framed' : '')

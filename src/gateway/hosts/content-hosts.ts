@@ -17,7 +17,6 @@ export type HostTarget =
   | { kind: 'domain'; host: string }
   | { kind: 'nothing'; error: Error }
 
-/** A request on a host that shows content. */
 export interface HostedRequest {
   target: HostTarget
   /** In lower case, without a port and a dot at its end. */
@@ -27,7 +26,6 @@ export interface HostedRequest {
 export interface ContentHostsOptions {
   /** `GATEWAY_HOST`: names are hosts below it. Undefined: no name has one. */
   gatewayHost?: string | undefined
-  /** The public URL of the service. */
   publicUrl?: string | undefined
   /** Further hosts of the service: below `gatewayHost`, they show no name. */
   ownHosts: readonly string[]
@@ -35,7 +33,6 @@ export interface ContentHostsOptions {
   others: 'service' | 'domains' | 'nothing'
   /** What the paths of the service begin with. */
   path: string
-  /** The number of proxies that are trusted to name the host. */
   trustedProxies: number
 }
 

@@ -58,7 +58,6 @@ function titleOf({ code, status }: Pick<ShownError, 'code' | 'status'>): string 
   return TITLES[status] ?? 'This did not work.'
 }
 
-/** @param mine Where the service has its page that mines. */
 function howToMine({ name, mine }: { name: string; mine: string }): string {
   const service = mine.replace(/\/mine\?.*$/, '')
   return `<p>It will belong to whoever first finds a proof of work for each of its characters.</p>

@@ -68,7 +68,6 @@ interface Asked {
   read: ReadDirectories | undefined
 }
 
-/** Where the service has its page about a name. */
 export function namePage(name: string): string {
   return `/name/${name}`
 }
@@ -89,7 +88,6 @@ const ROUTES = Object.fromEntries(
  */
 const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.:%/?]|$)/i
 
-/** Nobody has mined the name. */
 class UnclaimedNameError extends AnswerError {
   constructor(readonly unclaimed: string) {
     super('NOT_FOUND', `${unclaimed} is not claimed`)
@@ -118,7 +116,6 @@ class NamePage {
   constructor(readonly name: string) {}
 }
 
-/** What a host has at a path. */
 class HostAnswer {
   /** The last `Link`, and the service that it is for: most requests come the same way. */
   private link = ''

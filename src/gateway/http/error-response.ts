@@ -35,7 +35,6 @@ export interface ErrorResponseOptions {
   page?: ErrorPage | undefined
 }
 
-/** What a page shows of an error. */
 export interface ShownError {
   status: number
   code: ErrorCode
@@ -44,7 +43,6 @@ export interface ShownError {
   requestId?: string
 }
 
-/** A page for an error, with the headers that it needs. */
 export type ErrorPage = (
   error: ShownError,
 ) => Promise<{ headers: Readonly<Record<string, HeaderFor[1]>>; html: string }>

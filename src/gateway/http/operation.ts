@@ -11,7 +11,6 @@ export interface OperationGroup {
   operations: Record<string, Operation>
 }
 
-/** What one method of one path takes and answers. */
 export interface Operation {
   /** The method, and the path below the prefixes of the group. */
   route: `${'GET' | 'POST'} /${string}`
@@ -102,7 +101,6 @@ const matching = (pattern: RegExp, description: string) => z.string().regex(patt
 
 export type HeaderName = keyof typeof HEADERS
 
-/** The headers of answers. */
 export const HEADERS = {
   'Accept-Encoding': text.describe('The codings that a body may be sent in.'),
   'Accept-Ranges': z.literal('bytes').describe('The body can be requested in ranges.'),

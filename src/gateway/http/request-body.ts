@@ -254,7 +254,6 @@ function endedEarly(): AnswerError {
   return new AnswerError('BAD_BODY', 'the connection closed before the body was complete')
 }
 
-/** Room for the first bytes of a body. */
 const LEAST_ROOM = 4 * 1024
 /** The share of an announced body that has to arrive before there is room for all of it. */
 const TRUSTED_SHARE = 1 / 16

@@ -165,7 +165,6 @@ function listsTooLong(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssueTooB
   })
 }
 
-/** The parameters of a path with a txid. */
 export const txidParams = z.object({
   txid: z
     .string()

@@ -113,7 +113,6 @@ export function isPreflight({ method, url, headers }: Request): boolean {
 /** A content type as the response carries it. */
 interface ServedType {
   value: string
-  /** Whether a browser would run the content. */
   active: boolean
   /** Whether a browser shows it as a page whose scripts run: HTML and XML, SVG included. */
   document: boolean

@@ -26,7 +26,6 @@ import { NOTHING_FOLLOWED, namesHeaders } from './tree-progress.js'
  */
 export type QueryKey = (request: Request) => string | undefined
 
-/** For a route that has no query. */
 export const noneOfQuery: QueryKey = () => ''
 
 /** For a route whose answers are cached unless one of these parameters is there. */
@@ -215,7 +214,6 @@ type Cached = Pick<StoredResponse, 'dependsOn' | 'weight'>
 /** Each gateway has other options, and so other responses to the same paths. */
 let gateways = 0
 
-/** The responses of a gateway that its store has cached. */
 export class ResponseCache {
   private readonly prefix = `${++gateways}:`
 

@@ -11,7 +11,6 @@ import type { RenderPage } from '../pages/send-page.js'
 import { capabilitiesRoutes } from '../wallets/capabilities-routes.js'
 import { type DocumentOptions, openapiDocument } from './document.js'
 
-/** The pages of a host, where it has any. */
 interface Pages {
   render: RenderPage
   hostsOf: PageHosts

@@ -120,7 +120,6 @@ const RANGE_STATUSES = ['206', '416']
 const BEFORE_ROUTES = ['414', '431']
 const VARIES: readonly HeaderName[] = ['Vary']
 
-/** Whether an answer is text: JSON, a page or a script. */
 function isTextual({ json, types = [] }: Operation['answer']): boolean {
   return json !== undefined || types.some((type) => isText(type))
 }
@@ -130,7 +129,6 @@ function ofHead(key: string): boolean {
   return BEFORE_ROUTES.some((status) => key.startsWith(status))
 }
 
-/** The group of an operation, and what its routes need. */
 type Group = Omit<OperationGroup, 'operations'> & Pick<RouteGroup, 'needs'>
 
 /** Collects paths, and the schemas that they refer to. */

@@ -9,7 +9,6 @@ import { fileResponses, type PageFiles } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 import type { RenderPage } from './send-page.js'
 
-/** The scripts of the pages. */
 export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'my.js', 'search-worker.js'] as const
 
 /** Where wallets (BRC-100) listen on the user's machine. */

@@ -17,7 +17,6 @@ export const loadExplorer = () => import('../../explorer/index.js')
 
 type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 
-/** Renders a page of the explorer. */
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
 export interface SiteOptions {
@@ -25,7 +24,6 @@ export interface SiteOptions {
   network: Network
   deployment: Deployment | undefined
   gatewayHost: string | undefined
-  /** The public URL of the host. */
   publicUrl: string | undefined
   /** The port that it listens on, where that is known. */
   port?: (() => number | undefined) | undefined
@@ -70,7 +68,6 @@ export function pageRenderer(site: Site, progress: TreeProgress): RenderPage {
   }
 }
 
-/** Errors as pages of the explorer. */
 export function errorPages(render: RenderPage, hostsOf: PageHosts): ErrorPage {
   const headers = { ...pageHeaders(hostsOf, { isFramed: true }), 'Cache-Control': 'no-store' }
   return async (error) => ({

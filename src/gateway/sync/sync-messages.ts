@@ -4,7 +4,6 @@ import { txid } from '../http/schemas.js'
 
 /** The messages between peers (GASP, as in `@bsv/gasp`), validated where they arrive. */
 
-/** The version of GASP that is spoken. */
 export const GASP_VERSION = 1
 /** The output of a mint that is its name. */
 export const NAME_OUTPUT = 2
@@ -33,7 +32,6 @@ export const syncRequest = z.object({
 
 export const nodeRequest = z.object({ graphID: gaspOutpoint, txid, outputIndex })
 
-/** An output that a peer offers. */
 const offeredOutput = z.object({ txid, outputIndex, score })
 
 export type OfferedOutput = z.output<typeof offeredOutput>

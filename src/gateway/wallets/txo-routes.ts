@@ -263,7 +263,6 @@ function recordOf(
 /** Nodes and advertisements are near the front of their transactions; an ordinal may be anywhere, and has a record. */
 const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
 
-/** The value of an output in satoshis. */
 async function valueIn(
   outpoint: Outpoint,
   { values, graph: { ordinals, transactions } }: RecordOptions,

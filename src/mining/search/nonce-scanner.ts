@@ -2,7 +2,6 @@ import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './plain-kernel.js'
 
-/** What to search a nonce for. */
 export interface SearchTask {
   /** 32 bytes, or none. */
   seed: Uint8Array

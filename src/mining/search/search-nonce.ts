@@ -119,7 +119,6 @@ export async function searchInThread(search: {
   }
 }
 
-/** The progress of a search. */
 export interface SearchProgress {
   /** Hashes tried by all workers so far. */
   hashes: number
@@ -156,12 +155,10 @@ export class ProgressMeter {
     this.#last = { time: meter.now, hashes: 0 }
   }
 
-  /** All hashes tried so far. */
   get hashes(): number {
     return this.#hashes
   }
 
-  /** Counts hashes that were tried until `now`. */
   count(hashes: number, now: number): void {
     this.#hashes += hashes
     if (now - this.#last.time < INTERVAL) return

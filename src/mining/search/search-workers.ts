@@ -80,7 +80,6 @@ export function searchInWorkers(search: {
 export interface WorkerHost {
   /** How many threads can run at once. */
   cores: number
-  /** Starts a worker from the URL of a module. */
   start(worker: {
     url: URL | string
     onMessage: (message: unknown) => void

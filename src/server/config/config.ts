@@ -111,7 +111,6 @@ function isServerAddress(text: string): boolean {
 const settings = {
   port: wholeNumber(0, 65535).default(8080),
   host: z.string().default('127.0.0.1'),
-  /** The folder of the store. */
   dataDir: z.string().default('./data'),
   /** The URL of the MySQL or MariaDB database that holds the log; undefined: it is in MongoDB, or in the folder. */
   knexUrl: z
@@ -272,7 +271,6 @@ export interface Config
     | 'gatewayHost'
   > {
   profile: Profile
-  /** The rules of the tree to follow, or to deploy. */
   terms: DeploymentTerms
   /** The rules that are set, and do not follow from the profile. */
   setTerms: TermsOverrides

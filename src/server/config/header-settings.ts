@@ -41,7 +41,6 @@ export const headersCheckpoint = z
     return { height: Number(height), hash, work, minimumWork: work }
   })
 
-/** `CHAIN_TRACKER`. */
 export const chainTracker = z.string().refine((text) => {
   const [, url = text] = /^chaintracks=(.*)$/s.exec(text) ?? []
   if (['headers', 'scripts-only', 'whatsonchain'].includes(text)) return true

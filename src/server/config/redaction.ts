@@ -18,7 +18,6 @@ const HEX_KEY = /^[0-9a-f]{64}$/i
 /** The scheme of an address, if it has one, and what is before its host. */
 const USER = /^([\w+.-]*:(?=[/\\]))?[/\\]*([^/?#\s]*@)/
 
-/** Options whose value is a secret. */
 const SECRET_OPTIONS = ['--arc-api-key']
 
 /**

@@ -18,7 +18,6 @@ export type AdvertisementProtocol = 'SHIP' | 'SLAP'
 /** What a token says: that this host has a topic or a lookup service. */
 export interface Advertisement {
   protocol: AdvertisementProtocol
-  /** Where the host answers. */
   url: string
   /** `tm_…` or `ls_…`. */
   topicOrService: string
@@ -36,7 +35,6 @@ const KEY_ID = '1'
 const NAME = /^(?=.{1,50}$)(?:tm_|ls_)[a-z]+(?:_[a-z]+)*$/
 /** Longer than a token with a URL of 700 bytes. */
 export const MAX_ADVERTISEMENT_BYTES = 1000
-/** So many scripts are remembered. */
 const MAX_KNOWN = 1000
 /** So many outputs of a transaction are looked at. */
 const MAX_OUTPUTS = 32
@@ -52,7 +50,6 @@ export class AdvertisementReader {
   /** What scripts say, by their bytes: a token can be copied by anyone, and a signature takes milliseconds to check. */
   private readonly known = new LRUCache<string, { token: Advertisement | undefined }>({ max: MAX_KNOWN })
 
-  /** @param identityKey The public key of the host. */
   constructor(readonly identityKey: PublicKey) {
     const anyone = new KeyDeriver('anyone')
     const keyOf = (protocol: AdvertisementProtocol): PublicKey =>

@@ -19,9 +19,7 @@ export interface GraphLimits {
 }
 
 export interface CollectOptions {
-  /** An output that a peer offers. */
   offered: Outpoint
-  /** Of which topic. */
   topic: string
   /** The topics that its transactions are submitted to. */
   topics: string[]

@@ -35,7 +35,6 @@ const MAX_EARLY = 3
 /** How many pages of outputs are requested in one round; the next one continues after them. */
 const MAX_PAGES = 10_000
 
-/** The results of a round. */
 interface SyncTally {
   taken: number
   /** Could not be taken, and are retried. */
@@ -60,7 +59,6 @@ export interface TopicSyncOptions {
   logger: Logger
 }
 
-/** What a round leaves. */
 export interface SyncResult {
   /**
    * Whether everything was taken that the peer offers. What could not be taken after a few tries does not count: it may never

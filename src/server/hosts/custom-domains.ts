@@ -16,7 +16,6 @@ export interface TxtResolver {
 
 export interface DnsDomainsOptions {
   resolver: TxtResolver
-  /** The most lookups a minute. */
   lookupRate: number
   /** A clock, in milliseconds. */
   now?: () => number
@@ -28,7 +27,6 @@ const MINUTE = 60 * SECOND
 const FRESH = { found: 5 * MINUTE, none: MINUTE, failed: 10 * SECOND }
 /** How long a domain goes on to show what it showed while its servers fail, or while there is no room for a lookup. */
 const STALE = 24 * 60 * MINUTE
-/** The most lookups at a time. */
 const MAX_LOOKUPS = 16
 /** How many domains of either kind are remembered. */
 const REMEMBERED = 10_000

@@ -8,7 +8,6 @@ import type { Transfer, Transfers } from './transfers.js'
 
 /** What the head of a request ends with, and a body in chunks (RFC 9112 2.1, 7.1). */
 const END = Buffer.from('\r\n\r\n')
-/** What a line ends with. */
 const LINE_END = END.subarray(2)
 /** The longest line with the size of a chunk that is waited for, in bytes: Node's parser refuses longer ones. */
 const LONGEST_LINE = 32 * 1024
@@ -26,7 +25,6 @@ const UNCOUNTED = 16 * 1024
 export class Connection {
   private request: IncomingMessage | undefined
   private response: ServerResponse | undefined
-  /** What was read and not parsed. */
   private unparsed = NOTHING
   /** The bytes of the body, or of its chunk, that are still to come. */
   private bodyLeft = 0
@@ -56,7 +54,6 @@ export class Connection {
     this.endAfterBodies()
   }
 
-  /** The response that is due. */
   get due(): ServerResponse | undefined {
     return this.response?.closed === false ? this.response : undefined
   }
@@ -66,7 +63,6 @@ export class Connection {
     return this.due !== undefined && this.request?.complete === true && this.socket.writableLength === 0
   }
 
-  /** Takes the next request. */
   begin(request: IncomingMessage, response: ServerResponse): void {
     this.request = request
     this.response = response

@@ -169,7 +169,6 @@ export function clientKey({ ip }: Pick<Request, 'ip'>): string {
   return addressKey(ip ?? '')
 }
 
-/** {@link clientKey} of an address. */
 export function addressKey(written: string): string {
   const address = plainAddress(written.trim())
   // Asked first: the pattern for IPv6 takes Node 14 ms to compile, which the first request would wait for.

@@ -7,7 +7,6 @@ import type { Transfers } from './transfers.js'
 /** An app that answers most requests before Express sees them. */
 export interface App {
   (request: IncomingMessage, response: ServerResponse): void
-  /** Its routes. */
   readonly express: Express
   /** Counts the bodies that it reads; a server adds the answers that wait to be read. */
   readonly transfers?: Transfers

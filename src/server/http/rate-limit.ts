@@ -10,7 +10,6 @@ const WINDOW = 60_000
 /** How many clients are remembered. Beyond that, the one that has asked for nothing for longest starts again: never one that floods. */
 const MAX_CLIENTS = 10_000
 
-/** A client in its current window. */
 interface Client {
   requests: number
   /** When the window ends, on the monotonic clock: when the time of day is set back, no window lasts longer. */
@@ -65,7 +64,6 @@ export function rateLimit({
   }
 }
 
-/** A client in its current window. */
 function counted(clients: LRUCache<string, Client>, key: string): Client {
   const now = monotonic()
   const known = clients.get(key)

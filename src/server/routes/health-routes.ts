@@ -158,7 +158,6 @@ export function healthRoutes(health: Health): Router {
 export interface Health {
   /** Why the host is not ready, by its parts. */
   notReady(): Promise<Record<string, string>>
-  /** What `/health` answers. */
   report(): Promise<HealthReport>
 }
 
@@ -167,7 +166,6 @@ export type HealthReport = z.output<ReturnType<typeof healthShape>>
 /** The part of a host that is asked, beside those that give reasons by themselves. */
 const STORE = 'store'
 
-/** What a host knows of itself. */
 export function healthOf(host: {
   /** What the host is, without how long it has run. */
   service: () => Omit<HealthReport['service'], 'uptimeMs'>

@@ -33,7 +33,6 @@ export interface OpenFactsOptions {
 /** What gateways that share a log do for all of them: one at a time follows the chain, and one syncs with peers. */
 export type Job = 'follow' | 'sync'
 
-/** Who of several gateways does a job. */
 export interface Jobs {
   /** Has this gateway do jobs when no other one does. */
   seek(jobs: readonly Job[]): void
@@ -42,7 +41,6 @@ export interface Jobs {
   passOn(txid: string, proof: Proof): Promise<void>
 }
 
-/** The store of a node. */
 export interface Stores {
   /** With answers and bodies in memory. */
   graph: FactStore
@@ -53,7 +51,6 @@ export interface Stores {
   /** How much of the log is derived. */
   index: NodeIndex
   held: FactStore['held']
-  /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
   /** Whether other processes may write to it, too. */
   isShared: boolean

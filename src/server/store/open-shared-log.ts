@@ -6,7 +6,6 @@ import type { SharedLog, SharedLogOptions } from '../../../backend/src/facts/sha
 import type { Config } from '../config/config.js'
 import { mongoOptions } from '../config/mongo-url.js'
 
-/** Where a log is that several gateways share. */
 export type SharedLogPlace = Pick<Config, 'knexUrl' | 'mongoUrl'>
 
 /** A gateway writes one batch at a time, and others read chunks of bodies. */

@@ -5,7 +5,6 @@ import { storeFolder } from '../config/place.js'
 import { logPlaceIn } from './facts/log-place.js'
 import { readSettings } from './facts/log-settings.js'
 
-/** What the folder of a node holds. */
 export interface StoreStatus {
   folder: string
   logBytes: number

@@ -19,11 +19,9 @@ export interface MetricsSources {
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
   /** Facts that the index still lacks. */
   indexLag?: () => number | Promise<number>
-  /** The parts that know the chain and follow it. */
   chain?: ChainParts
 }
 
-/** The paths that routers are mounted at. */
 export function routePrefixes({ gatewayPrefixes, namesPrefixes, walletPrefixes }: Profile): string[] {
   const forWallets = ['/beef', '/txo', '/overlay', ''].flatMap((path) =>
     walletPrefixes.map((prefix) => prefix + path),
@@ -31,7 +29,6 @@ export function routePrefixes({ gatewayPrefixes, namesPrefixes, walletPrefixes }
   return [...gatewayPrefixes, ...namesPrefixes, ...forWallets]
 }
 
-/** The counters, each with its help and its labels. */
 const COUNTERS = {
   minetree_admitted_outputs_total: ['Outputs admitted, by topic.', 'topic'],
   minetree_admitted_transactions_total: ['Transactions with admitted outputs, by topic.', 'topic'],

@@ -18,7 +18,6 @@ import { OverlayEngine } from './overlay-engine.js'
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */
 const ORDINARY = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
-/** What happens in an overlay, for metrics. */
 export type OverlayEvent =
   | { kind: 'refused'; refusal: TopicRefusal }
   /** A write admitted outputs. Nothing for a submission that was known before. */

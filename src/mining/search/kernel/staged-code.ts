@@ -23,7 +23,6 @@ export type StagedValue =
   | { known: 'prepare'; code: Code }
   | { known: 'scan'; code: Code }
 
-/** A constant. */
 export function always(bits: number): StagedValue {
   return { known: 'always', bits: bits | 0 }
 }
@@ -38,7 +37,6 @@ const JOIN: Record<Joining, (a: number, b: number) => number> = {
   xor: (a, b) => a ^ b,
 }
 
-/** The neutral element of each operation. */
 const NEUTRAL: Record<Joining, number> = { add: 0, and: -1, or: 0, xor: 0 }
 
 /** Bytes of four numbers. */
@@ -90,7 +88,6 @@ export class StagedCode {
     return { ...value, code: [value.code, i32Const(count), operations(value).shr] }
   }
 
-  /** Shifted left. */
   shl(value: StagedValue, count: number): StagedValue {
     if (value.known === 'always') return always(value.bits << count)
     return { ...value, code: [value.code, i32Const(count), operations(value).shl] }

@@ -4,7 +4,6 @@
  */
 export type Code = number | readonly Code[]
 
-/** All bytes of a code, in order. */
 export function bytesOf(code: Code): number[] {
   const bytes: number[] = []
   const append = (part: Code): void => {

@@ -129,7 +129,6 @@ interface Tables {
   roundConstants: number
 }
 
-/** Stores the round constants in memory. */
 function storeRoundConstants(code: StagedCode, table: number): void {
   for (const [round, constant] of ROUND_CONSTANTS.entries()) {
     code.store(table + VECTOR_SIZE * round, always(constant))

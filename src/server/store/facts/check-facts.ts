@@ -22,7 +22,6 @@ import { type CommandLog, FolderLog, type FoundRow, pagesOf } from './folder-log
 import { logPlaceIn, readLog } from './log-place.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
-/** What is wrong with a store of facts: a fact, or rows of a table of the index. */
 export interface FactDamage {
   /** The kind of fact, or the table; `index` for its file, or rows that a new index has not, or not so; `copy of …` for what a gateway has of the log. */
   kind: string

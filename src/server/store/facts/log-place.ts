@@ -7,12 +7,10 @@ import { changeFolder, readFolder } from './folder.js'
 import type { CommandLog } from './folder-log.js'
 import { MaintenanceError } from './maintenance-error.js'
 
-/** A database with a log that gateways share, or room for one. */
 export interface DatabasePlace {
   database: SharedLogPlace
 }
 
-/** Where a log is. */
 export type LogPlace = { folder: string } | DatabasePlace
 
 /** Which log a text names: a folder, or the URL of a database. @throws ConfigError */
@@ -27,7 +25,6 @@ export function logPlaceOf(text: string): LogPlace {
   return { database: { knexUrl, mongoUrl } }
 }
 
-/** The place of the log in the settings. */
 export function logPlaceIn(config: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>): LogPlace {
   return isEmbedded(config) ? { folder: config.dataDir } : { database: config }
 }

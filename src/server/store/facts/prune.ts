@@ -18,7 +18,6 @@ import { changeFolder, lockStore, readFolder, removeIndexes, requireLog } from '
 import type { CommandLog } from './folder-log.js'
 import { changeLog, logPlaceIn } from './log-place.js'
 
-/** What was dropped. */
 export interface Pruned {
   transactions: number
   /** Of their raw transactions. */
@@ -175,7 +174,6 @@ function unneeded(folder: string, { now = Date.now(), keepsNames }: PruneOptions
   }
 }
 
-/** A transaction and its proofs. */
 const FACTS_OF = `select seq, kind, key from log.log where kind = ? and key = ?
   union all select seq, kind, key from log.log where kind = ? and key between ? and ?`
 

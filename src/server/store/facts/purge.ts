@@ -28,7 +28,6 @@ import { type CommandLog, type FoundRow, pagesOf } from './folder-log.js'
 import { changeLog, type LogPlace } from './log-place.js'
 import { MaintenanceError } from './maintenance-error.js'
 
-/** What was removed. */
 export interface Purged {
   /** The hashes of the bodies. */
   sha256: string[]
