@@ -92,6 +92,11 @@ function judgeGood({ method, target, host }: PlainRequest, { status, headers, bo
   if (!isStrangers && type.startsWith('application/json') && parsed(body.toString('utf8')) === undefined)
     complaints.push('a body is no JSON')
   if (status !== 206) return complaints
+  const boundary = /^multipart\/byteranges; boundary=(\S+)$/.exec(type)?.[1]
+  if (boundary !== undefined && !headers.has('content-range')) {
+    if (!body.toString('latin1').endsWith(`\r\n--${boundary}--\r\n`)) complaints.push('its parts do not end')
+    return complaints
+  }
   const [, from, to, length] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '') ?? []
   if (Number(to) - Number(from) + 1 !== body.length || !(Number(to) < Number(length)))
     complaints.push(`a part of ${body.length} bytes says ${headers.get('content-range')}`)

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import type { Request } from 'express'
 import rangeParser from 'range-parser'
+import { ascii } from '../../../backend/src/protocol/bytes.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 
 /** One `range-spec` of bytes: an int-range or a suffix-range (RFC 9110 14.1.2). */
@@ -7,32 +9,80 @@ const SPEC = String.raw`(?:\d+-\d*|-\d+)`
 /** A `ranges-specifier` of bytes; the names of units are case-insensitive. */
 const RANGES = new RegExp(String.raw`^bytes=(${SPEC}(?:[ \t]*,[ \t]*${SPEC})*)$`, 'i')
 
+/** The most ranges of one request that are sent as parts; further ones only if they combine into one. */
+const MAX_PARTS = 8
+
 /**
- * The range that a request asks for (RFC 9110 14.2): one range with at least one byte of the body, `'unsatisfiable'`, or
- * undefined for the complete body. Of an empty body there are no parts: the range is ignored. A header that is not valid, or of another unit, is ignored. So are several ranges, unless
- * they combine into one: the RFC leaves a server the choice, and many small parts cost more than the body. Ranges apply to
- * GET alone; on HEAD the header is ignored. `If-Range` has to be the tag, compared strongly. A date never matches, as content
- * has no date.
+ * The ranges that a request asks for (RFC 9110 14.2), each with at least one byte of the body and in the order of the request;
+ * `'unsatisfiable'`, or undefined for the complete body. Of an empty body there are no parts: the range is ignored. A header that is
+ * not valid, or of another unit, is ignored. So are several ranges that overlap, or are more than {@link MAX_PARTS}, unless they
+ * combine into one: the RFC leaves a server the choice, and so the parts never have more bytes than the body. Ranges apply to GET
+ * alone; on HEAD the header is ignored. `If-Range` has to be the tag, compared strongly. A date never matches, as content has no date.
  *
  * @param body.tag The strong entity tag of the body.
  * @param body.length In bytes.
+ * @param body.isCoded Whether it has a `Content-Encoding`, which cannot be that of parts: then it has no more than one.
  */
-export function requestedRange(
+export function requestedRanges(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
-  { tag, length }: { tag: string; length: number },
-): ByteRange | 'unsatisfiable' | undefined {
+  { tag, length, isCoded = false }: { tag: string; length: number; isCoded?: boolean },
+): [ByteRange, ...ByteRange[]] | 'unsatisfiable' | undefined {
   const { range, 'if-range': ifRange } = headers
   if (method !== 'GET' || range === undefined || (ifRange !== undefined && ifRange !== tag)) return undefined
   if (length === 0) return undefined
   const specs = specsOf(range)
   if (specs === undefined) return undefined
-  const cut = specs.map((spec) => cutSuffix(spec, length))
-  const ranges = rangeParser(length, `bytes=${cut.join()}`, { combine: true })
+  const cut = `bytes=${specs.map((spec) => cutSuffix(spec, length)).join()}`
+  const ranges = rangeParser(length, cut, { combine: true })
   if (ranges === -1) return 'unsatisfiable'
   if (ranges === -2) return undefined
-  const [first, ...others] = ranges
-  if (first === undefined || others.length > 0) return undefined
-  return { from: first.start, length: first.end - first.start + 1 }
+  const [first, ...others] = ranges.map(({ start, end }) => ({ from: start, length: end - start + 1 }))
+  if (first === undefined) return undefined
+  if (others.length === 0) return [first]
+  const asked = specs.length > MAX_PARTS || isCoded ? undefined : rangeParser(length, cut)
+  if (!Array.isArray(asked)) return undefined
+  const sum = asked.reduce((bytes, { start, end }) => bytes + end - start + 1, 0)
+  return sum === lengthOf([first, ...others]) ? [first, ...others] : undefined
+}
+
+function lengthOf(ranges: readonly { length: number }[]): number {
+  return ranges.reduce((sum, { length }) => sum + length, 0)
+}
+
+/** Several ranges of a body as parts of one (RFC 9110 14.6, RFC 2046 5.1). */
+export class Multipart {
+  /** No content has it inside, because nobody knows it before. */
+  private readonly boundary = randomUUID()
+  readonly contentType = `multipart/byteranges; boundary=${this.boundary}`
+  private readonly parts: { head: Uint8Array; range: ByteRange }[]
+  private readonly end = ascii(`\r\n--${this.boundary}--\r\n`)
+  /** In bytes, of all that {@link chunks} sends. */
+  readonly length: number
+
+  /** @param body The type that each part has, and the length of the body in bytes. */
+  constructor(ranges: readonly ByteRange[], body: { contentType: string; length: number }) {
+    this.parts = ranges.map((range, at) => ({
+      head: ascii(
+        `${at === 0 ? '' : '\r\n'}--${this.boundary}\r\nContent-Type: ${body.contentType}\r\nContent-Range: ${contentRange(range, body.length)}\r\n\r\n`,
+      ),
+      range,
+    }))
+    this.length = lengthOf([...ranges, ...this.parts.map(({ head }) => head), this.end])
+  }
+
+  /** @param body Its bytes, or what reads a range of them: all of it, or its chunks. */
+  async *chunks(
+    body: Uint8Array | ((range: ByteRange) => Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>),
+  ): AsyncGenerator<Uint8Array> {
+    for (const { head, range } of this.parts) {
+      yield head
+      const { from, length } = range
+      const bytes = typeof body === 'function' ? body(range) : body.subarray(from, from + length)
+      if (bytes instanceof Uint8Array) yield bytes
+      else yield* bytes
+    }
+    yield this.end
+  }
 }
 
 /** The `Content-Range` of a part of a body that has `length` bytes (RFC 9110 14.4). */

@@ -6,7 +6,7 @@ import { isGzip, textType } from '../../../backend/src/protocol/media-type.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import { endedByPrecondition, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
-import { contentRange, requestedRange } from './range.js'
+import { contentRange, Multipart, requestedRanges } from './range.js'
 import { securityHeaders, servedType } from './security-headers.js'
 
 export type Header = readonly [name: string, value: string]
@@ -87,33 +87,38 @@ const GZIP_HEADERS: readonly Header[] = [
 /**
  * Sets the status and the headers of a response.
  *
- * @returns The bytes to send; undefined if the response has ended, as for HEAD or a client that has the content already.
+ * @returns The bytes to send, which may be parts; undefined if the response has ended, as for HEAD or a client that has the content
+ * already.
  * @throws AnswerError if the requested range has none of the bytes, or `If-Match` names other bytes.
  */
 export function sendHead({
   request,
   response,
-  representation: { headers, contentType, length, tag, hasRanges = false, status = 200 },
+  representation: { headers, contentType, length, tag, plainTag, hasRanges = false, status = 200 },
 }: {
   request: Request
   response: Response
   representation: Representation
-}): ByteRange | undefined {
+}): ByteRange | Multipart | undefined {
   setHeaders({ request, response, headers })
   const isConditional = tag !== undefined && status === 200
   if (isConditional && endedByPrecondition({ request, response, tag })) return undefined
-  const requested = isConditional && hasRanges ? requestedRange(request, { tag, length }) : undefined
-  response.status(status)
+  const requested =
+    isConditional && hasRanges
+      ? requestedRanges(request, { tag, length, isCoded: plainTag !== undefined })
+      : undefined
   if (requested === 'unsatisfiable')
     throw new AnswerError('RANGE_NOT_SATISFIABLE', `the range is beyond the ${length} bytes of the content`, {
       headers: { 'Content-Range': `bytes */${length}` },
     })
-  if (requested !== undefined)
-    response.status(206).setHeader('Content-Range', contentRange(requested, length))
-  const range = requested ?? { from: 0, length }
-  response.setHeader('Content-Type', contentType)
-  response.setHeader('Content-Length', range.length)
-  if (request.method !== 'HEAD') return range
+  const [range = { from: 0, length }, ...others] = requested ?? []
+  const sent = others.length === 0 ? range : new Multipart([range, ...others], { contentType, length })
+  response.status(requested === undefined ? status : 206)
+  if (requested !== undefined && sent === range)
+    response.setHeader('Content-Range', contentRange(range, length))
+  response.setHeader('Content-Type', sent instanceof Multipart ? sent.contentType : contentType)
+  response.setHeader('Content-Length', sent.length)
+  if (request.method !== 'HEAD') return sent
   response.end()
   return undefined
 }

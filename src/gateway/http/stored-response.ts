@@ -10,6 +10,7 @@ import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
 import { entityTag } from './caching.js'
 import { codingFor, compressed, type Encoded, encodedAs, isText, WORTH } from './compression.js'
+import { Multipart } from './range.js'
 import {
   type Header,
   type HeaderFor,
@@ -347,6 +348,8 @@ export function sendStored({
     return sendUncompressed({ request, response, stored })
   const range = sendHead({ request, response, representation })
   if (range === undefined) return
+  if (range instanceof Multipart)
+    return sendChunks(response, { chunks: range.chunks(body), length: range.length })
   const { from, length } = range
   if (typeof body !== 'function') {
     response.end(length === body.length ? body : body.subarray(from, from + length))

@@ -112,7 +112,9 @@ const PRECONDITIONS = z.object({
   'If-None-Match': optionalText('ETags: if one of them is the current one, 304.'),
 })
 const RANGES = z.object({
-  Range: optionalText('`bytes=`: one range is answered with that part, several with the whole body.'),
+  Range: optionalText(
+    '`bytes=`: one range is answered with that part, up to eight that do not overlap with parts, others with the whole body.',
+  ),
   'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
 })
 const RANGE_STATUSES = ['206', '416']
@@ -201,7 +203,11 @@ class DocumentWriter {
     const { headers = [], description: _, ...body } = answer
     const all: Record<string, Operation['answer']> = { 200: answer, ...otherAnswers }
     if (headers.includes('Accept-Ranges'))
-      all[206] = { description: 'The requested range.', headers: ['Content-Range', ...headers], ...body }
+      all[206] = {
+        description: 'The requested range, or several as `multipart/byteranges`, without Content-Range.',
+        headers: ['Content-Range', ...headers],
+        ...body,
+      }
     if (headers.includes('ETag')) {
       const kept = headers.filter((name) => name !== 'Content-Length')
       all[304] = { description: 'The client has the current body.', headers: kept }

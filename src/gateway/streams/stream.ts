@@ -23,6 +23,7 @@ import {
   SERVICE_WORKER,
   STORE_ERRORS,
 } from '../http/operation.js'
+import { Multipart } from '../http/range.js'
 import { askedOutpoint } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, sendChunks, sendHead } from '../http/send-body.js'
@@ -84,8 +85,9 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
     const representation = contentRepresentation(stream, { headers, policy })
     const range = sendHead({ request, response, representation })
     if (range === undefined) return
+    const read = (part: ByteRange) => streamBody({ store, query, stream, range: part })
     await sendChunks(response, {
-      chunks: streamBody({ store, query, stream, range }),
+      chunks: range instanceof Multipart ? range.chunks(read) : read(range),
       length: range.length,
       held: stream.segments.length * HELD_BY_SEGMENT,
     })

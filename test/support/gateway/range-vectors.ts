@@ -13,6 +13,7 @@ interface RangeCase {
   contentRange?: string
   contentLength?: number
   slice?: [from: number, to: number]
+  parts?: [from: number, to: number][]
 }
 
 const vectors = readFileSync(join(import.meta.dirname, '../../vectors/ranges.json'), 'utf8')
@@ -21,6 +22,29 @@ const { cases } = JSON.parse(vectors) as { cases: RangeCase[] }
 /** The body of a length that the vectors speak of. */
 export const vectorBody = (length: number): Buffer =>
   Buffer.from(Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8)))
+
+/** The parts of a multipart answer (RFC 2046 5.1), with their headers in lower case and their bytes in hex. */
+export function partsOf(
+  contentType: string | undefined,
+  body: Buffer,
+): { headers: Record<string, string>; body: string }[] {
+  const boundary = /^multipart\/byteranges; boundary=([\w-]{1,70})$/.exec(contentType ?? '')?.[1]
+  // A boundary belongs to a line of its own, whose break before it is not of the part.
+  const [before, ...parts] = `\r\n${body.toString('latin1')}`.split(`\r\n--${boundary}`)
+  expect([before, parts.pop()]).toEqual(['', '--\r\n'])
+  return parts.map((part) => {
+    const [head = '', ...content] = part.split('\r\n\r\n')
+    const lines = head.split('\r\n').slice(1)
+    const headers = lines.map((line) => {
+      const [name = '', value = ''] = line.split(': ')
+      return [name.toLowerCase(), value]
+    })
+    return {
+      headers: Object.fromEntries(headers),
+      body: Buffer.from(content.join('\r\n\r\n'), 'latin1').toString('hex'),
+    }
+  })
+}
 
 /** Where a body is served, and the entity tag that it has to have, without quotes. */
 export interface ServedBody {
@@ -76,6 +100,19 @@ export function testRanges({
     expect(headers.etag).toBe(`"${served.hash}"`)
     expect(headers['accept-ranges']).toBe('bytes')
     expect(headers['cache-control']).toBe(cacheControl)
+    if (each.parts !== undefined) {
+      expect(headers['content-length']).toBe(String(body.length))
+      expect(partsOf(headers['content-type'], body)).toEqual(
+        each.parts.map(([from, to]) => ({
+          headers: {
+            'content-type': 'image/x-test',
+            'content-range': `bytes ${from}-${to - 1}/${each.length}`,
+          },
+          body: vectorBody(each.length).subarray(from, to).toString('hex'),
+        })),
+      )
+      return
+    }
     expect(headers['content-length']).toBe(each.contentLength?.toString())
     expect(headers['content-type']).toBe(each.status === 304 ? undefined : 'image/x-test')
     expect(body.equals(vectorBody(each.length).subarray(...(each.slice ?? [0, 0])))).toBe(true)

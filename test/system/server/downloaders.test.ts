@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { testWith } from '../../support/cli/commands.js'
+import { partsOf } from '../../support/gateway/range-vectors.js'
 import { cut, streamPath, streamsOn } from '../../support/gateway/streams.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -57,6 +58,26 @@ testWith('curl')('curl -r gets it in parts', async () => {
     parts.push(await readFile(path))
   }
   expect(Buffer.concat(parts).equals(FILE)).toBe(true)
+})
+
+testWith('curl')('curl -r gets several parts in one answer', async () => {
+  const path = join(await servers.folder(), 'parts')
+  const ranges = [
+    [5_999_000, 5_999_999],
+    [0, 99],
+    [600_000, 2_700_000],
+  ] as const
+  const asked = ranges.map(([from, to]) => `${from}-${to}`).join()
+  const type = await run('curl', '-sS', '-w', '%{content_type}', '-r', asked, '-o', path, url)
+  expect(partsOf(type, await readFile(path))).toEqual(
+    ranges.map(([from, to]) => ({
+      headers: {
+        'content-type': 'application/x-test',
+        'content-range': `bytes ${from}-${to}/${FILE.length}`,
+      },
+      body: FILE.subarray(from, to + 1).toString('hex'),
+    })),
+  )
 })
 
 testWith('curl')('curl -C goes on where it was cut', async () => {

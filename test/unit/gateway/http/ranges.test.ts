@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import { testRanges, vectorBody } from '../../../support/gateway/range-vectors.js'
+import { partsOf, testRanges, vectorBody } from '../../../support/gateway/range-vectors.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
 import { loseChunks } from '../../../support/storage/lose-rows.js'
@@ -10,6 +11,8 @@ const chain = new FakeChain()
 const server = await servers.start()
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+const hexOf = (ascii: string): string => Buffer.from(ascii).toString('hex')
 
 /** The entity tag covers the type, which a 304 does not send again. */
 const tagOf = (body: Uint8Array): string => sha256Of(Buffer.from(`${sha256Of(body)} image/x-test`))
@@ -28,6 +31,44 @@ describe('content answers as the vectors say', () => {
   })
 })
 
+test('parts have the type of the whole, beyond ASCII too, and a policy where browsers run it', async () => {
+  const body = Buffer.from('<p>a page</p>')
+  const transaction = chain.inscribe({ contentType: 'text/html;name="é"', body })
+  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+  const path = `/content/${transaction.outpoint(0)}`
+  const whole = await server.ask(path)
+  const cut = await server.ask(path, { headers: { Range: 'bytes=0-2,-4' } })
+  expect(cut.headers['content-security-policy']).toBe(whole.headers['content-security-policy'])
+  const type = whole.headers['content-type']
+  expect(type).toBe(Buffer.from('text/html;name="é"').toString('latin1'))
+  expect(partsOf(cut.headers['content-type'], cut.body)).toEqual([
+    { headers: { 'content-type': type, 'content-range': 'bytes 0-2/13' }, body: hexOf('<p>') },
+    { headers: { 'content-type': type, 'content-range': 'bytes 9-12/13' }, body: hexOf('</p>') },
+  ])
+})
+
+test('what has a Content-Encoding comes in one range or whole: parts have none', async () => {
+  const body = gzipSync('text that is published compressed')
+  const transaction = chain.inscribe({ contentType: 'text/plain', body })
+  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+  const asked = async (range: string, coding: string) =>
+    await server.ask(`/content/${transaction.outpoint(0)}`, {
+      headers: { Range: range, 'Accept-Encoding': coding },
+    })
+  expect((await asked('bytes=0-1', 'gzip')).body.equals(body.subarray(0, 2))).toBe(true)
+  const whole = await asked('bytes=0-1,5-6', 'gzip')
+  expect([whole.status, whole.headers['content-encoding'], whole.body.equals(body)]).toEqual([
+    200,
+    'gzip',
+    true,
+  ])
+  const plain = await asked('bytes=0-3,-4', 'identity')
+  expect(partsOf(plain.headers['content-type'], plain.body).map((part) => part.body)).toEqual([
+    hexOf('text'),
+    hexOf('ssed'),
+  ])
+})
+
 describe('a body that the store has in part', () => {
   const body = vectorBody(900_000).reverse()
   let path = ''
@@ -43,6 +84,10 @@ describe('a body that the store has in part', () => {
       await expect(asked(range)).rejects.toThrow(/aborted|hang up|ECONNRESET/)
     },
   )
+
+  test('breaks the connection in the middle of parts, too', async () => {
+    await expect(asked('bytes=0-9,300000-310000')).rejects.toThrow(/aborted|hang up|ECONNRESET/)
+  })
 
   test.each(['bytes=262144-262145', 'bytes=300000-310000'])(
     'is our fault where %s needs what is gone from its first byte on',
