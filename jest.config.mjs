@@ -16,7 +16,7 @@ process.env.TEST_TIER = tier
 process.env.INDEX_DIR ??= join(tmpdir(), `minetree-index-${process.pid}`)
 
 export default {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/quick-globals.mjs',
   globalSetup: '<rootDir>/test/support/services/start-on-demand.mjs',
   globalTeardown: '<rootDir>/test/support/services/stop.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/support/clock.mjs'],

@@ -1,3 +1,4 @@
+import { createCipheriv } from 'node:crypto'
 import { fromHex, joinBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { type ExpectedError, expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
@@ -82,16 +83,9 @@ describe('/submit with a body that is no BEEF', () => {
     copy[at] = to
     return copy
   }
-  const noise = (length: number): Uint8Array => {
-    const bytes = new Uint8Array(length)
-    // A linear congruential generator (Numerical Recipes): noise that is the same each time.
-    let state = 1
-    for (let at = 0; at < length; at++) {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-      bytes[at] = state >>> 24
-    }
-    return bytes
-  }
+  /** Noise that is the same each time. */
+  const noise = (length: number): Uint8Array =>
+    createCipheriv('aes-128-ctr', new Uint8Array(16), new Uint8Array(16)).update(new Uint8Array(length))
   const MiB = 1024 * 1024
   const V1 = fromHex('0100beef')
   const V2 = fromHex('0200beef')
