@@ -29,6 +29,25 @@ export async function until<Found>(
   throw new Error(`it never came to be: ${what}`)
 }
 
+/**
+ * Tries with more and more time, for what is slow on a busy machine and right whenever there is time enough.
+ *
+ * @param least The first timeout, in milliseconds.
+ */
+export async function givenTime<Found>(
+  least: number,
+  attempt: (timeout: number) => Promise<Found>,
+): Promise<Found> {
+  for (let timeout = least; 4 * timeout <= PATIENCE; timeout *= 4) {
+    try {
+      return await attempt(timeout)
+    } catch {
+      // There may have been too little of it.
+    }
+  }
+  return await attempt(PATIENCE)
+}
+
 const TURNS = 20
 
 /**

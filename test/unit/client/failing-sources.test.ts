@@ -8,6 +8,7 @@ import { directory, text } from '../../support/gateway/site.js'
 import { streamsOn } from '../../support/gateway/streams.js'
 import { beefOf, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
+import { givenTime } from '../../support/server/waiting.js'
 
 // Two honest servers and one that fails in some way, whatever it is asked: the answer is that of the two.
 
@@ -86,7 +87,7 @@ const CALLS: [what: string, resource: string, init: VerifiedFetchInit, expected:
 const placed = <Each>(bad: Each, honest: Each, position: number): Each[] =>
   [0, 1, 2].map((at) => (at === position ? bad : honest))
 
-describe.each(FAILURES)('beside a server that %s', (_, answer, timeout = 20_000) => {
+describe.each(FAILURES)('beside a server that %s', (_, answer, least = 20_000) => {
   let bad = ''
   beforeAll(async () => {
     const everywhere = new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer })
@@ -94,34 +95,40 @@ describe.each(FAILURES)('beside a server that %s', (_, answer, timeout = 20_000)
   })
 
   test.each(CALLS)('%s is what the others say', async (_, resource, init, expected) => {
-    const outcomes = (['in order', 'in parallel'] as const).flatMap((order) =>
-      [0, 1, 2].map(async (position) => {
-        const fetch = createVerifiedFetch({
-          ...{ gateways: placed(bad, server.url, position), order, chainTracker, timeout },
-          ...{ profile: 'local', deployment: chain.deployment, tipPolicy: 'majority' },
-        })
-        const outcome = await fetch(resource, init).then(
-          async (response) => ({ body: await response.text(), end: await response.verification.end }),
-          (error: unknown) => error,
-        )
-        return [order, position, outcome]
-      }),
-    )
-    for (const [order, position, outcome] of await Promise.all(outcomes))
+    const expectOutcome = async (
+      order: 'in order' | 'in parallel',
+      position: number,
+      timeout: number,
+    ): Promise<void> => {
+      const fetch = createVerifiedFetch({
+        ...{ gateways: placed(bad, server.url, position), order, chainTracker, timeout },
+        ...{ profile: 'local', deployment: chain.deployment, tipPolicy: 'majority' },
+      })
+      const outcome = await fetch(resource, init).then(
+        async (response) => ({ body: await response.text(), end: await response.verification.end }),
+        (error: unknown) => error,
+      )
       expect([order, position, outcome]).toMatchObject([order, position, expected])
+    }
+    const all = (['in order', 'in parallel'] as const).flatMap((order) =>
+      [0, 1, 2].map((position) => givenTime(least, (timeout) => expectOutcome(order, position, timeout))),
+    )
+    await Promise.all(all)
   })
 
   test('a name resolves to what the others prove, or is what they deny', async () => {
     const resolutions = [0, 1, 2].map(async (position) => {
       const sources = placed(bad, server.url, position)
       const { deployment } = chain
-      const resolve = async (name: string) =>
-        await resolveName({ name, deployment, chainTracker, sources, timeout: timeout / 2 })
-      const { tip, reports, spendStatus } = await resolve('al')
-      expect(formatOutpoint(tip.tip)).toBe(moved.outpoint(0))
-      expect(spendStatus).toBe('unspent')
-      expect(reports.filter(({ verdict }) => verdict === 'agrees')).toHaveLength(2)
-      await expect(resolve('albert')).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
+      await givenTime(least / 2, async (timeout) => {
+        const resolve = async (name: string) =>
+          await resolveName({ name, deployment, chainTracker, sources, timeout })
+        const { tip, reports, spendStatus } = await resolve('al')
+        expect(formatOutpoint(tip.tip)).toBe(moved.outpoint(0))
+        expect(spendStatus).toBe('unspent')
+        expect(reports.filter(({ verdict }) => verdict === 'agrees')).toHaveLength(2)
+        await expect(resolve('albert')).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
+      })
     })
     await Promise.all(resolutions)
   })

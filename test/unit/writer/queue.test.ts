@@ -1,4 +1,5 @@
-import { setImmediate as nextLoop, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextLoop } from 'node:timers/promises'
+import { jest } from '@jest/globals'
 import {
   BusySince,
   Claim,
@@ -92,12 +93,21 @@ test('nothing begins while the queue is held', async () => {
 })
 
 describe('patience', () => {
+  let now: number
+  beforeEach(() => {
+    now = performance.now()
+    jest.spyOn(performance, 'now').mockImplementation(() => now)
+  })
+  afterEach(() => {
+    jest.restoreAllMocks()
+  })
+
   test('a write that waits behind a long one is withdrawn, and never begins', async () => {
     const { queue, commits } = noted()
     const since = new BusySince()
     queue.hold()
     since.begin()
-    await sleep(600)
+    now += 600
     const withdrawn = withPatience((claim) => queue.add(() => 'withdrawn', { claim }), {
       patience: 20,
       since,
@@ -116,7 +126,8 @@ describe('patience', () => {
     const written = withPatience((claim) => queue.add(() => 'written', { claim }), { patience: 10, since })
     for (let n = 0; n < 10; n++) {
       since.begin()
-      await sleep(10)
+      now += 10
+      await nextLoop()
       since.end()
     }
     queue.release()
