@@ -38,6 +38,8 @@ export type VerifiedFetchErrorCode =
   | 'NO_HEADERS'
   /** A directory on the path is not one, or too long. */
   | 'BAD_DIRECTORY'
+  /** A patch cannot be applied, or makes more than is read. */
+  | 'BAD_PATCH'
   /** The path leads through too many directories. */
   | 'NESTING_TOO_DEEP'
 

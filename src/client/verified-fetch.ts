@@ -11,6 +11,7 @@ import {
   PointerError,
   parseContentReference,
 } from '../../backend/src/protocol/outpoint.js'
+import { baseOf, checkPatches, PATCH_TYPE, PatchError, patched } from '../../backend/src/protocol/patch.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { quoted, withQuery } from '../../backend/src/protocol/redirects.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
@@ -30,6 +31,7 @@ import { HttpNameSource } from './name-source.js'
 import { ResolutionError, type ResolvedName, type ResolveOptions, resolveName } from './resolve.js'
 import { MemorySegmentStore } from './segment-store.js'
 import { Segments } from './segments.js'
+import { ThreadShare } from './thread-share.js'
 import { copied, OutputCache, RecentTips } from './verified-cache.js'
 import { type VerificationStep, VerifiedFetchError } from './verified-error.js'
 import { findFile, type VerifiedFile } from './verified-path.js'
@@ -44,6 +46,7 @@ import {
   type Verification,
   type VerifiedResponse,
 } from './verified-response.js'
+import type { VerifiedStep } from './verify-history.js'
 import { NAME_VOUT, verifyNameProof } from './verify-name.js'
 import {
   TIP_SEQUENCE,
@@ -206,19 +209,27 @@ class VerifiedFetcher {
         ? await this.nameRoot(asked, step, limits)
         : await this.referenceRoot(asked, step, limits)
     const isSite = init.site === true
+    // Streams, too, are what is inscribed.
+    const isInscribed = raw || init.stream === true
+    const shown = async (file: VerifiedFile, isLast: boolean): Promise<VerifiedFile> =>
+      isInscribed && isLast ? file : await this.shown(file, limits)
+    const rootFile = await shown(root.file, !isPath)
     const found = await findFile({
-      ...{ root: root.file, segments, raw, isSite, directoryTypes: this.directoryTypes },
+      ...{ root: rootFile, segments, raw, isSite, directoryTypes: this.directoryTypes },
       maxDirectoryBytes: this.options.maxDirectoryBytes ?? DEFAULT_DIRECTORY_BYTES,
-      load: (pointer, isLast) => this.file(pointer, isLast ? 'content' : 'directory', limits),
+      load: async (pointer, isLast) =>
+        await shown(await this.file(pointer, isLast ? 'content' : 'directory', limits), isLast),
     })
     const isFile = found.kind === 'file'
-    const file = isFile ? found.file : root.file
+    const file = isFile ? found.file : rootFile
     const path = [...found.directories, ...(isFile ? [file] : [])]
-    const isProven = root.isProven && path.every(({ height }) => height !== undefined)
+    const bases = path.flatMap((each) => each.bases ?? [])
+    const isProven = root.isProven && [...path, ...bases].every(({ height }) => height !== undefined)
     const verification: Verification = {
       verified: isProven ? 'headers' : 'unproven',
       outpoint: file.outpoint,
-      path: path.map(({ outpoint, height }) => ({ outpoint, ...(height !== undefined && { height }) })),
+      path: path.map(stepOf),
+      ...(bases.length > 0 && { bases }),
       ...root.verification,
     }
     const { cache } = root
@@ -254,6 +265,39 @@ class VerifiedFetcher {
       ))
     if (known === undefined) this.outputs.add(key, output)
     return withContent(output, step)
+  }
+
+  /** What an output shows: for a patch, what that makes, of outputs that are each verified. */
+  private async shown(file: VerifiedFile, limits: FetchLimits): Promise<VerifiedFile> {
+    if (file.content.contentType !== PATCH_TYPE) return file
+    const chain = [file]
+    try {
+      for (let [at] = chain; at?.content.contentType === PATCH_TYPE; [at] = chain) {
+        checkPatches(chain.length)
+        const outpoint = baseOf(at.content.body)
+        chain.unshift(await this.file({ kind: 'outpoint', outpoint }, 'content', limits))
+      }
+      const parts = chain.map(({ outpoint, content: { body } }) => ({
+        ...{ outpoint, length: body.length },
+        // biome-ignore lint/correctness/useYield: it is here.
+        *read() {
+          return body
+        },
+      }))
+      const steps = patched(parts, this.trust.maxBytes)
+      const thread = new ThreadShare()
+      let step = steps.next()
+      for (; !step.done; step = steps.next()) {
+        if (!thread.isDue) continue
+        await thread.yield()
+        limits.signal?.throwIfAborted()
+      }
+      const { contentType } = chain[0]?.content ?? file.content
+      return { ...file, content: { contentType, body: step.value }, bases: chain.slice(0, -1).map(stepOf) }
+    } catch (cause) {
+      if (!(cause instanceof PatchError)) throw cause
+      throw new VerifiedFetchError('BAD_PATCH', cause.message, { step: 'content', cause })
+    }
   }
 
   private async nameRoot(name: string, step: VerificationStep, limits: FetchLimits): Promise<Root> {
@@ -574,6 +618,10 @@ function domainIn(lockingScript: Uint8Array, { genesis }: Deployment): string | 
     if (error instanceof MineNodeError) return undefined
     throw error
   }
+}
+
+function stepOf({ outpoint, height }: VerifiedStep): VerifiedStep {
+  return { outpoint, ...(height !== undefined && { height }) }
 }
 
 function withContent(output: VerifiedOutput, step: VerificationStep): VerifiedFile {

@@ -14,9 +14,14 @@ import {
 } from '../../backend/src/protocol/outpoint.js'
 import { type RedirectRule, RedirectsError, readRedirects } from '../../backend/src/protocol/redirects.js'
 import { VerifiedFetchError } from './verified-error.js'
+import type { VerifiedStep } from './verify-history.js'
 import type { VerifiedOutput } from './verify-output.js'
 
-export type VerifiedFile = VerifiedOutput & Required<Pick<VerifiedOutput, 'content'>>
+export type VerifiedFile = VerifiedOutput &
+  Required<Pick<VerifiedOutput, 'content'>> & {
+    /** The outputs that patches make it of. */
+    bases?: VerifiedStep[]
+  }
 
 /** The most directories that one path may open, including the root (`service.md` 8). */
 const MAX_LEVELS = 8

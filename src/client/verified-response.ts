@@ -38,6 +38,8 @@ export interface Verification {
   outpoint: Outpoint
   /** The directories on the way, and the output with the bytes, each with the height of its block. */
   path: VerifiedStep[]
+  /** The outputs that patches make these of. */
+  bases?: VerifiedStep[]
   name?: string
   /** Of the ordinal at the root: with a name or a sequence. */
   ordinal?: { origin: Outpoint; sequence: number; outpoint: Outpoint }

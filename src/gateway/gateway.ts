@@ -93,7 +93,7 @@ export function openGateway(
   const genesis = deployment && checkedOutpoint(deployment.genesis)
   const tree = deployment && { difficulty: deployment.difficulty, longestName: longestName(deployment) }
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
-  const { maxDirectoryBytes, maxPageBytes, maxMapBytes } = limits
+  const { maxDirectoryBytes, maxContentBytes, maxPageBytes, maxMapBytes } = limits
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const { namesPrefixes, walletPrefixes } = profile
   const all = graph.served
@@ -115,7 +115,7 @@ export function openGateway(
   const render = pageRenderer(site, progress)
   const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
 
-  const answers = new ContentAnswers({ store, directoryContentTypes, maxDirectoryBytes })
+  const answers = new ContentAnswers({ store, directoryContentTypes, maxDirectoryBytes, maxContentBytes })
   const originOf = (request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint)
   const content = contentHandler({
     ...{ store, responses, answers, policy },

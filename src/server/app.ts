@@ -85,7 +85,8 @@ export interface AppOptions {
 export function createApp(options: AppOptions): App {
   const { config, graph, ping, logger } = options
   const { engine, discovery, proofs, refused } = options.overlay
-  const { limits, profile, network, deployment, maxBodyBytes } = config
+  const { profile, network, deployment, maxBodyBytes, maxContentBytes } = config
+  const limits = { ...config.limits, maxContentBytes }
   const { metrics = new Metrics() } = options
   const queue = queueSubmissions(options.submit ?? engine.submit, limits)
   const submit = metrics.counted(options.sightings ? withSightings(queue, options.sightings) : queue)

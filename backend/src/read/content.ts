@@ -24,6 +24,10 @@ export interface BodyMemory {
   readonly chunksOfBody: number
   /** A chunk from memory, or else what `read` finds. */
   chunk(sha256: string, position: number, read: () => Uint8Array | undefined): Uint8Array | undefined
+  /** A body that patches make, by a key of its own, if it is in memory. */
+  made(key: string): Uint8Array | undefined
+  /** Keeps one, unless it is long. */
+  keepMade(key: string, body: Uint8Array): void
 }
 
 /**
@@ -34,7 +38,7 @@ export class Content {
   constructor(
     private readonly reader: Reader,
     private readonly guard: Guard,
-    private readonly memory?: BodyMemory,
+    readonly memory?: BodyMemory,
   ) {}
 
   /**

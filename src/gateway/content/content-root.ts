@@ -16,9 +16,15 @@ import {
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { CACHE, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
+import type { StoredResponse } from '../http/stored-response.js'
 
 export interface ContentOutput extends OutputRecord {
-  content: ContentSummary
+  content: ShownContent
+}
+
+export interface ShownContent extends ContentSummary {
+  /** If patches make it: its bytes are in no transaction. Both throw LongRead. */
+  made?: { bytes: () => Uint8Array; body: () => StoredResponse['body'] }
 }
 
 /** The output that a pointer points at, or the first one with content in its transaction; undefined if none has content. */

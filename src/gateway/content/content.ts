@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependenciesOfOutput } from '../../../backend/src/graph/dependencies.js'
-import { CHUNK_BYTES, type ContentSummary } from '../../../backend/src/graph/records.js'
+import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 import { whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {
@@ -36,8 +36,15 @@ import {
   StoredResponse,
   sendStored,
 } from '../http/stored-response.js'
-import { type ContentRoot, contentRoot, type MapOptions, outputHeaders } from './content-root.js'
-import { FileFinder, type ReadDirectories } from './directory.js'
+import {
+  type ContentRoot,
+  contentRoot,
+  type MapOptions,
+  outputHeaders,
+  type ShownContent,
+} from './content-root.js'
+import { type Ahead, afterLong, FileFinder, shownBy } from './directory.js'
+import { Patches } from './patches.js'
 
 export interface ContentOptions {
   store: GraphReads
@@ -53,6 +60,8 @@ export interface AnswersOptions {
   directoryContentTypes: string[]
   /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
   maxDirectoryBytes: number
+  /** The longest body that a patch may make, in bytes. */
+  maxContentBytes: number
 }
 
 /** Not a path with parameters: Express would decode those before the path is split here. */
@@ -93,16 +102,18 @@ export interface ContentQuestion extends MapOptions {
   headers?: readonly Header[]
   /** The `Content-Security-Policy` of active content; undefined for none. */
   policy: string | undefined
-  /** See {@link FileFinder.afterLong}. */
-  read: ReadDirectories | undefined
+  /** See {@link afterLong}. */
+  read: Ahead | undefined
 }
 
 /** Answers with what is below a root, wherever that was found: the one way from a path to a response. */
 export class ContentAnswers {
+  readonly patches: Patches
   readonly files: FileFinder
 
   constructor(private readonly options: AnswersOptions) {
-    this.files = new FileFinder(options)
+    this.patches = new Patches(options)
+    this.files = new FileFinder({ ...options, patches: this.patches })
   }
 
   /** @throws what {@link FileFinder.find} throws. */
@@ -111,13 +122,15 @@ export class ContentAnswers {
     { segments, raw, isSite = false, isMapAsked, headers: others = [], policy, read }: ContentQuestion,
   ): StoredResponse | ContentRedirect {
     const { store } = this.options
-    const found = this.files.find({ root: root.output, segments, raw }, { isSite, read })
+    const isRecord = raw && segments.length <= 1 && !segments[0]
+    const shown = isRecord ? root.output : shownBy(this.patches, root.output, read)
+    const found = this.files.find({ root: shown, segments, raw }, { isSite, read })
     const { dependsOn } = root
     const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
     if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
     if (found.kind === 'moved') return new ContentRedirect(headers, dependsOn, found)
     const { file, status } = found
-    const isRoot = file === root.output
+    const isRoot = file === shown
     const metadata = isRoot
       ? root.metadataHeaders({ isMapAsked })
       : outputHeaders(store, file, { isMapAsked })
@@ -126,7 +139,7 @@ export class ContentAnswers {
     const representation = contentRepresentation(file.content, {
       headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
       ...{ policy, status, isSite },
-      start: typeof body === 'function' ? () => store.content.chunk(file.content.sha256, 0) : body,
+      start: typeof body === 'function' ? () => startOf(store, file.content) : body,
     })
     return new StoredResponse(representation, body, [...dependsOn, ...dependenciesOfOutput(file)])
   }
@@ -139,7 +152,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
   const resolve = (
     path: string,
     { framed, ...flags }: Flags,
-    read: ReadDirectories | undefined,
+    read: Ahead | undefined,
   ): StoredResponse | ContentRedirect => {
     const { reference, segments } = splitPath(path)
     const root = contentRoot(store, parseContentReference(reference))
@@ -160,7 +173,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       refuseServiceWorker(request)
       const { path } = request
       const flags = flagsOf(request)
-      const resolved = answers.files.afterLong((read) =>
+      const resolved = afterLong((read) =>
         responses.cached(request, () => resolve(path, flags, read), flagsKey),
       )
       return whenReady(resolved, (found) => {
@@ -203,11 +216,16 @@ export function sendRedirect({
 }
 
 /** The bytes of a short body, and otherwise a function that reads a range of them. */
-function bodyOf(store: GraphReads, { sha256, length }: ContentSummary): StoredResponse['body'] {
+function bodyOf(store: GraphReads, { sha256, length, made }: ShownContent): StoredResponse['body'] {
+  if (made !== undefined) return made.body()
   if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
   const body = store.content.chunk(sha256, 0)
   if (body?.length !== length) throw shortOf({ sha256, length }, body?.length ?? 0)
   return body
+}
+
+function startOf(store: GraphReads, { sha256, made }: ShownContent): Uint8Array | undefined {
+  return made === undefined ? store.content.chunk(sha256, 0) : made.bytes().subarray(0, CHUNK_BYTES)
 }
 
 /** A range of a body: at once if it is in one chunk. */
@@ -278,9 +296,11 @@ export const CONTENT_OPERATIONS: OperationGroup = {
     BAD_OUTPOINT: 'The pointer is not an outpoint, or an escape in the path is broken.',
     BAD_SEQUENCE: 'The sequence is not a number.',
     BAD_BODY: 'A service worker is being installed.',
+    BAD_PATCH: 'A patch cannot be applied, or more than 16 are built on each other.',
     NESTING_TOO_DEEP: 'The path leads through more than 8 directories.',
     ORIGIN_PENDING,
-    NOT_FOUND: 'This store has no such output, step or entry, or the directory has no default and no index.',
+    NOT_FOUND:
+      'This store has no such output, step or entry, nothing that a patch is built on, or the directory has no default and no index.',
     BLOCKED: 'The operator has blocked the output, its content, or the name that it is the origin of.',
     ...STORE_ERRORS,
   },
@@ -292,7 +312,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
         'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
       params: z.object({ reference: askedReference }),
       query: z.object({
-        raw: optionalText('If present, with any value, directories come as inscribed.'),
+        raw: optionalText('If present, with any value, directories and patches come as inscribed.'),
         map,
         framed,
       }),
@@ -317,7 +337,11 @@ export const CONTENT_OPERATIONS: OperationGroup = {
           'Segments with slashes between them, each percent-encoded on its own. OpenAPI cannot describe parameters with slashes: send them unescaped.',
         ),
       }),
-      query: z.object({ map, framed }),
+      query: z.object({
+        raw: optionalText('If present, with any value, a patch comes as inscribed.'),
+        map,
+        framed,
+      }),
       headers: SERVICE_WORKER,
       answer,
     },

@@ -13,6 +13,7 @@ import {
   sitePath,
 } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, readPointer } from '../../../backend/src/protocol/outpoint.js'
+import { PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
 import {
   MAX_REDIRECTS_BYTES,
   type RedirectRule,
@@ -23,7 +24,7 @@ import {
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { AnswerError } from '../http/errors.js'
 import { shortOf } from '../http/send-body.js'
-import { type ContentOutput, contentAt } from './content-root.js'
+import { type ContentOutput, contentAt, type ShownContent } from './content-root.js'
 
 /** The most directories that one path may open, including the root (`service.md` 8, which also fixes the message). */
 const MAX_LEVELS = 8
@@ -37,11 +38,6 @@ const LONG_BYTES = 64 * 1024
 /** Entries that are read between checks of the time. */
 const ENTRIES_PER_CHECK = 500
 
-const longDirectories = new Mutex()
-
-/** Long directories that were read for a question, by the hash of their bodies. */
-export type ReadDirectories = ReadonlyMap<string, ReadMapResult>
-
 /** Finds files by their paths in directories (`service.md` 4.2). */
 export class FileFinder {
   private readonly types: ReadonlySet<string>
@@ -50,6 +46,7 @@ export class FileFinder {
   constructor(
     private readonly options: {
       store: GraphReads
+      patches: PatchReader
       directoryContentTypes: string[]
       /** The largest directory that is read into memory. */
       maxDirectoryBytes: number
@@ -62,16 +59,15 @@ export class FileFinder {
   /**
    * @param isSite Whether the path is one of a host, on which more than the entry itself counts.
    * @throws AnswerError if a path leads nowhere (`NOT_FOUND`), or through more than 8 directories (`NESTING_TOO_DEEP`), and for
-   * rules that cannot be read (`BAD_REDIRECTS`); what {@link afterLong} catches, for a long directory that is not among those that
-   * were read.
+   * rules that cannot be read (`BAD_REDIRECTS`); LongRead for what is long and was not read ahead.
    */
   find(
     question: PathQuestion<ContentOutput>,
-    { isSite, read }: { isSite: boolean; read?: ReadDirectories | undefined },
+    { isSite, read }: { isSite: boolean; read?: Ahead | undefined },
   ): Exclude<Found<ContentOutput>, { kind: 'missing' }> {
-    const { store, maxDirectoryBytes } = this.options
+    const { store, patches, maxDirectoryBytes } = this.options
     const options = {
-      ...{ store, types: this.types, maps: this.maps, read },
+      ...{ store, patches, types: this.types, maps: this.maps, raw: question.raw, read },
       maxPathBytes: 2 * maxDirectoryBytes,
     }
     const found = isSite
@@ -80,22 +76,20 @@ export class FileFinder {
     if (found.kind === 'missing') throw new AnswerError('NOT_FOUND', found.reason)
     return found
   }
+}
 
-  /** What an answer comes to, at once or after the long directories on its way were read. */
-  afterLong<Answer>(
-    answer: (read: ReadDirectories | undefined) => Answer,
-    read?: ReadDirectories,
-  ): Awaitable<Answer> {
-    try {
-      return answer(read)
-    } catch (error) {
-      if (!(error instanceof LongDirectory)) throw error
-      const { content } = error
-      return this.maps
-        .readLong(content)
-        .then((map) => this.afterLong(answer, new Map(read).set(content.sha256, map)))
-    }
-  }
+/** Shows what patches make (`patches.ts`). */
+export interface PatchReader {
+  shown(output: ContentOutput, ahead: Ahead | undefined): ContentOutput
+}
+
+/** What an output shows. */
+export function shownBy(
+  patches: PatchReader,
+  output: ContentOutput,
+  ahead: Ahead | undefined,
+): ContentOutput {
+  return output.content.contentType === PATCH_TYPE ? patches.shown(output, ahead) : output
 }
 
 /** One walk through directories. It counts those it opens, so that maps that lead back to themselves end it. */
@@ -106,9 +100,12 @@ class Walk implements Directories<ContentOutput> {
   constructor(
     private readonly options: {
       store: GraphReads
+      patches: PatchReader
       types: ReadonlySet<string>
       maps: DirectoryMaps
-      read: ReadDirectories | undefined
+      /** Whether what the path leads to comes as inscribed. */
+      raw: boolean
+      read: Ahead | undefined
       maxPathBytes: number
     },
   ) {}
@@ -131,12 +128,13 @@ class Walk implements Directories<ContentOutput> {
     return maps.read(directory.content, read)
   }
 
-  load(directory: ContentOutput, pointer: string): ContentOutput {
-    const target = contentAt(this.options.store, absolute(pointer, directory.outpoint))
+  load(directory: ContentOutput, pointer: string, isLast: boolean): ContentOutput {
+    const { store, patches, raw, read } = this.options
+    const target = contentAt(store, absolute(pointer, directory.outpoint))
     if (target === undefined) {
       throw new AnswerError('NOT_FOUND', 'this store does not have the content that the directory points to')
     }
-    return target
+    return raw && isLast ? target : shownBy(patches, target, read)
   }
 
   redirects({ content }: ContentOutput): readonly RedirectRule[] {
@@ -153,13 +151,6 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
   return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
 }
 
-/** A directory that takes several turns of the event loop to read. */
-class LongDirectory extends Error {
-  constructor(readonly content: ContentSummary) {
-    super(`${content.sha256} is a long directory, and not read yet`)
-  }
-}
-
 /**
  * Reads maps and rules, and caches them by the hash of the body, which all outputs with that body share. Whether the outpoint
  * itself is in the store was checked before.
@@ -167,7 +158,7 @@ class LongDirectory extends Error {
 class DirectoryMaps {
   // Errors are cached too, so that a large invalid body is not read again for every request.
   private readonly cached = new LRUCache<string, ReadMapResult | ReadRules>({ maxSize: CACHED_BYTES })
-  private readonly inProgress = new Map<string, Promise<ReadMapResult>>()
+  private readonly long = new LongReads()
 
   constructor(
     private readonly store: GraphReads,
@@ -176,9 +167,9 @@ class DirectoryMaps {
 
   /**
    * @param known Those that were read for the same question.
-   * @throws LongDirectory; AnswerError if it is served as inscribed alone.
+   * @throws LongRead; AnswerError if it is served as inscribed alone.
    */
-  read(content: ContentSummary, known?: ReadonlyMap<string, ReadMapResult>): ReadonlyMap<string, string> {
+  read(content: ShownContent, known?: Ahead): ReadonlyMap<string, string> {
     const { maxDirectoryBytes } = this
     if (content.length > maxDirectoryBytes) {
       throw new AnswerError(
@@ -188,31 +179,16 @@ class DirectoryMaps {
     }
     const { sha256 } = content
     const cached = this.cached.get(sha256) as ReadMapResult | undefined
-    const map = cached ?? known?.get(sha256) ?? this.readShort(content)
+    const ahead = known?.get(sha256) as ReadMapResult | undefined
+    const map = cached ?? ahead ?? this.readShort(content)
     if (map instanceof DirectoryError) {
       throw new AnswerError('NOT_FOUND', `this directory is served raw only, without paths: ${map.message}`)
     }
     return map
   }
 
-  /** Once for all who ask for it meanwhile. */
-  readLong(content: ContentSummary): Promise<ReadMapResult> {
-    const { inProgress } = this
-    const { sha256 } = content
-    const known = inProgress.get(sha256)
-    if (known !== undefined) return known
-    const read = async (): Promise<ReadMapResult> => {
-      const map = await readMap(completeBody(this.store, content))
-      this.keep(content, map)
-      return map
-    }
-    const reading = longDirectories.runExclusive(read).finally(() => inProgress.delete(sha256))
-    inProgress.set(sha256, reading)
-    return reading
-  }
-
   /** The rules of a site. @throws RedirectsError */
-  rules(content: ContentSummary): readonly RedirectRule[] {
+  rules(content: ShownContent): readonly RedirectRule[] {
     // The same bytes may be a directory too.
     const key = `rules ${content.sha256}`
     const known = this.cached.get(key) as ReadRules | undefined
@@ -222,7 +198,7 @@ class DirectoryMaps {
     return rules
   }
 
-  private readRules(content: ContentSummary): ReadRules {
+  private readRules(content: ShownContent): ReadRules {
     try {
       if (content.length > MAX_REDIRECTS_BYTES) throw redirectsTooLarge()
       return readRedirects(completeBody(this.store, content))
@@ -232,8 +208,11 @@ class DirectoryMaps {
     }
   }
 
-  private readShort(content: ContentSummary): ReadMapResult {
-    if (content.length > LONG_BYTES) throw new LongDirectory(content)
+  private readShort(content: ShownContent): ReadMapResult {
+    if (content.length > LONG_BYTES) {
+      const made = content.made?.bytes()
+      return this.long.await(content.sha256, () => this.readLong(content, made))
+    }
     let map: ReadMapResult
     try {
       map = new Map(directoryEntries(completeBody(this.store, content)))
@@ -241,6 +220,12 @@ class DirectoryMaps {
       if (!(error instanceof DirectoryError)) throw error
       map = error
     }
+    this.keep(content, map)
+    return map
+  }
+
+  private async readLong(content: ContentSummary, made: Uint8Array | undefined): Promise<ReadMapResult> {
+    const map = await readMap(made ?? completeBody(this.store, content))
     this.keep(content, map)
     return map
   }
@@ -286,8 +271,57 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   }
 }
 
-function completeBody(store: GraphReads, { sha256, length }: ContentSummary): Uint8Array {
+function completeBody(store: GraphReads, { sha256, length, made }: ShownContent): Uint8Array {
+  if (made !== undefined) return made.bytes()
   const body = joinBytes([...store.content.chunks(sha256)])
   if (body.length !== length) throw shortOf({ sha256, length }, body.length)
   return body
+}
+
+/** Something that takes several turns of the event loop to read, and that an answer cannot be made without. */
+export class LongRead extends Error {
+  constructor(
+    readonly key: string,
+    readonly read: () => Promise<unknown>,
+  ) {
+    super(`${key} takes several turns of the event loop, and is not read yet`)
+  }
+}
+
+/** What was read for an answer, by its key. */
+export type Ahead = ReadonlyMap<string, unknown>
+
+/** What an answer comes to, at once or after what is long was read for it. */
+export function afterLong<Answer>(
+  answer: (ahead: Ahead | undefined) => Answer,
+  ahead?: Ahead,
+): Awaitable<Answer> {
+  try {
+    return answer(ahead)
+  } catch (error) {
+    if (!(error instanceof LongRead)) throw error
+    const { key } = error
+    return error.read().then((value) => afterLong(answer, new Map(ahead).set(key, value)))
+  }
+}
+
+/** Reads what is long: one thing at a time, and once for all who ask for it meanwhile. */
+export class LongReads {
+  private readonly turn = new Mutex()
+  private readonly inProgress = new Map<string, Promise<unknown>>()
+
+  /** Stops the answer, which {@link afterLong} makes again when this was read. */
+  await(key: string, read: () => Promise<unknown>): never {
+    throw new LongRead(key, () => {
+      const known = this.inProgress.get(key)
+      if (known !== undefined) return known
+      const reading = this.turn.runExclusive(read).finally(() => this.inProgress.delete(key))
+      this.inProgress.set(key, reading)
+      return reading
+    })
+  }
+
+  isReading(key: string): boolean {
+    return this.inProgress.has(key)
+  }
 }

@@ -20,7 +20,7 @@ import {
   sendRedirect,
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
-import type { ReadDirectories } from '../content/directory.js'
+import { type Ahead, afterLong } from '../content/directory.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, methodNotAllowed } from '../http/errors.js'
@@ -65,7 +65,7 @@ export type HostHandler = (
 /** A request, and the long directories that were read for it. */
 interface Asked {
   request: Request
-  read: ReadDirectories | undefined
+  read: Ahead | undefined
 }
 
 export function namePage(name: string): string {
@@ -204,9 +204,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
 
   /** @param key Of what the host shows; no target of a request begins like it. */
   const cached = (key: string, request: Request, read: (asked: Asked) => HostAnswer): Awaitable<HostAnswer> =>
-    answers.files.afterLong((long) =>
-      responses.cachedOn(key, request, () => read({ request, read: long }), flagsKey),
-    )
+    afterLong((long) => responses.cachedOn(key, request, () => read({ request, read: long }), flagsKey))
 
   const resolve = (
     target: Exclude<HostTarget, { kind: 'nothing' }>,

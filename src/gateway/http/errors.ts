@@ -10,6 +10,7 @@ import {
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { type ErrorDetails, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
+import { PatchError } from '../../../backend/src/protocol/patch.js'
 import { RedirectsError } from '../../../backend/src/protocol/redirects.js'
 
 /** Every `code` of an error body (`docs/spec/http.md`, Errors), with the status that routes answer it with. */
@@ -18,6 +19,7 @@ export const ERROR_STATUSES = {
   BAD_SEQUENCE: 400,
   BAD_NAME: 400,
   BAD_BODY: 400,
+  BAD_PATCH: 400,
   NESTING_TOO_DEEP: 400,
   UNAUTHORIZED: 401,
   NOT_FOUND: 404,
@@ -132,6 +134,10 @@ export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof PointerError || error instanceof BlockedError || error instanceof ChainTrackerError)
     return error
   if (error instanceof RedirectsError) return error
+  if (error instanceof PatchError)
+    return error.code === 'BAD_PATCH'
+      ? { code: error.code, message: error.message }
+      : { code: 'NOT_FOUND', message: `a patch that is served raw only: ${error.message}` }
   if (isStoreFull(error)) {
     const message = 'the store is full; nothing can be written until the operator frees space'
     return { code: 'STORE_FULL', message, headers: retryAfter('STORE_FULL') }

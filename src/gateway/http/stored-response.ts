@@ -12,6 +12,7 @@ import { entityTag } from './caching.js'
 import { codingFor, compressed, type Encoded, encodedAs, isText, WORTH } from './compression.js'
 import { Multipart } from './range.js'
 import {
+  type Chunks,
   type Header,
   type HeaderFor,
   JSON_TYPE,
@@ -35,7 +36,7 @@ export function unlessAsked(parameters: readonly string[]): QueryKey {
 }
 
 /** Reads a range of a body: all of it, or its chunks. */
-export type RangeReader = (range: ByteRange) => Uint8Array | Generator<Uint8Array>
+export type RangeReader = (range: ByteRange) => Uint8Array | Chunks<Uint8Array>
 
 /**
  * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until something changes that it depends
@@ -375,7 +376,7 @@ async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promis
   const { representation, body } = stored
   const { length, plainTag } = representation
   const bytes = typeof body === 'function' && length <= MAX_UNCOMPRESSED ? body({ from: 0, length }) : body
-  const whole = typeof bytes === 'function' ? undefined : 'next' in bytes ? joinBytes([...bytes]) : bytes
+  const whole = typeof bytes === 'function' ? undefined : 'next' in bytes ? await joined(bytes) : bytes
   const plain =
     whole && (await uncompressed(whole, { maxOutputLength: MAX_UNCOMPRESSED }).catch(() => undefined))
   const { plainTag: _, ...asIs } = representation
@@ -387,6 +388,12 @@ async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promis
   })
   const inPlain = { ...asIs, headers, length: plain.length, ...(plainTag && { tag: plainTag }) }
   await sendStored({ ...asked, stored: new StoredResponse(inPlain, plain, stored.dependsOn) })
+}
+
+async function joined(chunks: Chunks<Uint8Array>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  for await (const chunk of chunks) parts.push(chunk)
+  return joinBytes(parts)
 }
 
 /** For a handler in an app that may be of Express 4, which does not handle rejected promises. */

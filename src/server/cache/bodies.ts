@@ -6,7 +6,10 @@ const CHUNKS_OF_BODY = 4
 /** Of how many chunks it is known that they were read once. */
 const READ_ONCE = 1000
 
-/** Short bodies, and first chunks of longer ones that were read twice: most are not. A hash says for good what they are. */
+/** The largest part of the memory that a body may take that patches make. */
+const MAX_SHARE = 1 / 4
+
+/** Short bodies, bodies that patches make, and first chunks of longer ones that were read twice: most are not. A hash says for good what they are. */
 export class Bodies implements BodyMemory {
   readonly chunksOfBody = CHUNKS_OF_BODY
   /** Since the start. */
@@ -15,7 +18,7 @@ export class Bodies implements BodyMemory {
   private readonly readOnce = new LRUCache<string, true>({ max: READ_ONCE })
 
   /** @param maxBytes That all take together. */
-  constructor(maxBytes: number) {
+  constructor(private readonly maxBytes: number) {
     this.chunks = new LRUCache({
       maxSize: Math.max(Math.floor(maxBytes), 1),
       sizeCalculation: ({ length }) => Math.max(length, 1),
@@ -37,5 +40,15 @@ export class Bodies implements BodyMemory {
     if (isShort || this.readOnce.delete(key)) this.chunks.set(key, chunk)
     else this.readOnce.set(key, true)
     return chunk
+  }
+
+  made(key: string): Uint8Array | undefined {
+    const body = this.chunks.get(key)
+    this.use[body === undefined ? 'misses' : 'hits']++
+    return body
+  }
+
+  keepMade(key: string, body: Uint8Array): void {
+    if (body.length <= this.maxBytes * MAX_SHARE) this.chunks.set(key, body)
   }
 }

@@ -42,7 +42,7 @@ export interface Hosts {
 
 /** What `well` has stored, and what can be submitted to it. */
 export interface Stored {
-  /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself. All are origins. */
+  /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself, 3 a patch that is none. All are origins. */
   site: (vout: number) => string
   /** A blocked output with content. The name `d` is blocked as well. */
   blocked: string
@@ -141,7 +141,9 @@ export async function openapiHosts({
   const parent = { txid: funding.txid, vout: 0 }
   const suffix = mapTail({ title: 'a page' })
   const page = inscriptionScript({ contentType: 'text/html', body: utf8('<p>a page'), parent, suffix })
-  const scripts = [directory({ 'index.html': '_1', loop: '_2' }), page, directory({ '.': '_2', loop: '_2' })]
+  const patch = inscriptionScript({ contentType: 'ordfs/patch', body: utf8('no record') })
+  const map = { 'index.html': '_1', loop: '_2', patch: '_3' }
+  const scripts = [directory(map), page, directory({ '.': '_2', loop: '_2' }), patch]
   const site = chain.spend({
     inputs: [{ transaction: funding, vout: 0 }],
     outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
@@ -334,6 +336,8 @@ export function openapiRequests({
     [400, `/content/${site(1)}:x`],
     // Its default leads into itself.
     [400, `/content/${site(2)}`],
+    [400, `/content/${site(3)}`],
+    [400, `/content/${site(0)}/patch`],
     [302, `/content/${site(0)}:0`],
     [302, `/content/${site(0)}/`],
     [200, `/content/${site(0)}?raw`],

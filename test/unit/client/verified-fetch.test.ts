@@ -1,3 +1,7 @@
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodePatch, PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
+import { encodeDelta } from '../../../backend/src/protocol/vcdiff.js'
 import {
   createVerifiedFetch,
   type VerifiedFetchInit,
@@ -516,6 +520,75 @@ test.each(['Al/x', '', '/al', `${'0'.repeat(64)}_x`, `${'0'.repeat(64)}_0:x`, 'a
     })
   },
 )
+
+describe('a patch', () => {
+  const source = utf8('hello, world')
+  const patchOn = (base: FakeTransaction, target: string): File => ({
+    contentType: PATCH_TYPE,
+    body: encodePatch({
+      base: parseOutpoint(base.outpoint(0)),
+      delta: encodeDelta(source, utf8(target)),
+    }),
+  })
+  const at = ({ outpoint, height }: FakeTransaction) => ({ outpoint: parseOutpoint(outpoint(0)), height })
+
+  test('is what it makes of verified outputs, also in a directory, and its record when that is asked for', async () => {
+    const first = await inscribed(patchOn(hello, 'hello, world'))
+    const second = await inscribed(patchOn(first, 'hello, world, again'))
+    const folder = await inscribed(directory({ page: second.outpoint(0) }))
+    const verified = fetcher([server.url])
+    for (const resource of [second.outpoint(0), `${folder.outpoint(0)}/page`]) {
+      const response = await verified(resource)
+      const sent = await server.ask(`/content/${resource}`)
+      expect(await response.text()).toBe('hello, world, again')
+      expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+      expect(response.headers.get('etag')).toBe(sent.headers.etag)
+      expect(response.verification).toMatchObject({ verified: 'headers', bases: [at(hello), at(first)] })
+      const record = await verified(`${resource}?raw`)
+      expect(record.headers.get('content-type')).toBe(PATCH_TYPE)
+      expect(record.verification.bases).toBeUndefined()
+    }
+    const stream = await verified(second.outpoint(0), { stream: true })
+    expect(stream.headers.get('content-type')).toBe(PATCH_TYPE)
+    await stream.body?.cancel()
+  })
+
+  test('on what is in no block is unproven', async () => {
+    const base = chain.inscribe(text('hello, world'))
+    expect((await server.submit(beefOf(base), ['tm_ordinals'])).status).toBe(200)
+    const patch = await inscribed(patchOn(base, 'hello'))
+    expect((await failure(fetcher([server.url])(patch.outpoint(0)))) as Error).toMatchObject({
+      code: 'NOT_PROVEN',
+    })
+    const trusting = fetcher([server.url], { chainTracker: 'scripts only' })
+    expect((await trusting(patch.outpoint(0))).verification.verified).toBe('unproven')
+  })
+
+  test('is refused if a gateway changes what it is built on, or does not have it', async () => {
+    const patch = await inscribed(patchOn(hello, 'hello, world, again'))
+    const base = hello.outpoint(0)
+    const lying = await gateway({ [proof(base)]: { alter: swapped('hello', 'jello') } })
+    expect(await failure(fetcher([lying])(patch.outpoint(0)))).toMatchObject({
+      code: 'NOT_PROVEN',
+      step: 'content',
+    })
+    const lone = await inscribed(patchOn(chain.inscribe(text('hello, world')), 'hello'))
+    expect(await failure(fetcher([server.url])(lone.outpoint(0)))).toMatchObject({
+      code: 'NOT_FOUND',
+      step: 'content',
+    })
+  })
+
+  test('that cannot be applied is an error, as are seventeen on each other', async () => {
+    const { body } = patchOn(hello, '')
+    const bad = await inscribed({ contentType: PATCH_TYPE, body: body.subarray(0, 42) })
+    const code = 'BAD_PATCH'
+    expect(await failure(fetcher([server.url])(bad.outpoint(0)))).toMatchObject({ code, step: 'content' })
+    let last = hello
+    for (let count = 1; count <= 17; count++) last = await inscribed(patchOn(last, 'hello, world'))
+    expect(await failure(fetcher([server.url])(last.outpoint(0)))).toMatchObject({ code })
+  })
+})
 
 describe('a stream', () => {
   const lives = streamsOn(server, chain)

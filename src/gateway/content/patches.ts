@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto'
+import { CHUNK_BYTES, type ContentSummary } from '../../../backend/src/graph/records.js'
+import { inSlices, type Steps } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  BASE_BYTES,
+  baseOf,
+  PATCH_TYPE,
+  PatchError,
+  patchChain,
+  patched,
+} from '../../../backend/src/protocol/patch.js'
+import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import { AnswerError } from '../http/errors.js'
+import { ofLength } from '../http/send-body.js'
+import type { RangeReader, StoredResponse } from '../http/stored-response.js'
+import { type ContentOutput, contentAt } from './content-root.js'
+import { type Ahead, afterLong, LongReads, type PatchReader } from './directory.js'
+
+/** How many steps of a patch are made at once: some milliseconds, for what has up to some megabytes. */
+const STEPS_AT_ONCE = 24
+
+/** What patches make, and its bytes; or why they make nothing that is shown. */
+type Made = { content: ContentSummary; bytes: Uint8Array } | PatchError
+
+/**
+ * Shows what patches make (`docs/spec/protocol.md`, Patches). What that is follows from the outpoint of the last one, and by that it
+ * is cached: its bytes among those of bodies. Whether everything that it is made of is here and not blocked was checked before.
+ */
+export class Patches implements PatchReader {
+  private readonly long = new LongReads()
+
+  constructor(
+    private readonly options: {
+      store: GraphReads
+      /** The longest body that a patch may make, in bytes. */
+      maxContentBytes: number
+    },
+  ) {}
+
+  /**
+   * What a patch makes, as the content of the same output.
+   *
+   * @throws AnswerError if an output that it is built on is not here; PatchError; LongRead.
+   */
+  shown(output: ContentOutput, ahead: Ahead | undefined): ContentOutput {
+    const { store } = this.options
+    const known = store.consistent<ContentSummary | PatchError>(
+      () => {
+        const made = this.made(output, ahead)
+        return made instanceof PatchError ? made : made.content
+      },
+      { key: keyOf(output), dependsOn: () => [], weightOf: () => 0 },
+    )
+    if (known instanceof PatchError) throw known
+    store.guard.refuseContent(known.sha256)
+    const made = { bytes: () => this.bytes(output, ahead), body: () => this.body(output, known, ahead) }
+    return { ...output, content: { ...known, made } }
+  }
+
+  private bytes(output: ContentOutput, ahead?: Ahead): Uint8Array {
+    const known = this.options.store.content.memory?.made(keyOf(output))
+    if (known !== undefined) return known
+    const made = this.made(output, ahead)
+    if (made instanceof PatchError) throw made
+    return made.bytes
+  }
+
+  /** The bytes, or what reads them from memory: a response that is cached must not hold more than it weighs. */
+  private body(output: ContentOutput, { length }: ContentSummary, ahead?: Ahead): StoredResponse['body'] {
+    const key = keyOf(output)
+    const isKept = this.options.store.content.memory?.made(key) !== undefined
+    const isShort = length <= SHORT_BODY
+    return isShort || (!isKept && ahead?.has(key)) ? this.bytes(output, ahead) : this.reader(output)
+  }
+
+  private reader(output: ContentOutput): RangeReader {
+    const { store } = this.options
+    const key = keyOf(output)
+    const again = async function* (this: Patches, { from, length }: ByteRange): AsyncGenerator<Uint8Array> {
+      const bytes = await afterLong((ahead) => this.bytes(output, ahead))
+      yield bytes.subarray(from, from + length)
+    }
+    return (range) =>
+      store.content.memory?.made(key)?.subarray(range.from, range.from + range.length) ??
+      again.call(this, range)
+  }
+
+  private made(output: ContentOutput, ahead: Ahead | undefined): Made {
+    const key = keyOf(output)
+    const { long } = this
+    try {
+      // Read for each answer: what it is built on may be blocked meanwhile, or gone.
+      const chain = patchChain(output, (each) => this.base(each))
+      const known = ahead?.get(key) as Made | undefined
+      if (known !== undefined) return known
+      const steps = this.steps(key, chain)
+      for (let taken = 0; taken < STEPS_AT_ONCE && !long.isReading(key); taken++) {
+        const step = steps.next()
+        if (step.done === true) return step.value
+      }
+      return long.await(key, () => inSlices(steps).catch(patchErrorOf))
+    } catch (error) {
+      return patchErrorOf(error)
+    }
+  }
+
+  private *steps(key: string, chain: readonly ContentOutput[]): Steps<Made> {
+    const { store, maxContentBytes } = this.options
+    const parts = chain.map(({ outpoint, content }) => ({
+      ...{ outpoint, length: content.length },
+      read: () => wholeBody(store, content),
+    }))
+    const bytes = yield* patched(parts, maxContentBytes)
+    const hash = createHash('sha256')
+    for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+      hash.update(bytes.subarray(at, at + CHUNK_BYTES))
+      yield
+    }
+    store.content.memory?.keepMade(key, bytes)
+    const { contentType = UNTYPED } = chain[0]?.content ?? {}
+    return { content: { sha256: hash.digest('hex'), length: bytes.length, contentType }, bytes }
+  }
+
+  private base({ content }: ContentOutput): ContentOutput | undefined {
+    if (content.contentType !== PATCH_TYPE) return undefined
+    const { store } = this.options
+    const start = { from: 0, length: Math.min(BASE_BYTES, content.length) }
+    const outpoint = baseOf(joinBytes([...store.content.chunks(content.sha256, start)]))
+    const base = contentAt(store, { kind: 'outpoint', outpoint })
+    if (base !== undefined) return base
+    const place = formatOutpoint(outpoint)
+    throw new AnswerError('NOT_FOUND', `this store does not have ${place}, which a patch is built on`)
+  }
+}
+
+function patchErrorOf(error: unknown): PatchError {
+  if (error instanceof PatchError) return error
+  throw error
+}
+
+/** Of what a patch makes. No path begins like it. */
+function keyOf({ outpoint }: ContentOutput): string {
+  return `patch ${formatOutpoint(outpoint)}`
+}
+
+function* wholeBody(store: GraphReads, { sha256, length }: ContentSummary): Steps<Uint8Array> {
+  const body = new Uint8Array(length)
+  let at = 0
+  for (const chunk of ofLength(store.content.chunks(sha256), { sha256, length })) {
+    body.set(chunk, at)
+    at += chunk.length
+    yield
+  }
+  return body
+}
