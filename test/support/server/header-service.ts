@@ -1,5 +1,4 @@
 import type { RequestListener, ServerResponse } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
 import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { hash256 } from '../../../backend/src/protocol/transaction.js'
@@ -40,8 +39,8 @@ export class HeaderService {
   boast = 0
   /** The responses that its event streams are written to, by path. */
   readonly streams = new Map<string, Set<ServerResponse>>()
-  /** Milliseconds before it answers. */
-  delay = 0
+  /** What it waits for before it answers. */
+  held: Promise<void> | undefined
   /** Headers of other branches that a Block Headers Service lists beside those of the chain. */
   stale: Header[] = []
   /** How many headers it gives at once. */
@@ -78,7 +77,7 @@ export class HeaderService {
     }
     const reply = this.listed(url) ?? this.replyTo(url)
     this.onQuestion?.(this.asked.at(-1) ?? '')
-    if (this.delay > 0) await setTimeout(this.delay)
+    await this.held
     if (this.mood === 'says nothing') return
     if (this.mood === 'hangs up') {
       response.destroy()

@@ -14,6 +14,7 @@ import {
   recordsOf,
 } from '../../support/client/name-proofs.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
+import { givenTime } from '../../support/server/waiting.js'
 
 // An honest index, and beside it one that would have a reader wait, read or compute without end.
 
@@ -148,25 +149,27 @@ const hostileOnes = async (): Promise<Record<string, Hostile>> => {
 }
 
 test.each(['before', 'behind'])('an honest index is heard %s all that mean harm', async (place) => {
-  const hostile = Object.entries(await hostileOnes())
-  const sources: (NameSource | string)[] = hostile.map(([, { source }]) => source)
-  const { url } = await start()
-  const all = place === 'before' ? [url, ...sources] : [...sources, url]
-  const chainTracker = {
-    isValidRootForHeight: async (root: string, height: number): Promise<boolean> =>
-      height === FAR ? await new Promise(() => {}) : await headers.isValidRootForHeight(root, height),
-  }
-  const maxTotalBytes = all.length * SHARE
-  const { tip: resolved, reports } = await resolve(all, { chainTracker, timeout: SHORT, maxTotalBytes })
-  expect(resolved.tip).toEqual(tip)
-  expect(place === 'before' ? reports.shift() : reports.pop()).toMatchObject({ verdict: 'agrees' })
-  for (const [at, [what, { report, read, count }]] of hostile.entries()) {
-    expect([what, reports[at]]).toMatchObject([what, report])
-    if (read === undefined) continue
-    expect([what, count?.()]).toEqual([what, expect.any(Number)])
-    expect(count?.()).toBeGreaterThanOrEqual(read[0])
-    expect(count?.()).toBeLessThanOrEqual(read[1])
-  }
+  await givenTime(SHORT, async (timeout) => {
+    const hostile = Object.entries(await hostileOnes())
+    const sources: (NameSource | string)[] = hostile.map(([, { source }]) => source)
+    const { url } = await start()
+    const all = place === 'before' ? [url, ...sources] : [...sources, url]
+    const chainTracker = {
+      isValidRootForHeight: async (root: string, height: number): Promise<boolean> =>
+        height === FAR ? await new Promise(() => {}) : await headers.isValidRootForHeight(root, height),
+    }
+    const maxTotalBytes = all.length * SHARE
+    const { tip: resolved, reports } = await resolve(all, { chainTracker, timeout, maxTotalBytes })
+    expect(resolved.tip).toEqual(tip)
+    expect(place === 'before' ? reports.shift() : reports.pop()).toMatchObject({ verdict: 'agrees' })
+    for (const [at, [what, { report, read, count }]] of hostile.entries()) {
+      expect([what, reports[at]]).toMatchObject([what, report])
+      if (read === undefined) continue
+      expect([what, count?.()]).toEqual([what, expect.any(Number)])
+      expect(count?.()).toBeGreaterThanOrEqual(read[0])
+      expect(count?.()).toBeLessThanOrEqual(read[1])
+    }
+  })
 })
 
 test.each([
@@ -200,8 +203,8 @@ test.each([
 test('a chain tracker that hangs is waited for as long as an index, and no index is blamed', async () => {
   const { url } = await start()
   const chainTracker = { isValidRootForHeight: async () => await new Promise<boolean>(() => {}) }
-  await expect(resolve([url], { chainTracker, timeout: SHORT })).rejects.toMatchObject({
-    name: 'HeadersError',
+  await givenTime(1000, async (timeout) => {
+    await expect(resolve([url], { chainTracker, timeout })).rejects.toMatchObject({ name: 'HeadersError' })
   })
 })
 

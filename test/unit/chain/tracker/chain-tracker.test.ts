@@ -23,7 +23,7 @@ import {
   untilReady,
   useServers,
 } from '../../../support/server/test-server.js'
-import { until } from '../../../support/server/waiting.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
 
 // Beyond the machine stands a service of block headers: here one that speaks as the real ones do, with a chain that a test
 // makes.
@@ -182,10 +182,15 @@ describe('what a submission asks about', () => {
       open--
     }
     const notes = Array.from({ length: 12 }, () => mined(chain.inscribe({ contentType: 'text/plain' })))
-    // Long beside what a submission takes until it asks.
-    service.delay = 500
-    const answers = await Promise.all(notes.map((note) => server.submit(note, ['tm_ordinals'])))
-    expect(answers.map(({ status }) => status)).toEqual(notes.map(() => 200))
+    let release = (): void => {}
+    service.held = new Promise((resolve) => {
+      release = resolve
+    })
+    const submitted = notes.map((note) => server.submit(note, ['tm_ordinals']))
+    await until(() => open >= 8, 'as many ask as may')
+    await loopTurns()
+    release()
+    expect((await Promise.all(submitted)).map(({ status }) => status)).toEqual(notes.map(() => 200))
     expect(most).toBe(8)
   })
 
@@ -305,13 +310,14 @@ describe.each(['a block headers service', 'WhatsOnChain', 'Chaintracks'])('%s', 
       verdict(height: number, root?: string): Promise<Verdict>
       tip(): Promise<number>
     }) => Promise<void>,
+    chainTrackerTimeoutMs = 5000,
   ): Promise<void> => {
     const headers = new HeaderChain()
     headers.grow(12)
     const { url, service } = await services.start(headers)
     const chainTracker =
       name === 'WhatsOnChain' ? 'whatsonchain' : name === 'Chaintracks' ? `chaintracks=${url}` : url
-    const source = openAskedHeaders({ chainTracker, chainTrackerTimeoutMs: 5000, network: 'main' })
+    const source = openAskedHeaders({ chainTracker, chainTrackerTimeoutMs, network: 'main' })
     if (source === undefined) throw new Error('no source of headers')
     const { fetch } = globalThis
     globalThis.fetch = (asked, options) =>
@@ -347,7 +353,7 @@ describe.each(['a block headers service', 'WhatsOnChain', 'Chaintracks'])('%s', 
         for (const each of await Promise.allSettled(asked))
           expect(each).toMatchObject({ status: 'rejected', reason: { code: 'NOT_READY' } })
       }
-    })
+    }, 300)
   })
 
   test('says nothing where it finds no such path', async () => {
