@@ -62,7 +62,6 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [StartError, 'unavailable'],
 ]
 
-/** How a command reports an error. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof InterruptedError)
     return { isExpected: true, code: error.code, exitCode: SIGNALS[error.signal] }

@@ -93,12 +93,10 @@ function moveCommand(program: Command, command: string, description: string): Co
   )
 }
 
-/** The arguments that say who pays. */
 export type PayerArguments = Pick<PaymentOptions, 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'yes'> & {
   coins?: string[]
 }
 
-/** Adds the options that say who pays. */
 export function payerOptions(command: Command, whose = 'that pays'): Command {
   return command
     .option('--wallet <url>', `a wallet (BRC-100) ${whose}, such as http://127.0.0.1:3321`)
@@ -109,7 +107,6 @@ export function payerOptions(command: Command, whose = 'that pays'): Command {
     .option('--yes', 'pay without being asked', false)
 }
 
-/** Runs a command that pays, with what it takes from the process. */
 export async function runPaying<Given extends PayerArguments>(
   given: Given,
   { output }: CommandContext,

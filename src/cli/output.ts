@@ -95,7 +95,6 @@ export class CommandOutput {
     return new ProgressLine(this.stderr, this.errorColors)
   }
 
-  /** The stream for the progress of mining and of the local network. */
   get progressStream(): Stream {
     return this.stderr
   }

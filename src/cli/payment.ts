@@ -18,7 +18,6 @@ import { userFolder } from './user-files.js'
 
 // What commands that pay have in common.
 
-/** Who pays, and how. */
 export interface PaymentOptions {
   /** The URL of a wallet (BRC-100) with a JSON API. */
   wallet?: string

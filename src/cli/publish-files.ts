@@ -10,7 +10,6 @@ import { IgnoreRules } from './ignore-rules.js'
 /** How much of a file is read at once to hash it, in bytes. */
 const HASH_CHUNK_BYTES = 1024 ** 2
 
-/** A file or folder at a path, before it is read. */
 export type FoundEntry = FoundFile | FoundFolder
 
 export interface FoundFile {

@@ -107,7 +107,6 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
   }
 }
 
-/** Shows a plan, and does nothing else. */
 function showPlan(update: Update): void {
   const { options, plan, summary } = update
   const { changes, isUnchanged } = plan

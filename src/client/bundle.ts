@@ -104,7 +104,6 @@ export class Bundle {
     return transaction && outputOf(transaction, outpoint.vout)
   }
 
-  /** The transaction of the bundle that spends an outpoint. */
   spenderOf(outpoint: Outpoint): Spender | undefined {
     return this.spenders.get(formatOutpoint(outpoint))
   }
@@ -197,7 +196,6 @@ export interface ClaimedBlock {
   root: string
 }
 
-/** The merkle paths (BUMP, BRC-74) of a BEEF, indexed by txid. */
 export class MerklePaths {
   private readonly byTxid = new Map<string, ClaimedBlock & { bump: Uint8Array }>()
   /** The highest block that is named; 0 without paths. */

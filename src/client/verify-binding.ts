@@ -12,7 +12,6 @@ import {
 } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 
-/** Why the binding in an output binds nothing. */
 export type BindingFault =
   /** The key that it asserts is no point of the curve. */
   | 'BAD_KEY'

@@ -201,7 +201,6 @@ export function successor(
   )
 }
 
-/** A name with its origin and its tip, both verified. */
 export interface VerifiedHistory {
   name: VerifiedName
   tip: VerifiedTip
@@ -286,7 +285,6 @@ export interface CheckedPart {
   known: KnownName | undefined
 }
 
-/** An index's evidence for a name, checked. */
 export interface CheckedEvidence {
   history: VerifiedHistory
   /** Whether the index's other claims about the tip, such as that it is unspent, are about the tip it proves. */

@@ -28,7 +28,6 @@ interface Listed extends OperationView {
   method: 'GET' | 'POST'
 }
 
-/** The OpenAPI document for people. */
 export function apiPage({ site, api }: { site: Site; api: ApiView }): string {
   const operations: Listed[] = Object.entries(api.paths).flatMap(([path, { get, post }]) => [
     ...(get ? [{ ...get, path, method: 'GET' as const }] : []),

@@ -201,7 +201,6 @@ export function sizeText({
   return `${more(isMore)}${counted(files, 'file')}, ${byteSize(bytes)}`
 }
 
-/** A type and a size, in a few words. */
 export function contentLabel(
   content: Pick<ContentView, 'contentType' | 'length' | 'leadsTo' | 'stream'>,
 ): string {

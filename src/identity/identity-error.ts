@@ -1,6 +1,5 @@
 import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
-/** Why a name is not bound or moved. */
 export type IdentityErrorCode =
   /** Neither the key nor the wallet can spend the name. */
   | 'NOT_YOURS'

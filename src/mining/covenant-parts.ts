@@ -79,7 +79,6 @@ export function readGenesis(): ScriptPart {
   ]
 }
 
-/** Duplicates the start that the outputs of both nodes share. */
 export function startNodeOutputs(): ScriptPart {
   return [ONE_SATOSHI, TWO_BYTE_LENGTH, 'CAT SWAP 2DUP'] // c n l t G v K v K | s
 }

@@ -21,7 +21,6 @@ import {
 /** What is fixed when a tree is deployed: everything but the genesis. */
 export type CovenantTerms = Omit<Deployment, 'genesis'>
 
-/** Terms that no covenant can be built for. */
 export class CovenantError extends CodedError {
   override readonly name = 'CovenantError'
   readonly code = 'BAD_TERMS'

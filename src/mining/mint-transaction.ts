@@ -130,7 +130,6 @@ export interface MintDraft {
   maxFee: number
 }
 
-/** A signed and funded mint, and the BEEF in which an overlay takes it. */
 export interface PaidMint extends SignedMint {
   beef: Uint8Array
   /** In satoshis. */

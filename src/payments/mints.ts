@@ -117,7 +117,6 @@ export async function payForMint(terms: MintTerms, pay: (draft: Draft) => Promis
 /** The part of a wallet (BRC-100) that is needed if it is to own the names. */
 export type NameWallet = PayingWallet & PurseWallet
 
-/** Who owns names that are mined. */
 export interface NameOwner {
   /** The lock of a name or of one of its prefixes. */
   ownerLock(name: string): Promise<Uint8Array>

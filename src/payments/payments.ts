@@ -176,7 +176,6 @@ export class Payments {
     this.journal.setAdmitted(txid)
   }
 
-  /** Sends a transaction to the network, and records what that says. */
   private async send(
     transaction: Transaction,
     { state, ...purpose }: Pick<Payment, 'kind' | 'subject' | 'state'>,

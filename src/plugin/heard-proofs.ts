@@ -4,7 +4,6 @@ import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
 
-/** A merkle proof that the host has received. */
 export interface HeardProof {
   txid: string
   proof: Proof

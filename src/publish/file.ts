@@ -24,7 +24,6 @@ export interface PublishFile {
   contentType?: string
 }
 
-/** How to split a file. */
 export interface StreamOptions {
   profile: StreamProfile
   /** Bytes per chunk; 1 MiB by default. */

@@ -72,7 +72,6 @@ export interface AppOptions {
   index?: () => IndexStatus
   /** See `GatesOptions`. */
   position?: (() => number) | undefined
-  /** The parts that know the chain and follow it, for `/health`. */
   chain?: ChainParts
   /** See `ArcIngestOptions`. */
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined

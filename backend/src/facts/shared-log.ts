@@ -278,7 +278,6 @@ export interface SharedLogOptions {
   isRead?: boolean
 }
 
-/** What a log notes about itself. */
 export interface LogMeta {
   get(name: string): Promise<string | undefined>
   /** Unless it is there. */

@@ -22,7 +22,6 @@ export interface AncestorEntry {
   fetched: { transactions: number; bytes: number }
 }
 
-/** How many entries there are. */
 export interface AncestorCounts {
   waiting: number
   holes: number

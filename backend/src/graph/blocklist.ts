@@ -55,7 +55,6 @@ export class Blocklist {
     return false
   }
 
-  /** Whether another list blocks the same. */
   equals(other: Blocklist): boolean {
     return BLOCKED_KINDS.every((kind) => {
       const [values, others] = [this.values[kind], other.values[kind]]

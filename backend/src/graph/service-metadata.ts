@@ -34,7 +34,6 @@ export const TOPIC_METADATA: Record<keyof typeof TOPICS, ServiceMetadata> = {
   },
 }
 
-/** What the lookup services say about themselves. */
 export const LOOKUP_SERVICE_METADATA: Record<keyof typeof LOOKUP_SERVICES, ServiceMetadata> = {
   names: {
     name: 'Name lookup',

@@ -36,7 +36,6 @@ export class TimeSlice {
     return monotonic() - this.startedAt >= SLICE_MS
   }
 
-  /** Yields to the event loop if the slice is over. */
   async yieldIfOver(): Promise<void> {
     if (!this.isOver) return
     await yieldToEventLoop()

@@ -27,7 +27,6 @@ export function decodeTopic(stored: string | number): string {
   return typeof stored === 'number' ? (CODES[stored] ?? '') : stored
 }
 
-/** An output that a topic holds. */
 export interface Held {
   tid: number
   vout: number

@@ -84,7 +84,6 @@ const namesQuery = z.union([
 const NAMES_FORMS =
   'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, known: [outpoint…] (at most 16) and maxBytes, {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…], after} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
-/** A parsed question to `ls_names`. */
 export type NamesQuery = z.output<typeof namesQuery>
 
 /** @throws QueryError for a question of no known form. */

@@ -227,7 +227,6 @@ export function isUnambiguous({ name, avatar }: Pick<BindingProfile, 'name' | 'a
   return !hasControls(name ?? '') && (avatar?.vout ?? 0) <= MAX_AVATAR_VOUT
 }
 
-/** What to write into the fields of a binding. */
 export interface BindingContent {
   layout: BindingLayout
   /** 33 bytes. */

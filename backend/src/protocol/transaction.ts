@@ -79,7 +79,6 @@ export function isCoinbase({ inputs }: { inputs: readonly Outpoint[] }): boolean
 /** Up to how many inputs and outputs in all they are read at once: a BEEF may have thousands of such transactions. */
 const FEW = 30
 
-/** What {@link readTransactionFields} reads. */
 type TransactionFields = Omit<TransactionView, 'raw' | 'txid'>
 
 /**

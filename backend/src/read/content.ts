@@ -18,7 +18,6 @@ export interface ByteRange {
 /** The largest short body, in bytes: an answer may hold all of it in memory. */
 export const SHORT_BODY = 64 * 1024
 
-/** Keeps first chunks of bodies in memory. */
 export interface BodyMemory {
   /** How many chunks of a body may be there. */
   readonly chunksOfBody: number

@@ -119,7 +119,6 @@ export class Guard {
     return blocked
   }
 
-  /** The records whose outputs are not blocked. */
   served<Record extends { outpoint: Outpoint }>(records: Record[]): Record[] {
     return this.unblocked(records, ({ outpoint }) => [outpoint])
   }

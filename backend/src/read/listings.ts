@@ -506,7 +506,6 @@ function foundPlace(sql: Sql, outpoint: Outpoint): FoundPlace {
   return { okey, vout: outpoint.vout, lin: Number.MAX_SAFE_INTEGER }
 }
 
-/** See {@link Listings.tipsWith}. */
 function currentOf(sql: Sql, lin: number): Outpoint | undefined {
   const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
   return row && outpointOf(row)

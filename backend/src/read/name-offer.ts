@@ -2,7 +2,6 @@ import { lockingScriptOf } from '../graph/stored-transaction.js'
 import { type MiningCost, miningCost } from '../protocol/mint-cost.js'
 import type { GraphReads } from './graph-reads.js'
 
-/** Whether a name is free, and what it takes to mine it. */
 export type NameOffer =
   | { kind: 'taken' }
   /** The tree cannot write it, or there is none here. */

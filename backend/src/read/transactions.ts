@@ -85,7 +85,6 @@ const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cro
     or not exists (select 1 from node where node.tid = pid and node.vout = spend.vout and node.active = 1))
   limit 1`
 
-/** See {@link Transactions.spenderOf}. */
 export function spenderOf(sql: Sql, { txid, vout }: Outpoint): string | undefined {
   const row = sql.get(SPENDER, blobOf(txid), vout)
   return row && hexOf(row.txid)

@@ -52,7 +52,6 @@ export class Leases {
     await this.leave([...this.leases.keys()].filter((job) => !jobs.includes(job)))
   }
 
-  /** The jobs that this gateway does. */
   get held(): string[] {
     const at = this.now()
     return [...this.leases].flatMap(([job, { saidAt }]) =>

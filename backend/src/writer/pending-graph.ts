@@ -35,7 +35,6 @@ export function pendingCandidate(txid: string, pending: Pending): Candidate | un
 export class IndexedSpends {
   constructor(private readonly index: Sql) {}
 
-  /** The stored transactions that spend an outpoint. */
   spendersOf({ txid, vout }: Outpoint): string[] {
     return this.txids(
       `select spender.txid from tx join spend on spend.pid = tx.id and spend.vout = ? join tx spender on spender.id = spend.sid

@@ -13,7 +13,6 @@ type ChainSourceErrorCode =
   /** A transaction is longer than requested. */
   | 'TOO_LARGE'
 
-/** A chain source gave no usable answer. */
 export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }

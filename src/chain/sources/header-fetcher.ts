@@ -71,7 +71,6 @@ export function openFetcher(
   return open[kind](questions)
 }
 
-/** The questions that a service of headers is asked. */
 class Questions {
   constructor(
     private readonly client: SourceClient,

@@ -40,7 +40,6 @@ export interface BlockHeaders {
   status(): HeadersStatus
   /** Finds out now whether there is a new tip; missing if every question does. */
   refresh?(): Promise<void>
-  /** Calls a listener for every new tip. */
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>
 }

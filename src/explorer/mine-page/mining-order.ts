@@ -15,7 +15,6 @@ export interface MiningOrder {
   workers: number
 }
 
-/** The values of the form's fields. */
 export type OrderFields = Readonly<Record<'name' | 'owner' | 'payer' | 'workers', string>>
 
 /** An invalid field; the message says what would be valid. */

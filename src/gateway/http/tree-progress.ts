@@ -75,7 +75,6 @@ export function incomplete({ isCatchingUp }: Pick<TreeProgress, 'isCatchingUp'>)
   return isCatchingUp ? { complete: false } : {}
 }
 
-/** The headers of every answer about names. */
 export function namesHeaders({
   asOf,
   isCatchingUp,

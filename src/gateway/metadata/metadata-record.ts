@@ -56,7 +56,6 @@ export interface MetadataOptions {
   store: GraphReads
   /** The network of owners' addresses. */
   network: Network
-  /** The most bytes of MAP that a record shows. */
   maxMapBytes: number
 }
 

@@ -17,7 +17,6 @@ export interface NamesOptions {
   store: GraphReads
   /** The network of owners' addresses. */
   network: Network
-  /** The most bytes of MAP that a record shows. */
   maxMapBytes: number
 }
 

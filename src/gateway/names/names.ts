@@ -56,7 +56,6 @@ export interface NamesRoutesOptions extends NamesOptions {
   tree: TreeTerms | undefined
   bodies: RequestBodies
   responses: ResponseCache
-  /** How far the host has followed the tree. */
   progress: TreeProgress
   /** Whether the host asks the network what it has: then mining continues from what is proven or seen. */
   asksNetwork: boolean

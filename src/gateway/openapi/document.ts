@@ -66,7 +66,6 @@ export interface DocumentOptions {
   hasCors: boolean
 }
 
-/** Describes the routes of a host. */
 export function openapiDocument({ groups, path, isServer, hasCors }: DocumentOptions): OpenapiDocument {
   const writer = new DocumentWriter({ isServer, hasCors })
   for (const group of groups) writer.add(group)

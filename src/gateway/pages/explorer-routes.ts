@@ -238,7 +238,6 @@ const FAVICON_HEADERS = {
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
 }
 
-/** The style sheet and the scripts of the pages. */
 const EXPLORER_FILES = ['style.css', 'explorer.js', 'verify.js'] as const
 
 export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHosts): Router {

@@ -5,7 +5,6 @@ import type { Coding } from '../http/compression.js'
 import type { HeaderFor } from '../http/send-body.js'
 import { StoredResponse } from '../http/stored-response.js'
 
-/** The built files of the pages, with their content types. */
 const PAGE_FILES = {
   'style.css': 'text/css; charset=utf-8',
   'explorer.js': 'text/javascript; charset=utf-8',

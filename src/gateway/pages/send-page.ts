@@ -34,7 +34,6 @@ export interface SiteOptions {
   progress: TreeProgress
 }
 
-/** What the pages say of a host. */
 export function siteOf(options: SiteOptions): Site {
   const { profile, network, deployment, path, hasStatus, progress } = options
   return {

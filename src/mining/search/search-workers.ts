@@ -118,7 +118,6 @@ const web = globalThis as unknown as WebGlobal
 
 const isNode = typeof process === 'object' && process.versions?.node !== undefined
 
-/** The workers available here, if any. */
 export async function workerHost(): Promise<WorkerHost | undefined> {
   if (isNode) return await nodeHost()
   const { Worker, navigator } = web

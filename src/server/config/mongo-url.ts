@@ -5,7 +5,6 @@
 const PARTS =
   /^(?<scheme>mongodb(?:\+srv)?):\/\/(?:(?<user>[^/?#@]*)@)?(?<hosts>[^/?#@]+)\/(?<database>[^/?#.\s$"\\]{1,63})(?:\?(?<options>[^#\s]*))?$/
 
-/** Whether a text is a connection string that names a database. */
 export function isMongoUrl(text: string): boolean {
   return PARTS.test(text)
 }

@@ -33,7 +33,6 @@ export interface ArcIngestOptions {
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
   /** Records what a callback with the token says of transactions. */
   record(sightings: SightingRecord[]): Promise<unknown>
-  /** The most blocks that the proofs of one request may lead to. */
   maxTrackerBlocks: number
   /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */
   token?: string | undefined

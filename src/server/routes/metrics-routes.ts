@@ -2,7 +2,6 @@ import { Router } from 'express'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { Metrics } from '../telemetry/metrics.js'
 
-/** `/metrics`: the metrics of this host in the format of Prometheus. */
 export function metricsRoutes(metrics: Metrics): Router {
   return Router().get('/metrics', async (_request, response) => {
     const { type, body } = await metrics.text()

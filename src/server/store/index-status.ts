@@ -4,7 +4,6 @@ import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 
-/** How much of the log the index has. */
 export interface IndexStatus {
   /**
    * Being derived, having all facts, or waiting for the thread that writes; of a log that others write, too: not heard of for a while,
@@ -57,7 +56,6 @@ export class NodeIndex {
   constructor(
     private readonly options: {
       writer: Pick<Writer, 'status' | 'opened'>
-      /** How many facts the log has. */
       facts: () => number
       logger: Logger
     },

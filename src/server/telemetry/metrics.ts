@@ -8,7 +8,6 @@ import { addChainMetrics } from './chain-metrics.js'
 import type { ChainParts } from './chain-status.js'
 import { type EndedRequest, requestMetrics } from './request-metrics.js'
 
-/** Hits and misses of a cache since the start. */
 export interface CacheUse {
   hits: number
   misses: number

@@ -29,7 +29,6 @@ export function admissionOptions(
   }
 }
 
-/** What `tm_ordinals` of this host takes. */
 export function policyOf({ maxContentBytes, contentTypes }: AdmissionConfig): OrdinalsPolicy {
   return { maxContentBytes, ...(contentTypes && { contentTypes }) }
 }

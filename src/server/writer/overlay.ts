@@ -109,7 +109,6 @@ export function withOrdinals(topics: string[]): string[] {
   return [...new Set(topics.includes(TOPICS.names) ? [...topics, TOPICS.ordinals] : topics)]
 }
 
-/** How many outputs a STEAK says were admitted. */
 export function admittedCount(steak: STEAK): number {
   return Object.values(steak).reduce((count, { outputsToAdmit }) => count + outputsToAdmit.length, 0)
 }
