@@ -142,16 +142,23 @@ export function feeRateText({
 }
 
 /**
- * The command line to run next, with the server and the payer of this one.
+ * The command line to run next, with the server, the tree and the payer of this one.
  *
  * @param words Of the command, without options that both have.
  */
 export function nextCommand(
   words: readonly string[],
-  { url, wallet, keyFile, coins }: { url: string } & Pick<PaymentOptions, 'wallet' | 'keyFile' | 'coins'>,
+  {
+    url,
+    genesis,
+    wallet,
+    keyFile,
+    coins,
+  }: { url: string; genesis?: string | undefined } & Pick<PaymentOptions, 'wallet' | 'keyFile' | 'coins'>,
 ): string {
   const options = [
     ...(url === defaultUrl() ? [] : ['--url', url]),
+    ...(genesis === undefined ? [] : ['--genesis', genesis]),
     ...(wallet === undefined ? [] : ['--wallet', wallet]),
     ...(keyFile === undefined ? [] : ['--key-file', keyFile]),
     ...(coins.length === 0 ? [] : ['--coins', ...coins]),

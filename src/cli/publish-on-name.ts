@@ -1,9 +1,9 @@
 import { basename, resolve } from 'node:path'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { bindingLock } from '../identity/binding-lock.js'
-import { type Holder, signerOf } from '../identity/move-name.js'
+import { type Holder, inscribingMove } from '../identity/move-name.js'
 import { nameSteps } from '../identity/name-coin.js'
+import { highestFee } from '../payments/draft.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import type { Payment } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
@@ -35,12 +35,9 @@ export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
   to?: number
   /** Only show what would be published, and what it would cost. */
   dryRun: boolean
-  /** The highest fee, in satoshis; by default twice the estimate, and {@link SPARE_FEE}. */
+  /** The highest fee, in satoshis; by default {@link highestFee}. */
   maxFee?: number
 }
-
-/** Satoshis beside twice the estimated fee, for the coins and the change of a wallet. */
-const SPARE_FEE = 1000
 
 /**
  * Publishes a file or a folder on a name, or puts an earlier state back: one transaction spends the name into the output that holds
@@ -124,9 +121,8 @@ function showPlan(update: Update): void {
 async function pay(update: Update): Promise<Payment | undefined> {
   const { options, named, published, lock, plan, bytes, summary } = update
   const { name, path, output, feeRate = DEFAULT_FEE_RATE } = options
-  const { coin, holder, checked } = named
-  const maxFee = options.maxFee ?? 2 * Math.ceil((bytes * feeRate) / 1000) + SPARE_FEE
-  const [root, ...files] = plan.outputs
+  const { coin, holder } = named
+  const maxFee = options.maxFee ?? highestFee(bytes, feeRate)
   const sequence = published.sequence + 1
   return await changeName({ ...options, maxFee }, named, {
     kind: 'publish',
@@ -139,13 +135,7 @@ async function pay(update: Update): Promise<Payment | undefined> {
       }
       output.note(costText(update))
       if (holder.wallet !== undefined) requireShortAnswer(update)
-      const signer = signerOf(holder)
-      const isBound = checked.identity.state === 'bound' && signer !== undefined
-      return {
-        lock: isBound ? await bindingLock({ coin, signer }) : lock,
-        behind: root?.lockingScript.subarray(lock.length),
-        outputs: files.map((file) => ({ ...file, description: `A file of ${name}` })),
-      }
+      return await inscribingMove(named, { lock, outputs: plan.outputs })
     },
     report({ transaction, fee }) {
       const outpoint = { txid: transaction.id('hex'), vout: 0 }

@@ -10,7 +10,7 @@ import { type Draft, type DraftInput, type DraftOutput, inputOf } from '../payme
 import { NOBODY } from '../payments/fake.js'
 import type { PayingWallet } from '../payments/wallet.js'
 import { NAME_BASKET, nameKey, walletLock, walletUnlock } from '../payments/wallet-keys.js'
-import { type BindingSigner, bindingIn } from './binding-lock.js'
+import { type BindingSigner, bindingIn, bindingLock } from './binding-lock.js'
 import { IdentityError } from './identity-error.js'
 import { bindingOf, type NameCoin } from './name-coin.js'
 
@@ -62,6 +62,27 @@ export async function draftMove(move: NameMove): Promise<Draft> {
     outputs: [{ satoshis: NAME_SATOSHIS, lockingScript, description, basket }, ...outputs],
     maxFee,
     check: (transaction) => requireMoved(transaction, inputOf(transaction, input)),
+  }
+}
+
+/**
+ * A move that inscribes outputs on a name: the first of them on the name itself. An identity that the name is bound to stays.
+ *
+ * @param site.lock Of the holder, which each of the outputs begins with.
+ */
+export async function inscribingMove(
+  { coin, holder }: Pick<NameMove, 'coin' | 'holder'>,
+  {
+    lock,
+    outputs,
+  }: { lock: Uint8Array; outputs: readonly Pick<DraftOutput, 'satoshis' | 'lockingScript'>[] },
+): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>> {
+  const [root, ...files] = outputs
+  const signer = bindingOf(coin).state === 'bound' ? signerOf(holder) : undefined
+  return {
+    lock: signer === undefined ? lock : await bindingLock({ coin, signer }),
+    behind: root?.lockingScript.subarray(lock.length),
+    outputs: files.map((file) => ({ ...file, description: `A file of ${coin.name}` })),
   }
 }
 

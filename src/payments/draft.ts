@@ -100,6 +100,14 @@ export function startTransaction({ inputs, outputs }: Pick<Draft, 'inputs' | 'ou
   return transaction
 }
 
+/**
+ * The highest fee of a transaction of about so many bytes, in satoshis: twice the estimated one, with room for the coins and the
+ * change of a wallet.
+ */
+export function highestFee(bytes: number, rate: number): number {
+  return 2 * Math.ceil((bytes * rate) / 1000) + 1000
+}
+
 /** The outpoints that a transaction spends, by input. */
 export function spentBy({ inputs }: sdk.Transaction): Outpoint[] {
   return inputs.map(({ sourceTXID, sourceTransaction, sourceOutputIndex }) => ({

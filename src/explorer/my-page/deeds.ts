@@ -4,7 +4,13 @@ import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Transaction } from '../../../backend/src/protocol/sdk-types.js'
 import { type ResolvedName, resolveName } from '../../client/resolve.js'
 import { bindingLock } from '../../identity/binding-lock.js'
-import { askedOnce, type BindingWallet, draftMove, type NameMove } from '../../identity/move-name.js'
+import {
+  askedOnce,
+  type BindingWallet,
+  draftMove,
+  inscribingMove,
+  type NameMove,
+} from '../../identity/move-name.js'
 import { type NameCoin, nameCoin, nameSteps } from '../../identity/name-coin.js'
 import { MiningError } from '../../mining/mining-error.js'
 import {
@@ -83,20 +89,16 @@ export function planOn(
   return planSite({ site, lock, profile, published })
 }
 
-/** The move that publishes a site. An identity that the name is bound to stays; files are bound to none. */
+/** The move that publishes a site. */
 export async function publishing(
   served: Served,
   opened: OpenedName,
   site: FolderEntry,
 ): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>> {
-  const { coin, checked, wallet, name } = opened
+  const { coin, wallet, name } = opened
   const lock = wallet === undefined ? NOBODY_LOCK : await walletLock(wallet, name)
-  const [root, ...files] = planOn(served, opened, { site, lock }).outputs
-  return {
-    lock: wallet && checked.identity.state === 'bound' ? await bindingLock({ coin, signer: wallet }) : lock,
-    behind: root?.lockingScript.subarray(lock.length),
-    outputs: files.map((file) => ({ ...file, description: `A file of ${name}` })),
-  }
+  const { outputs } = planOn(served, opened, { site, lock })
+  return await inscribingMove({ coin, holder: { ...(wallet && { wallet }) } }, { lock, outputs })
 }
 
 /** The lock that binds a name to the identity of a wallet, or to none. */
@@ -105,14 +107,6 @@ export async function boundLock(
   { wallet, isBound }: { wallet: BindingWallet; isBound: boolean },
 ): Promise<Uint8Array> {
   return isBound ? await bindingLock({ coin, signer: wallet }) : await walletLock(wallet, coin.name)
-}
-
-/** Satoshis beside twice the estimated fee, for the coins and the change of a wallet. */
-const SPARE_FEE = 1000
-
-/** The highest fee of a transaction of about so many bytes, in satoshis. */
-export function highestFee(bytes: number, rate: number): number {
-  return 2 * Math.ceil((bytes * rate) / 1000) + SPARE_FEE
 }
 
 /**

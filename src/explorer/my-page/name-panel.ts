@@ -3,6 +3,7 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import { ownerOf } from '../../../backend/src/protocol/inscription.js'
 import type { BindingWallet, NameMove } from '../../identity/move-name.js'
+import { highestFee } from '../../payments/draft.js'
 import { NOBODY } from '../../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../../payments/key.js'
 import type { FolderEntry } from '../../publish/content-tree.js'
@@ -13,16 +14,7 @@ import { element, make } from '../mine-page/elements.js'
 import { count } from '../mine-page/figures.js'
 import { savedPayments } from '../mine-page/saved-payments.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
-import {
-  boundLock,
-  highestFee,
-  moveName,
-  type OpenedName,
-  openName,
-  planOn,
-  publishing,
-  type Served,
-} from './deeds.js'
+import { boundLock, moveName, type OpenedName, openName, planOn, publishing, type Served } from './deeds.js'
 import { promptsText } from './prompts.js'
 
 /** The longest transaction, in bytes: what a wallet answers as JSON, and what this browser keeps until it is sent. */
