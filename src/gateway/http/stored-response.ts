@@ -8,7 +8,7 @@ import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import type { AsOf, TreeProgress } from './as-of.js'
-import { entityTag } from './caching.js'
+import { endedByPrecondition, entityTag } from './caching.js'
 import { codingFor, compressed, type Encoded, encodedAs, isText, WORTH } from './compression.js'
 import { Multipart } from './range.js'
 import {
@@ -19,6 +19,7 @@ import {
   type Representation,
   sendChunks,
   sendHead,
+  setHeaders,
 } from './send-body.js'
 import { NOTHING_FOLLOWED, namesHeaders } from './tree-progress.js'
 
@@ -372,9 +373,18 @@ function takesGzip(request: Request): boolean {
 
 /** Sends what is stored compressed to a client that does not take that: as it is, if it is too long or no gzip after all. */
 async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promise<void> {
-  const { stored } = asked
+  const { request, response, stored } = asked
   const { representation, body } = stored
-  const { length, plainTag } = representation
+  const { length, plainTag = '' } = representation
+  const headers = representation.headers.flatMap((header): HeaderFor[] => {
+    if (header[0] === 'Content-Encoding') return []
+    return [header[0] === 'ETag' ? ['ETag', plainTag] : header]
+  })
+  // A client that names this tag has it uncompressed.
+  if (representation.status === undefined && request.headers['if-match'] === undefined) {
+    setHeaders({ request, response, headers })
+    if (endedByPrecondition({ request, response, tag: plainTag })) return
+  }
   const bytes = typeof body === 'function' && length <= MAX_UNCOMPRESSED ? body({ from: 0, length }) : body
   const whole = typeof bytes === 'function' ? undefined : 'next' in bytes ? await joined(bytes) : bytes
   const plain =
@@ -382,11 +392,7 @@ async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promis
   const { plainTag: _, ...asIs } = representation
   if (plain === undefined)
     return await sendStored({ ...asked, stored: new StoredResponse(asIs, body, stored.dependsOn) })
-  const headers = representation.headers.flatMap((header): HeaderFor[] => {
-    if (header[0] === 'Content-Encoding') return []
-    return [header[0] === 'ETag' ? ['ETag', plainTag ?? ''] : header]
-  })
-  const inPlain = { ...asIs, headers, length: plain.length, ...(plainTag && { tag: plainTag }) }
+  const inPlain = { ...asIs, headers, length: plain.length, tag: plainTag }
   await sendStored({ ...asked, stored: new StoredResponse(inPlain, plain, stored.dependsOn) })
 }
 

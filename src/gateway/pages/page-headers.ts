@@ -1,5 +1,4 @@
 import type { Request } from 'express'
-import { LRUCache } from 'lru-cache'
 import { CACHE } from '../http/caching.js'
 import type { HeaderName } from '../http/operation.js'
 import type { HeaderFor } from '../http/send-body.js'
@@ -59,16 +58,10 @@ function pagePolicy(
  * after opening it. Nor does a browser open it in a sandbox, as it does with pages that content opens.
  */
 export function pageHeaders(hostsOf: PageHosts, permissions: PagePermissions = {}) {
-  const known = new LRUCache<string, string>({ max: 100 })
-  const policyFor = (request: Request): string => {
-    const own = ownSources(hostsOf(request))
-    const policy = known.get(own) ?? pagePolicy(own, permissions)
-    known.set(own, policy)
-    return policy
-  }
   return {
     'Cache-Control': CACHE.revalidate,
-    'Content-Security-Policy': policyFor,
+    'Content-Security-Policy': (request: Request): string =>
+      pagePolicy(ownSources(hostsOf(request)), permissions),
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
