@@ -25,7 +25,7 @@ import {
 import type { GivenTracker } from '../../chain/tracker/given-headers.js'
 import { ConfigError } from './errors.js'
 import { chainTracker, headersCheckpoint, headersSourcesOf, sourceList } from './header-settings.js'
-import { LIMITS, type Limits, REMOVED_LIMITS, readLimits } from './limits.js'
+import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
 import { FOREIGN_SETTINGS, misspelledSettings, parseSettings, wholeNumber } from './settings.js'
 
@@ -298,12 +298,11 @@ export interface Config
   warnings: string[]
 }
 
-/** Settings of other overlay hosts and of earlier versions, and what others call ours: why each has no effect. */
+/** Settings of other overlay hosts, and what others call ours: why each has no effect. */
 export const UNUSED_SETTINGS: Readonly<Record<string, string>> = {
   ...FOREIGN_SETTINGS,
   ARC_API_KEY: 'only `minetree mine` and `minetree advertise` use it',
   WORKERS: 'one process answers everything',
-  ...REMOVED_LIMITS,
 }
 
 /** The names of all settings, including unused ones. */

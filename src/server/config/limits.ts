@@ -71,39 +71,6 @@ export const LIMITS = {
   keepAliveTimeout: { setting: 'KEEP_ALIVE_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 5000 },
 } as const satisfies Record<string, Limit>
 
-const FIXED = 'it is the same for every host'
-const BY_BEEF = 'it follows from MAX_BEEF_TRANSACTIONS'
-
-/** Limits that earlier versions had as settings, and what they follow from. */
-export const REMOVED_LIMITS: Readonly<Record<string, string>> = {
-  MAX_PATH_BYTES: 'it is three quarters of MAX_HEADER_BYTES',
-  MAX_QUERY_BYTES: FIXED,
-  MAX_OFF_CHAIN_BYTES: FIXED,
-  MAX_CLIENT_UPLOAD_BYTES: 'it is three quarters of MAX_UPLOAD_BYTES',
-  MAX_LOOKUP_BYTES: FIXED,
-  MAX_METADATA_LIST: FIXED,
-  MAX_ORIGINS_LIST: FIXED,
-  MAX_DIRECTORY_PATH_BYTES: 'it is twice MAX_DIRECTORY_BYTES',
-  MAX_BEEF_PARTS: BY_BEEF,
-  MAX_BEEF_DEPTH: BY_BEEF,
-  MAX_UNPROVEN_PARTS: BY_BEEF,
-  MAX_SCRIPT_BYTES: 'it is MAX_BODY_BYTES',
-  VERIFICATION_TIMEOUT_MS: FIXED,
-  MAX_TRACKER_BLOCKS: FIXED,
-  MAX_TRACKER_REQUESTS: FIXED,
-  MAX_WAITING_PER_CLIENT: 'it is a quarter of MAX_WAITING_SUBMISSIONS',
-  MAX_WAITING_BYTES: 'it follows from MAX_UPLOAD_BYTES',
-  MAX_PENDING_TRANSACTIONS: 'it follows from MAX_PENDING_BYTES',
-  TRANSACTIONS_PER_READ: FIXED,
-  MAX_READING_PER_CLIENT: FIXED,
-  MAX_DNS_LOOKUPS: FIXED,
-  MAX_SYNC_TRANSACTIONS: 'it follows from MAX_ANCESTORS',
-  MAX_SYNC_BYTES: 'it is MAX_ANCESTOR_BYTES',
-  SYNC_GRAPH_TIMEOUT_MS: 'it follows from SYNC_TIMEOUT_MS',
-  HEADERS_TIMEOUT_MS: 'it follows from REQUEST_TIMEOUT_MS',
-  STALL_TIMEOUT_MS: 'it follows from REQUEST_TIMEOUT_MS',
-}
-
 type LimitSettings = Record<keyof typeof LIMITS, number>
 
 /** The mean size of a pending transaction for which both of their limits are the same, in bytes. */

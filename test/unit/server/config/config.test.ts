@@ -228,7 +228,6 @@ test.each<[string, string, Partial<Config>]>([
   ['SERVER_PRIVATE_KEY', '01', { serverPrivateKey: '01'.padStart(64, '0') }],
   ['ARC_API_KEY', 'key', { unused: [expect.stringMatching(/^ARC_API_KEY is set and has no effect: only/)] }],
   ['WORKERS', 'two', { unused: [expect.stringMatching(/^WORKERS is set/)] }],
-  ['MAX_BEEF_DEPTH', '1', { unused: [expect.stringMatching(/^MAX_BEEF_DEPTH .*MAX_BEEF_TRANSACTIONS$/)] }],
   ['SOMETHING_ELSE', 'x', {}],
 ])('%s=%s changes that and nothing else', (name, value, changed) => {
   expect(readConfig({ [name]: value })).toMatchObject(changed)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { ConfigError, readConfig } from '../../../../src/server/config/config.js'
-import { LIMITS, REMOVED_LIMITS } from '../../../../src/server/config/limits.js'
+import { LIMITS } from '../../../../src/server/config/limits.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 type Name = keyof typeof LIMITS
@@ -46,15 +46,6 @@ test.each(entries)('%s is what its setting says, within its bounds', (name, { se
       new RegExp(`^${setting}: must be a whole number from ${least} to ${most}, not ${value}$`),
     )
   }
-})
-
-test.each(Object.keys(REMOVED_LIMITS))('%s, once a setting, is said to have no effect, and why', (name) => {
-  const { limits, unused, warnings } = readConfig({ [name]: '7' })
-  expect({ limits, warnings }).toEqual({ limits: readConfig({}).limits, warnings: [] })
-  expect(unused).toEqual([expect.stringMatching(new RegExp(`^${name} is set and has no effect: it `))])
-  // What it follows from is a setting.
-  const [followed = 'MAX_BODY_BYTES'] = unused[0]?.slice(name.length).match(/[A-Z]+(_[A-Z]+)+/) ?? []
-  expect(() => readConfig({ [followed]: 'x' })).toThrow(followed)
 })
 
 const server = await useServers().start()
