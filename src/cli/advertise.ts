@@ -105,7 +105,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
       }
       options.signal.throwIfAborted()
       if (payments !== undefined) await approve(options, { missing, revoked, url })
-      paid = await payAndSubmit(payments, { draft, purpose, to: server })
+      paid = await payAndSubmit(payments, { draft, purpose, to: server.destination })
     }
     await requireShown(wanted, server)
     const sources = new Map(
@@ -140,7 +140,7 @@ async function liveTokens(
     found.set(outpoint, { ...token, transaction, vout })
   }
   const of = { kinds: ['advertise'] as const, place: server.identityKey }
-  const followed = (await payments?.followUp(of, server, { again: true })) ?? []
+  const followed = (await payments?.followUp(of, server.destination, { again: true })) ?? []
   const stuck = followed.find(({ outcome }) => outcome === 'undecided')
   if (stuck !== undefined)
     throw new CommandError(
@@ -265,20 +265,26 @@ const outputsShape = z.object({
   outputs: z.array(z.object({ beef: z.array(z.int()), outputIndex: z.int().min(0) })),
 })
 
-class AdvertisedServer implements Destination {
+class AdvertisedServer {
   readonly identityKey: string
   readonly reader: AdvertisementReader
-  readonly chainTracker: Destination['chainTracker']
+  /** For what advertises. */
+  readonly destination: Destination
   private readonly server: OverlayServer
 
-  constructor(
-    { url, signal, config }: Pick<AdvertiseOptions, 'url' | 'signal' | 'config'>,
-    private readonly key: PrivateKey,
-  ) {
+  constructor({ url, signal, config }: Pick<AdvertiseOptions, 'url' | 'signal' | 'config'>, key: PrivateKey) {
     this.server = new OverlayServer(url, signal)
     this.identityKey = key.toPublicKey().toString()
     this.reader = new AdvertisementReader(key.toPublicKey())
-    this.chainTracker = openAskedHeaders(config) ?? 'scripts only'
+    this.destination = this.server.destination({
+      chainTracker: openAskedHeaders(config) ?? 'scripts only',
+      submit: async ({ transaction, beef }) => {
+        const { txid, signature } = approvalOf(key, transaction.id('hex'))
+        const headers = { [APPROVAL_HEADER]: `${txid}.${signature}` }
+        const said = await this.server.submit({ beef, topics: TOPICS, headers, called: txid })
+        return said.kind === 'conflict' ? said : { kind: 'admitted' }
+      },
+    })
   }
 
   get url(): string {
@@ -330,22 +336,6 @@ class AdvertisedServer implements Destination {
         found.push({ transaction: read(beef), vout })
     }
     return found
-  }
-
-  /** Submits a transaction as one that advertises. */
-  async submit({ transaction, beef }: Pick<Paid, 'transaction' | 'beef'>): ReturnType<Destination['submit']> {
-    const { txid, signature } = approvalOf(this.key, transaction.id('hex'))
-    const headers = { [APPROVAL_HEADER]: `${txid}.${signature}` }
-    const said = await this.server.submit({ beef, topics: TOPICS, headers, called: txid })
-    return said.kind === 'conflict' ? said : { kind: 'admitted' }
-  }
-
-  async beefOf(txid: string): Promise<Uint8Array | undefined> {
-    return await this.server.beefOf(txid)
-  }
-
-  async spendersOf(outpoints: readonly string[]): Promise<string[]> {
-    return await this.server.spendersOf(outpoints)
   }
 
   private async ask(path: string, init: Partial<Parameters<OverlayServer['ask']>[1]> = {}) {

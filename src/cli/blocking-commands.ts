@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { type FetchedAnswer, fetchBounded, field, readJson } from '../client/bounded-fetch.js'
-import { SourceError } from '../client/errors.js'
+import { field, readJson } from '../client/bounded-fetch.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { type CommandContext, CommandError, defaultUrl } from './command.js'
+import { OverlayServer } from './overlay-server.js'
 
 /** Adds `block`, `unblock` and `blocked`, which call the admin routes of a running server with ADMIN_TOKEN. */
 export function addBlockingCommands(program: Command, context: CommandContext): void {
@@ -46,8 +46,6 @@ function subjectOf(text: string): Record<string, string> {
   return { [kind]: value }
 }
 
-/** Time for an answer, in milliseconds. */
-const TIMEOUT = 30_000
 /** The longest answer that is read, in bytes: a page of `blocked` has 1,000 entries with a reason each. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
@@ -56,28 +54,11 @@ async function askServer({ url, path, body }: { url: string; path: string; body?
   const token = process.env.ADMIN_TOKEN
   if (!token)
     throw new CommandError('set ADMIN_TOKEN to the token that the server was started with', { exit: 'usage' })
-  if (!URL.canParse(url))
-    throw new CommandError(`not the URL of a server: ${JSON.stringify(url)}`, { exit: 'usage' })
-  let response: FetchedAnswer
-  try {
-    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
-    response = await fetchBounded(
-      new URL(`/admin/${path}`, url).href,
-      { headers, ...(body && { method: 'POST', body: JSON.stringify(body) }) },
-      { timeout: TIMEOUT, maxBytes: MAX_ANSWER_BYTES },
-    )
-  } catch (cause) {
-    if (!(cause instanceof SourceError)) throw cause
-    throw new CommandError(
-      cause.code === 'UNREACHABLE'
-        ? `${url} does not answer: check that the server runs, or set --url`
-        : cause.message,
-      {
-        cause,
-        exit: 'unavailable',
-      },
-    )
-  }
+  const response = await new OverlayServer(url).ask(`/admin/${path}`, {
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    maxBytes: MAX_ANSWER_BYTES,
+  })
   const { status } = response
   const answer = readJson(response.body)
   if (status >= 200 && status < 300 && typeof answer === 'object' && answer !== null) return answer

@@ -250,11 +250,8 @@ async function sendAgain(
 
 /** Where paid mints go. */
 function destinationOf({ url, index, trust }: Tree, signal: AbortSignal): Destination {
-  const server = new OverlayServer(url, signal)
-  return {
+  return new OverlayServer(url, signal).destination({
     chainTracker: trust.chainTracker,
-    beefOf: (txid) => server.beefOf(txid),
-    spendersOf: (outpoints) => server.spendersOf(outpoints),
     async submit({ transaction, beef, subject: name }) {
       try {
         await index.submit({ beef, txid: transaction.id('hex'), name })
@@ -264,7 +261,7 @@ function destinationOf({ url, index, trust }: Tree, signal: AbortSignal): Destin
         return { kind: 'conflict', why: error.message, by: error.by }
       }
     },
-  }
+  })
 }
 
 /** The mint by which the owner of a lost one has its name, if the index knows one. */

@@ -186,10 +186,8 @@ export function isFakeMoney(
 
 /** A server that gets what spends a name, whose output 0 has to be admitted. */
 function nameDestination(server: OverlayServer, chainTracker: Destination['chainTracker']): Destination {
-  return {
+  return server.destination({
     chainTracker,
-    beefOf: (txid) => server.beefOf(txid),
-    spendersOf: (outpoints) => server.spendersOf(outpoints),
     async submit({ transaction, beef, subject }) {
       const called = `to move ${subject}`
       const said = await server.submit({ beef, topics: [TOPICS.ordinals], called })
@@ -204,7 +202,7 @@ function nameDestination(server: OverlayServer, chainTracker: Destination['chain
         { exit: 'refused' },
       )
     },
-  }
+  })
 }
 
 async function lockFor(deed: Deed, { coin, holder, checked }: FoundName): Promise<Uint8Array> {

@@ -15,6 +15,7 @@ import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
+import { serverUrl } from './overlay-server.js'
 import { userFolder } from './user-files.js'
 
 export interface NameCheckOptions {
@@ -76,13 +77,6 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   })
   requireUnspent(resolved)
   return { ...resolved, config, genesis: formatOutpoint(deployment.genesis), genesisFrom: from }
-}
-
-function serverUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
 /** BRC-174 section 4, step 4: no proof can show this. */

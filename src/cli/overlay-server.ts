@@ -4,7 +4,7 @@ import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
-import type { Submitted } from '../payments/payments.js'
+import type { Destination, Submitted } from '../payments/payments.js'
 import { CommandError } from './command.js'
 
 /** Time for an answer, in milliseconds: submissions are queued. */
@@ -44,6 +44,14 @@ interface Submission {
  */
 export type AddressOf = (site: { outpoint?: Outpoint; name?: string }) => string | undefined
 
+/** The URL of a server without a slash at the end. @throws CommandError (`usage`) */
+export function serverUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
 /** A server that the command line asks, and gives transactions to. */
 export class OverlayServer {
   /** Without a slash at the end. */
@@ -55,10 +63,7 @@ export class OverlayServer {
     text: string,
     private readonly signal?: AbortSignal,
   ) {
-    const parsed = URL.canParse(text) ? new URL(text) : undefined
-    if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
-      throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
-    this.url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
+    this.url = serverUrl(text)
   }
 
   /**
@@ -135,6 +140,15 @@ export class OverlayServer {
         : `${this.url} refuses ${called} (${[status, refused.code].filter(Boolean).join(' ')}): ${refused.error}`,
       { exit: isPassing(status) ? 'unavailable' : 'refused' },
     )
+  }
+
+  /** The server as the one that payments go to. */
+  destination(rest: Pick<Destination, 'chainTracker' | 'submit'>): Destination {
+    return {
+      ...rest,
+      beefOf: (txid) => this.beefOf(txid),
+      spendersOf: (outpoints) => this.spendersOf(outpoints),
+    }
   }
 
   /** A transaction with its merkle path or its ancestors; undefined if the server does not show it. */
