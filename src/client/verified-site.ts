@@ -251,7 +251,7 @@ async function verdictOn(path: string, source: SiteSource): Promise<SiteVerdict>
 }
 
 /** Inscriptions refer to each other so, on whatever host they are. */
-const CONTENT = /^\/content\/(?=[0-9a-f]{64}(?:[_.:%/?]|$))/i
+const CONTENT = /^\/content\/(?=[0-9a-f]{64}(?:[_.i:%/?]|$))/i
 const STREAM = /^\/svc\/gateway\/stream\/(?=[0-9a-f]{64})/i
 
 /** What a path of the site means: its own ones are those of a host, on which more than the entry itself counts. */

@@ -35,6 +35,7 @@ import type { PageFiles } from './pages/page-files.js'
 import type { PageHosts } from './pages/page-headers.js'
 import { errorPages, pageRenderer, type RenderPage, siteOf } from './pages/send-page.js'
 import { PREVIEW_OPERATIONS, previewRoutes } from './preview/preview.js'
+import { RECURSION_OPERATIONS, RECURSION_PREFIX, recursionRoutes } from './recursion/recursion.js'
 import { STREAM_OPERATIONS, streamRoutes } from './streams/stream.js'
 import { BEEF_OPERATIONS, beefRoutes } from './wallets/beef-routes.js'
 import { TXO_OPERATIONS, txoRoutes } from './wallets/txo-routes.js'
@@ -121,9 +122,11 @@ export function openGateway(
     ...{ store, responses, answers, policy },
     ...(options.redirectPages && { originOf }),
   })
+  const recursion = recursionRoutes({ graph, store: all, network, maxMapBytes, responses, progress })
   const group = (rest: Omit<RouteGroup, 'needs'>): RouteGroup => ({ needs: 'reads', ...rest })
   const groups: RouteGroup[] = [
     group({ prefixes: [''], operations: [CONTENT_OPERATIONS] }),
+    group({ prefixes: [RECURSION_PREFIX], operations: [RECURSION_OPERATIONS], handler: recursion }),
     group({
       prefixes: namesPrefixes,
       operations: [NAMES_OPERATIONS],
@@ -237,7 +240,7 @@ export function openGateway(
       ? {
           hosts,
           answer: hostContent({
-            ...{ hosts, store, responses, answers, content, profile, domains, progress },
+            ...{ hosts, store, responses, answers, content, recursion, profile, domains, progress },
             policy: contentPolicy,
             hasPages: errorPage !== undefined,
           }),

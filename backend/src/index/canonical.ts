@@ -15,6 +15,8 @@ const TABLES: Record<string, string> = {
   proof: 'select * from proof',
   header: `select height / 100 as hundred, cast(group_concat(hex(header) || seq || best) as blob) as headers
     from (select * from header order by height, header) group by height / 100`,
+  header_hash: `select height / 100 as hundred, cast(group_concat(hex(start)) as blob) as starts
+    from (select * from header_hash order by height, start) group by height / 100`,
   verdict: 'select * from verdict',
   blocked: 'select * from blocked',
   setting: 'select * from setting',

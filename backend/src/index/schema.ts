@@ -2,7 +2,7 @@ import { UNPROVEN } from '../graph/listings.js'
 import { PROFILES } from '../protocol/profile.js'
 
 /** Raised whenever the same facts give other rows: then the index is built again beside the old one. */
-export const INDEX_VERSION = 4
+export const INDEX_VERSION = 5
 
 /** Names are counted by height in steps of so many blocks: a chart takes the smallest of which it does not need too many. */
 export const TALLY_STEPS = [10, 100, 1000, 10_000] as const
@@ -90,6 +90,8 @@ create index proof_height on proof (height);
 -- Block headers (headers.ts). best: of the best chain; seq: the place of the first fact that has it.
 create table header (height integer not null, header blob not null, seq integer not null, best integer not null,
   primary key (height, header)) without rowid;
+-- Where headers are found by their hashes: of each, the first 4 bytes in internal order.
+create table header_hash (start blob not null, height integer not null, primary key (start, height)) without rowid;
 
 -- Registers: the highest n of each subject.
 create table verdict (height integer not null, root blob not null, ok integer not null, n integer not null,
@@ -126,7 +128,7 @@ create index out_run on out (run) where run is not null;
 create index out_step on out (lin, step) where lin is not null;
 create index out_sha on out (sha) where sha is not null;
 create index out_recency on out (recency, tkey, tid, vout) where recency is not null and active = 1;
-create index out_claim on out (parent) where parent is not null;
+create index out_claim on out (parent, pok, active, recency, tkey, tid, vout) where parent is not null;
 
 -- Outputs without number that are linked to each other. head: the first one (an oid); size: how many they are.
 create table run (id integer primary key, head integer not null, size integer not null);

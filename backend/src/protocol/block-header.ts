@@ -36,6 +36,17 @@ export function encodeHeader(fields: BlockHeaderFields): Uint8Array {
   return bytes
 }
 
+export function decodeHeader(header: Uint8Array): BlockHeaderFields {
+  return {
+    version: uint32(header, 0) | 0,
+    previous: toHex(reversed(previousOf(header))),
+    root: rootOf(header),
+    time: timeOf(header),
+    bits: bitsOf(header),
+    nonce: uint32(header, BITS_AT + 4),
+  }
+}
+
 export function headerCount(headers: Uint8Array): number {
   return headers.length / HEADER_BYTES
 }

@@ -120,6 +120,11 @@ export function encodeDagCbor(value: string | Uint8Array): Uint8Array {
   return concatBytes(head(typeof value === 'string' ? KIND.text : KIND.bytes, bytes.length), bytes)
 }
 
+/** A list of encoded values. */
+export function encodeDagCborList(items: readonly Uint8Array[]): Uint8Array {
+  return joinBytes([head(KIND.array, items.length), ...items])
+}
+
 /** A map of encoded values, with its keys in the order of DAG-CBOR: the shorter first, then by their bytes. */
 export function encodeDagCborMap(members: readonly Pick<DagCborMember, 'key' | 'encoded'>[]): Uint8Array {
   const encoded = members

@@ -35,7 +35,7 @@ const SHOWN_LENGTH = 100
 const VOUT =
   '0|[1-9][0-9]{0,8}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}|4294[0-8][0-9]{5}|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5]'
 const STEP = '-[12]|0|[1-9][0-9]{0,15}'
-const OUTPOINT = new RegExp(`^([0-9a-fA-F]{64})[_.](${VOUT})$`)
+const OUTPOINT = new RegExp(`^([0-9a-fA-F]{64})[_.i](${VOUT})$`)
 const TXID = /^[0-9a-fA-F]{64}$/
 const SIBLING = new RegExp(`^_(${VOUT})$`)
 const SEQUENCE = new RegExp(`^(?:${STEP})$`)
@@ -57,7 +57,7 @@ export const OUTPOINT_PATTERNS = {
   /** As {@link formatOutpoint} writes it. */
   written: /* @__PURE__ */ new RegExp(`^[0-9a-f]{64}_(?:${VOUT})$`),
   /** As {@link parseContentReference} reads it. */
-  reference: /* @__PURE__ */ new RegExp(`^[0-9a-fA-F]{64}(?:[_.](?:${VOUT}))?(?::(?:${STEP}))?$`),
+  reference: /* @__PURE__ */ new RegExp(`^[0-9a-fA-F]{64}(?:[_.i](?:${VOUT}))?(?::(?:${STEP}))?$`),
 }
 
 const ORD_SCHEME = 'ord://'
@@ -66,7 +66,7 @@ const ORD_SCHEME = 'ord://'
 const ENCODED_LENGTH = 36
 
 /**
- * Reads `<txid>_<vout>` or `<txid>.<vout>`, hex in either case.
+ * Reads `<txid>_<vout>`, `<txid>.<vout>`, or `<txid>i<vout>` as ord writes ids of inscriptions; hex in either case.
  * @throws PointerError (`BAD_OUTPOINT`) for anything else, a vout beyond 32 bits or with leading zeros too.
  */
 export function parseOutpoint(text: string): Outpoint {
@@ -98,7 +98,7 @@ export function decodeOutpoint(bytes: Uint8Array): Outpoint {
 }
 
 /**
- * Reads a pointer as directories hold it: `_N`, `<txid>_<vout>`, `<txid>.<vout>`, `<txid>`, each with or
+ * Reads a pointer as directories hold it: `_N`, an outpoint as {@link parseOutpoint} reads it, `<txid>`, each with or
  * without one `ord://` before it. White space around it (what `String.prototype.trim` removes) means nothing.
  * @throws PointerError (`BAD_OUTPOINT`) for anything else.
  */
@@ -123,7 +123,7 @@ export interface ContentReference {
 }
 
 /**
- * Reads `<pointer>[:<seq>]` of a route, the pointer being `<txid>_<vout>`, `<txid>.<vout>` or `<txid>`. The
+ * Reads `<pointer>[:<seq>]` of a route, the pointer being an outpoint as {@link parseOutpoint} reads it, or `<txid>`. The
  * sequence is -2 (origin), -1 (tip) or an ownership step from 0 to 2^53 - 1.
  * @throws PointerError `BAD_OUTPOINT` for a bad pointer, else `BAD_SEQUENCE` for a bad sequence.
  */

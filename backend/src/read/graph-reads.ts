@@ -3,6 +3,7 @@ import type { OrdinalStep } from '../graph/records.js'
 import type { StreamQuery, StreamSummary } from '../graph/stream.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
+import { Chain } from './chain.js'
 import { Charts } from './charts.js'
 import { type BodyMemory, Content } from './content.js'
 import { Guard } from './guard.js'
@@ -65,6 +66,7 @@ export class GraphReads {
   readonly streams: Streams
   readonly listings: Listings
   readonly charts: Charts
+  readonly chain: Chain
   readonly things: Things
 
   constructor(
@@ -83,6 +85,7 @@ export class GraphReads {
     this.streams = new Streams(reader, guard, (query, read) => this.summaryOf(query, read))
     this.listings = new Listings(reader, guard)
     this.charts = new Charts(reader, guard)
+    this.chain = new Chain(reader)
     this.things = new Things(reader, guard, this.content)
   }
 

@@ -5,6 +5,7 @@ import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '..
 import { inSlices, type Steps } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
+import { outpointKey } from '../index/outputs.js'
 import { timeOf } from '../protocol/block-header.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -76,6 +77,12 @@ interface OrdinalsQuery {
   attributes: Attribute[]
   limit: number
   after?: Outpoint | undefined
+}
+
+interface ChildrenQuery {
+  parent: Outpoint
+  skipped: number
+  limit: number
 }
 
 interface TransactionQuery {
@@ -275,6 +282,19 @@ export class Listings {
   }
 
   /**
+   * Inscriptions ({@link isListed}) that name an output as their parent, where that counts: in the order of their blocks, within one
+   * in that of their outpoints, and those of no block last. What is blocked is missing from its page.
+   *
+   * @param query.skipped So many come before: reading past each takes 0.15 µs.
+   */
+  children({ parent, skipped, limit }: ChildrenQuery): { children: Outpoint[]; hasMore: boolean } {
+    const key = outpointKey(blobOf(parent.txid), parent.vout)
+    const rows = this.reader.single((sql) => sql.all(CHILDREN, key, limit + 1, skipped))
+    const children = this.guard.unblocked(rows.slice(0, limit).map(outpointOf), (each) => [each])
+    return { children, hasMore: rows.length > limit }
+  }
+
+  /**
    * When blocks were mined, by height: the time in their header, in seconds since 1970. Only of the headers in this store,
    * which it has if the host keeps its own.
    */
@@ -311,6 +331,10 @@ export class Listings {
     return (shown) => this.guard.isOpen || this.guard.blockedAmong(outputsOf(shown)).size === 0
   }
 }
+
+const CHILDREN = `select txid, vout from (select tid, vout from out
+    where parent = ? and pok = 1 and active = 1 and recency is not null order by recency, tkey, tid, vout limit ? offset ?)
+  cross join tx on tx.id = tid`
 
 const COUNT_PENDING = 'select count(*) as count from log.pending'
 

@@ -76,6 +76,12 @@ export class FileFinder {
     if (found.kind === 'missing') throw new AnswerError('NOT_FOUND', found.reason)
     return found
   }
+
+  /** Whether a root is a directory with an entry. @throws as {@link find}. */
+  has(root: ContentOutput, name: string, read: Ahead | undefined): boolean {
+    const { content } = shownBy(this.options.patches, root, read)
+    return this.types.has(content.contentType) && this.maps.read(content, read).has(name)
+  }
 }
 
 /** Shows what patches make (`patches.ts`). */

@@ -45,6 +45,8 @@ export interface HostContentOptions {
   answers: ContentAnswers
   /** Answers below `/content/`, as on the service's own hosts. */
   content: (request: Request, response: Response, next: NextFunction) => unknown
+  /** Answers below `/r/`, where the host shows nothing with an entry of that name. */
+  recursion: (request: Request, response: Response, next: NextFunction) => unknown
   profile: Pick<Profile, 'nameContentType' | 'namesPrefixes' | 'gatewayPrefixes'>
   /** The `Content-Security-Policy` of active content, if any. */
   policy: string | undefined
@@ -86,7 +88,10 @@ const ROUTES = Object.fromEntries(
  * A path below `/content/` that begins with an outpoint or a txid: inscriptions refer to each other so. Anything else is a path
  * of what the host shows, which may have a folder of that name.
  */
-const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.:%/?]|$)/i
+const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.i:%/?]|$)/i
+
+/** The first segment of the paths that pages of ord ask for. */
+const RECURSION = 'r'
 
 class UnclaimedNameError extends AnswerError {
   constructor(readonly unclaimed: string) {
@@ -116,13 +121,18 @@ class NamePage {
   constructor(readonly name: string) {}
 }
 
+/** What the host shows leaves this path to the routes that every host has for pages. */
+class Recursion {
+  readonly weight = 0
+}
+
 class HostAnswer {
   /** The last `Link`, and the service that it is for: most requests come the same way. */
   private link = ''
   private linked: string | undefined
 
   constructor(
-    readonly found: StoredResponse | ContentRedirect | NamePage,
+    readonly found: StoredResponse | ContentRedirect | NamePage | Recursion,
     /** Paths of the service that prove it, by their relation. */
     private readonly links: Readonly<Record<string, string>>,
     readonly headers: readonly Header[],
@@ -148,7 +158,19 @@ class HostAnswer {
  * sandboxed, and may install service workers.
  */
 export function hostContent(options: HostContentOptions): HostHandler {
-  const { hosts, store, responses, answers, content, profile, policy, domains, progress, hasPages } = options
+  const {
+    hosts,
+    store,
+    responses,
+    answers,
+    content,
+    recursion,
+    profile,
+    policy,
+    domains,
+    progress,
+    hasPages,
+  } = options
   const isNameClaim = ({ output }: ContentRoot): boolean =>
     output.content.contentType === profile.nameContentType
   const namesPrefix = profile.namesPrefixes[0] ?? ''
@@ -174,10 +196,14 @@ export function hostContent(options: HostContentOptions): HostHandler {
       const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
       return answer(elsewhere, redirected)
     }
+    const segments = decodedSegments(request.path.split('/').slice(1))
+    const [first = '', ...others] = segments
+    if (first === RECURSION && others.length > 0 && !answers.files.has(root.output, first, read))
+      return answer(new Recursion(), [])
     const { raw, isMapAsked, framed } = flagsOf(request)
     const question = {
       isSite: true,
-      segments: decodedSegments(request.path.split('/').slice(1)),
+      segments,
       ...{ raw, isMapAsked },
       // Pages of one site could otherwise let each other in, by setting `document.domain`.
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
@@ -228,8 +254,17 @@ export function hostContent(options: HostContentOptions): HostHandler {
     }
   }
 
-  const send = (answer: HostAnswer, request: Request, response: Response): Promise<void> | void => {
+  const send = (
+    answer: HostAnswer,
+    [request, response, next]: [Request, Response, NextFunction],
+  ): Promise<void> | void => {
     const { found } = answer
+    if (found instanceof Recursion) {
+      recursion(request, response, (error: unknown) =>
+        next(error ?? new AnswerError('NOT_FOUND', 'there is no such path below /r/')),
+      )
+      return
+    }
     const service = hosts.serviceOf(request)
     response.setHeader('Link', answer.linkTo(service))
     if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
@@ -263,7 +298,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
         content(request, response, next)
         return
       }
-      return whenReady(resolve(target, request), (answer) => send(answer, request, response))
+      return whenReady(resolve(target, request), (answer) => send(answer, [request, response, next]))
     }, fail)
   }
 }

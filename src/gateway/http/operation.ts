@@ -48,6 +48,7 @@ export const TAGS = {
   content: 'The content of outputs.',
   names: 'The tree of names.',
   lists: 'Lists to look through, a page at a time.',
+  recursion: 'What inscribed pages ask for, as ord answers it.',
   preview: 'What an inscription would look like.',
   transactions: 'Transactions and their outputs, as wallets ask for them.',
   overlay: 'The overlay protocol.',

@@ -14,7 +14,7 @@ export const outpoint = z
 export const askedOutpoint = z.string().meta({
   id: 'AskedOutpoint',
   pattern: OUTPOINT_PATTERNS.asked.source,
-  description: '`<txid>_<vout>` or `<txid>.<vout>`, hex in either case.',
+  description: '`<txid>_<vout>`, `<txid>.<vout>` or `<txid>i<vout>`, hex in either case.',
 })
 
 /** Only described: `parseContentReference` reads it, and its errors have codes of their own. */
@@ -22,7 +22,7 @@ export const askedReference = z.string().meta({
   id: 'AskedReference',
   pattern: OUTPOINT_PATTERNS.reference.source,
   description:
-    '`<txid>_<vout>`, `<txid>.<vout>`, or `<txid>` for the first output with content. `:<sequence>` after it selects a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
+    '`<txid>_<vout>`, `<txid>.<vout>`, `<txid>i<vout>`, or `<txid>` for the first output with content. `:<sequence>` after it selects a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
 })
 
 /** The most outpoints in a list whose records take several reads each, and in one of single reads. */

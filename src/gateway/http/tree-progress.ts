@@ -32,7 +32,7 @@ export function notCaughtUp(
 }
 
 /**
- * There is no such name, node or proof, as of a block.
+ * There is no such name, node, proof or block, as of a block.
  *
  * @throws AnswerError while the host catches up, unless it is because the name exists.
  */

@@ -83,7 +83,7 @@ interface Asked {
  * @throws AnswerError if the path has no txid, if no topic holds an output of it, or if it lost;
  * BlockedError if one of its outputs is blocked.
  */
-async function askedTransaction(params: unknown, { graph, response }: Asked): Promise<RawTransaction> {
+export async function askedTransaction(params: unknown, { graph, response }: Asked): Promise<RawTransaction> {
   const txid = readTxid(params)
   // What no topic holds is a stranger's to store, and not for this host to publish.
   const held = graph.admissions.ofTransaction(txid)

@@ -48,6 +48,8 @@ export interface Stored {
   blocked: string
   /** An output whose content is damaged in the store. */
   damaged: string
+  /** An output with more MAP than any host shows. */
+  mapped: string
   /** An ordinal of `awaiting` without content. */
   waiting: string
   /** The origin of the name `a`. */
@@ -170,6 +172,15 @@ export async function openapiHosts({
   const rotten = chain.inscribe({ contentType: 'text/plain', body: utf8('rotten') })
   await submit(beefOf(rotten), ['tm_ordinals'])
   damage(well.dataDir, utf8('rotten'))
+  const mapped = chain.inscribe({
+    ...{ contentType: 'text/plain', body: utf8('much is said of it') },
+    suffix: mapTail({ title: 'x'.repeat(70_000) }),
+  })
+  await submit(beefOf(mapped), ['tm_ordinals'])
+  await well.node.graph.headers.replaceFrom({
+    ...{ height: 800_000, tip: undefined },
+    headers: new HeaderChain().branch.tip.bytes,
+  })
   for (const subject of [{ outpoint: blocked }, { name: 'd' }])
     await well.ask('/admin/block', operators({ ...subject, reason: 'a test' }))
   const ask: TestServer['ask'] = (...asked) =>
@@ -194,6 +205,7 @@ export async function openapiHosts({
       site: site.outpoint,
       blocked,
       damaged: rotten.outpoint(0),
+      mapped: mapped.outpoint(0),
       waiting: placeless.outpoint(0),
       named: minted.outpoint(2),
       submittable,
@@ -264,7 +276,7 @@ function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
 
 /** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, blocked, damaged, waiting, named, submittable, conflicting, notice },
+  stored: { site, blocked, damaged, mapped, waiting, named, submittable, conflicting, notice },
   gateway,
   names,
   wallets,
@@ -438,6 +450,7 @@ export function openapiRequests({
 
     ...soFar({ names, gateway, wallets, named }),
     ...listed({ gateway, held: site(1), blocked, waiting }),
+    ...recursive({ held: site(1), blocked, mapped }),
 
     [200, `${gateway}/preview/${html(9)}`],
     [400, `${gateway}/preview/*`],
@@ -548,6 +561,51 @@ function listed({
     ...notHere.map((path): OpenapiRequest => [404, at(path), {}, 'empty']),
     [404, at(`history/${waiting}`), {}, 'awaiting'],
     ...['tree/d', `history/${blocked}`].map((path): OpenapiRequest => [451, at(path)]),
+  ]
+}
+
+/** Requests of inscribed pages. */
+function recursive({
+  held,
+  blocked,
+  mapped,
+}: Record<'held' | 'blocked' | 'mapped', string>): OpenapiRequest[] {
+  const block = 800_000
+  const lists = ['children', 'parents'].flatMap((list) =>
+    ['', '/0', '/inscriptions', '/inscriptions/0'].map((rest) => ({ list, rest })),
+  )
+  const ofId = [{ list: 'inscription', rest: '' }, { list: 'metadata', rest: '' }, ...lists]
+  const one = ['blockheight', 'blockhash', `blockhash/${block}`, 'blocktime', `blockinfo/${block}`]
+  const [tx, hidden] = [held, blocked].map((outpoint) => `/r/tx/${outpoint.split('_')[0]}`)
+  return [
+    ...one
+      .map((path) => `/r/${path}`)
+      .flatMap((path): OpenapiRequest[] => [
+        [200, path],
+        [304, path, KNOWN],
+        [404, path, {}, 'empty'],
+        [500, path, {}, 'broken'],
+        [503, path, {}, 'behind'],
+      ]),
+    ...['blockhash', 'blockinfo'].map((route): OpenapiRequest => [400, `/r/${route}/x`]),
+    ...ofId.flatMap(({ list, rest }): OpenapiRequest[] => {
+      const at = (id: string): string => `/r/${list}/${id}${rest}`
+      return [
+        [200, at(held.replace('_', 'i'))],
+        [304, at(held), KNOWN],
+        [400, at('x')],
+        [404, at(held), {}, 'empty'],
+        [451, at(blocked)],
+        [500, at(held), {}, 'broken'],
+        ...(rest.endsWith('0') ? [[400, `${at(held).slice(0, -1)}1000`] satisfies OpenapiRequest] : []),
+      ]
+    }),
+    [413, `/r/metadata/${mapped}`],
+    [200, tx ?? ''],
+    [400, '/r/tx/x'],
+    [404, tx ?? '', {}, 'empty'],
+    [451, hidden ?? ''],
+    [500, tx ?? '', {}, 'broken'],
   ]
 }
 

@@ -7,6 +7,7 @@ import {
   applyHeaders,
   headerRange,
   headersFact,
+  heightOfBlock,
   isOnBestChain,
   newHeaderFacts,
   readHeaders,
@@ -93,9 +94,10 @@ function chainOf(sql: Sql): Map<number, string> {
 
 function expectChain(sql: Sql, chain: readonly Made[]): void {
   expect([...chainOf(sql).values()]).toEqual(chain.map(({ hash }) => hash))
-  for (const { height, root } of chain) {
+  for (const { height, root, hash } of chain) {
     expect(toHex(rootAt(sql, height) ?? new Uint8Array(0))).toBe(root)
     expect(isOnBestChain(sql, { height, root: fromHex(root) })).toBe(true)
+    expect(heightOfBlock(sql, reversed(fromHex(hash)))).toBe(height)
   }
   for (const height of [(chain[0]?.height ?? 1) - 1, (chain.at(-1)?.height ?? -1) + 1])
     expect(rootAt(sql, height)).toBeUndefined()
@@ -133,6 +135,7 @@ test('the branch with more work counts, and comes back', () => {
   expectChain(sql, [...base.slice(0, 40), ...mine])
   expect(applyHeaders(sql, factOf(theirs.slice(5), 3))).toEqual([{ from: 50, to: 59 }])
   expectChain(sql, [...base.slice(0, 40), ...theirs])
+  for (const { hash } of mine) expect(heightOfBlock(sql, reversed(fromHex(hash)))).toBeUndefined()
   const more = line(mine.at(-1) as Made, 3)
   expect(applyHeaders(sql, factOf(more, 4))).toEqual([{ from: 50, to: 62 }])
   expectChain(sql, [...base.slice(0, 40), ...mine, ...more])

@@ -32,7 +32,10 @@ const NOT_OUTPOINTS = [
   `${TXID}_1\n`,
   `${TXID}_٣`,
   `${TXID}:1`,
-  `${TXID}i1`,
+  `${TXID}i`,
+  `${TXID}i01`,
+  `${TXID}I1`,
+  `${TXID}_i1`,
   `${TXID}__1`,
   `${TXID.slice(1)}_1`,
   `0${TXID}_1`,
@@ -44,6 +47,7 @@ describe('an outpoint as text', () => {
   test.each([
     [`${TXID}_0`, 0],
     [`${TXID}.0`, 0],
+    [`${TXID}i0`, 0],
     [`${UPPER}_7`, 7],
     [`${TXID}_4294967295`, 4294967295],
   ])('%s is read', (text, vout) => {

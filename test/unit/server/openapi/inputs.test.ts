@@ -156,6 +156,8 @@ const PATH: Record<string, string> = {
   domain: 'a',
   html: 'PHA',
   filepath: 'x',
+  id: held,
+  page: '0',
 }
 const GIVEN: Record<string, Record<string, string>> = {
   ordinals: { contentType: 'text/plain', key: 'k', value: 'v' },

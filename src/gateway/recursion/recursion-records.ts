@@ -1,0 +1,182 @@
+import { z } from 'zod'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import { type OutputRecord, TIP } from '../../../backend/src/graph/records.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import {
+  decodeHeader,
+  headerAt,
+  headerCount,
+  targetOf,
+  timeOf,
+} from '../../../backend/src/protocol/block-header.js'
+import { reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { ContentOutput } from '../content/content-root.js'
+import { address, blockHeight, count, txid } from '../http/schemas.js'
+import { ownerAddress } from '../names/name-record.js'
+
+/*
+ * Records of ord's recursive endpoints (https://docs.ordinals.com/inscriptions/recursion.html), with its names and types. What ord
+ * always knows and this host does not is absent; what may be missing in ord, too, is null.
+ */
+
+export const inscriptionId = z
+  .string()
+  .regex(/^[0-9a-f]{64}i(0|[1-9][0-9]*)$/)
+  .describe('`<txid>i<vout>`: an inscription is the output that it is in.')
+
+const UNKNOWN = 'Absent if it is not known here.'
+const place = {
+  height: blockHeight.optional(),
+  timestamp: count
+    .optional()
+    .describe('The time in the header of that block. Absent unless this host keeps block headers.'),
+  output: z
+    .string()
+    .regex(/^[0-9a-f]{64}:[0-9]+$/)
+    .optional()
+    .describe(`Where its ordinal is now, as \`<txid>:<vout>\`. ${UNKNOWN}`),
+  satpoint: z
+    .string()
+    .regex(/^[0-9a-f]{64}:[0-9]+:0$/)
+    .optional()
+    .describe(`The first satoshi of that output. ${UNKNOWN}`),
+}
+const nothing = {
+  charms: z.array(z.never()).max(0).describe('None: there are no charms here.'),
+  sat: z.null().describe('Satoshis have no numbers here.'),
+}
+
+export const relativeShape = z.strictObject({ id: inscriptionId, ...place, ...nothing })
+
+export const inscriptionShape = relativeShape.extend({
+  content_type: z.string().describe('As inscribed.'),
+  content_length: count.describe('In bytes.'),
+  delegate: z.null().describe('Nothing is delegated here.'),
+  value: count.nullable().describe('The satoshis of that output.'),
+  address: address.nullable(),
+})
+
+const hash = txid.describe('In hex.')
+
+export const blockInfoShape = z.strictObject({
+  bits: count,
+  confirmations: count.describe('With this block itself.'),
+  difficulty: z.number(),
+  hash,
+  height: count,
+  median_time: count.nullable().describe('Of it and the ten blocks before it, as far as these are known.'),
+  merkle_root: hash,
+  next_block: hash.nullable(),
+  nonce: count,
+  previous_block: hash.nullable(),
+  target: hash,
+  timestamp: count,
+  version: count,
+})
+
+/** An outpoint as ord writes the id of an inscription. */
+export function formatId({ txid, vout }: Outpoint): z.output<typeof inscriptionId> {
+  return `${txid}i${vout}`
+}
+
+/** @throws BlockedError, also if its ordinal shows something blocked now. */
+export function inscriptionRecord(
+  store: GraphReads,
+  { outpoint, content }: ContentOutput,
+  network: Network,
+): z.output<typeof inscriptionShape> {
+  const now = currentOf(store, outpoint)
+  const record = relativeRecord(store, outpoint, now)
+  return {
+    ...record,
+    ...withTimestamps(store, [record])[0],
+    content_type: content.contentType,
+    content_length: content.length,
+    delegate: null,
+    value: now?.satoshis ?? null,
+    address: now?.owner === undefined ? null : ownerAddress(now.owner, network),
+  }
+}
+
+/** Inscriptions as lists have them, without those that are blocked. */
+export function relativeRecords(store: GraphReads, outpoints: Outpoint[]): z.output<typeof relativeShape>[] {
+  const records = outpoints.flatMap(
+    (outpoint) => unlessBlocked(() => relativeRecord(store, outpoint, currentOf(store, outpoint))) ?? [],
+  )
+  return withTimestamps(store, records)
+}
+
+function relativeRecord(
+  store: GraphReads,
+  outpoint: Outpoint,
+  now: OutputRecord | undefined,
+): z.output<typeof relativeShape> {
+  const height = store.transactions.heightOf(outpoint.txid)
+  const output = now && `${now.outpoint.txid}:${now.outpoint.vout}`
+  return {
+    ...{ id: formatId(outpoint), charms: [], sat: null },
+    ...(height !== undefined && { height }),
+    ...(output && { output, satpoint: `${output}:0` }),
+  }
+}
+
+/** Where the ordinal of an output is; undefined if that is not known, or nowhere. */
+function currentOf(store: GraphReads, outpoint: Outpoint): OutputRecord | undefined {
+  const last = store.ordinals.at(outpoint, TIP)?.output ?? store.ordinals.output(outpoint)
+  return last && store.transactions.spenderOf(last.outpoint) === undefined ? last : undefined
+}
+
+function withTimestamps<Record extends { height?: number | undefined }>(
+  store: GraphReads,
+  records: Record[],
+): (Record & { timestamp?: number })[] {
+  const times = store.listings.blockTimes(records.flatMap(({ height }) => height ?? []))
+  return records.map((record) => {
+    const timestamp = record.height === undefined ? undefined : times.get(record.height)
+    return timestamp === undefined ? record : { ...record, timestamp }
+  })
+}
+
+/** The median of the times of so many blocks is that of the last one, as consensus has it. */
+export const MEDIAN_BLOCKS = 11
+
+/**
+ * What the header of a block tells.
+ *
+ * @param headers Consecutive ones, with that of the block at `index`, the one after it if there is one, and up to
+ * {@link MEDIAN_BLOCKS} that end with it.
+ */
+export function blockInfo(
+  headers: Uint8Array,
+  { index, height, tip }: { index: number; height: number; tip: number },
+): z.output<typeof blockInfoShape> {
+  const { version, previous, root, time, bits, nonce } = decodeHeader(headerAt(headers, index))
+  const first = index + 1 - Math.min(MEDIAN_BLOCKS, height + 1)
+  const times = Array.from({ length: index + 1 - first }, (_, at) => first + at)
+  const sorted = first < 0 ? [] : times.map((at) => timeOf(headers, at)).sort((a, b) => a - b)
+  const next = index + 1 < headerCount(headers) ? headerAt(headers, index + 1) : undefined
+  return {
+    bits,
+    confirmations: tip - height + 1,
+    // As nodes compute it, to the last digit.
+    difficulty: (0xffff / (bits & 0xffffff)) * 256 ** (29 - (bits >>> 24)),
+    hash: hashOf(headerAt(headers, index)),
+    height,
+    median_time: sorted[sorted.length >> 1] ?? null,
+    merkle_root: root,
+    next_block: next === undefined ? null : hashOf(next),
+    nonce,
+    previous_block: height === 0 ? null : previous,
+    target: (targetOf(bits) ?? 0n).toString(16).padStart(64, '0'),
+    timestamp: time,
+    version: version >>> 0,
+  }
+}
+
+/** The hash of a header, as hex in display order. */
+export function hashOf(header: Uint8Array): string {
+  return toHex(reversed(nativeHash256(header)))
+}

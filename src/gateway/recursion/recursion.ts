@@ -1,0 +1,374 @@
+import { type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
+import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { type MapState, mapBytes } from '../../../backend/src/graph/map-merge.js'
+import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import { timeOf } from '../../../backend/src/protocol/block-header.js'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { encodeDagCbor, encodeDagCborList, encodeDagCborMap } from '../../../backend/src/protocol/dag-cbor.js'
+import type { HeaderRange } from '../../../backend/src/protocol/header-store.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import { type ContentOutput, contentAt } from '../content/content-root.js'
+import type { TreeProgress } from '../http/as-of.js'
+import { CACHE } from '../http/caching.js'
+import { AnswerError } from '../http/errors.js'
+import { countTransactions } from '../http/long-read.js'
+import { NOT_CAUGHT_UP, type Operation, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint, count, position, txid, txidParams, validate } from '../http/schemas.js'
+import { JSON_TYPE, sendChunks } from '../http/send-body.js'
+import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
+import { noName } from '../http/tree-progress.js'
+import { askedTransaction } from '../wallets/beef-routes.js'
+import {
+  blockInfo,
+  blockInfoShape,
+  formatId,
+  hashOf,
+  inscriptionId,
+  inscriptionRecord,
+  inscriptionShape,
+  MEDIAN_BLOCKS,
+  relativeRecords,
+  relativeShape,
+} from './recursion-records.js'
+
+/** Where the routes are, on every host that shows content: those of ord are there, and inscribed pages ask for nothing else. */
+export const RECURSION_PREFIX = '/r'
+
+/** As ord has it. */
+const PAGE = 100
+/** A page costs reading past those before it. */
+const MAX_PAGE = 999
+
+export interface RecursionOptions {
+  graph: FactStore
+  store: GraphReads
+  /** The network of owners' addresses. */
+  network: Network
+  /** The most bytes of MAP that an answer shows. */
+  maxMapBytes: number
+  responses: ResponseCache
+  progress: TreeProgress
+}
+
+/**
+ * The recursive endpoints of ord that have a meaning here, with its shapes: a page that was written for them runs unchanged. They
+ * are never renamed and never removed (`docs/spec/http.md`, Recursion).
+ */
+export function recursionRoutes(options: RecursionOptions): Router {
+  const { graph, store, network, maxMapBytes, responses } = options
+  const answered =
+    (
+      read: (params: Params, response: Response) => unknown,
+      { cache, dependsOn }: Kept = CHANGING,
+    ): RequestHandler<Params> =>
+    (request, response) => {
+      const made = () => jsonResponse(read(request.params, response), { cache, dependsOn, isTagged: true })
+      return responses.respond(request as never, response, made)
+    }
+  const blocks = new Blocks(options)
+  const children = (params: Params, response: Response) => {
+    const parent = inscriptionAt(store, params.id).outpoint
+    const page = pageOf(params)
+    // Reading past 10,000 children takes as long as a read of another kind.
+    countTransactions(response, page)
+    const found = store.listings.children({ parent, skipped: page * PAGE, limit: PAGE })
+    return { found: found.children, more: found.hasMore, page }
+  }
+  const parents = (params: Params) => {
+    const { parent } = inscriptionAt(store, params.id)
+    const page = pageOf(params)
+    return { found: parent !== undefined && page === 0 ? [parent] : [], more: false, page }
+  }
+  const routes = Router()
+    .get(
+      '/blockheight',
+      answered(() => blocks.range().to),
+    )
+    .get(
+      '/blockhash',
+      answered(() => hashOf(blocks.header(blocks.range().to))),
+    )
+    .get(
+      '/blockhash/:height',
+      answered(({ height }) => hashOf(blocks.header(heightIn(height)))),
+    )
+    .get(
+      '/blocktime',
+      answered(() => timeOf(blocks.header(blocks.range().to))),
+    )
+    .get(
+      '/blockinfo/:query',
+      answered(({ query }) => blocks.info(query)),
+    )
+    .get('/tx/:txid', sendHex(graph))
+    .get(
+      '/inscription/:id',
+      answered(({ id }) => inscriptionRecord(store, inscriptionAt(store, id), network)),
+    )
+    .get(
+      '/metadata/:id',
+      answered(({ id }) => metadata(store, { asked: id, maxMapBytes }), FIXED),
+    )
+    .get(
+      ['/children/:id/inscriptions', '/children/:id/inscriptions/:page'],
+      answered((params, response) => {
+        const { found, ...rest } = children(params, response)
+        return { children: relativeRecords(store, found), ...rest }
+      }),
+    )
+    .get(
+      ['/children/:id', '/children/:id/:page'],
+      answered((params, response) => {
+        const { found, ...rest } = children(params, response)
+        return { ids: found.map(formatId), ...rest }
+      }, LISTED),
+    )
+    .get(
+      ['/parents/:id/inscriptions', '/parents/:id/inscriptions/:page'],
+      answered((params) => {
+        const { found, ...rest } = parents(params)
+        return { parents: relativeRecords(store, found), ...rest }
+      }),
+    )
+    .get(
+      ['/parents/:id', '/parents/:id/:page'],
+      answered((params) => {
+        const { found, ...rest } = parents(params)
+        // Of this list alone, ord calls the page so.
+        return { ids: found.map(formatId), ...rest, page_index: rest.page }
+      }),
+    )
+  return Router().use(RECURSION_PREFIX, routes)
+}
+
+type Params = Record<string, string>
+
+/** How long an answer counts, and until what changes. */
+interface Kept {
+  cache: string
+  dependsOn: Dependency[]
+}
+const CHANGING: Kept = { cache: CACHE.revalidate, dependsOn: [dependency.all] }
+const LISTED: Kept = { cache: CACHE.revalidate, dependsOn: [dependency.inscriptions] }
+const FIXED: Kept = { cache: CACHE.immutable, dependsOn: [] }
+
+/** @throws PointerError, BlockedError; AnswerError if this store has no inscription there. */
+function inscriptionAt(store: GraphReads, asked: string | undefined): ContentOutput {
+  const found = contentAt(store, { kind: 'outpoint', outpoint: parseOutpoint(asked ?? '') })
+  if (found === undefined) throw new AnswerError('NOT_FOUND', 'this store has no inscription in this output')
+  return found
+}
+
+function pageOf({ page = '0' }: Params): number {
+  return validate(pageParam, page, `a page must be a whole number from 0 to ${MAX_PAGE}`)
+}
+
+const HASH_LENGTH = 64
+
+function heightIn(text: string | undefined): number {
+  return validate(heightParam, text, 'a height must be a whole number')
+}
+
+/** The blocks whose headers this host has. */
+class Blocks {
+  constructor(private readonly options: Pick<RecursionOptions, 'store' | 'progress'>) {}
+
+  range(): HeaderRange {
+    const range = this.options.store.chain.range()
+    if (range === undefined) throw noName('this host keeps no block headers', this.options)
+    return range
+  }
+
+  header(height: number): Uint8Array {
+    const header = this.options.store.chain.headers({ from: height, count: 1 })
+    if (header.length > 0) return header
+    const { from, to } = this.range()
+    throw noName(`this host has the headers of blocks ${from} to ${to}`, this.options)
+  }
+
+  info(asked = ''): z.output<typeof blockInfoShape> {
+    const { chain } = this.options.store
+    const query = validate(blockQuery, asked, 'a block is named by its height or its hash')
+    const height = query.length === HASH_LENGTH ? chain.heightOf(query) : Number(query)
+    const range = this.range()
+    if (height === undefined) throw noName('this host has no header of this block', this.options)
+    this.header(height)
+    const from = Math.max(range.from, height - MEDIAN_BLOCKS + 1)
+    const headers = chain.headers({ from, count: height - from + 2 })
+    return blockInfo(headers, { index: height - from, height, tip: range.to })
+  }
+}
+
+/** The MAP of an inscription as ord has metadata: CBOR in hex. */
+function metadata(
+  store: GraphReads,
+  { asked, maxMapBytes }: { asked: string | undefined; maxMapBytes: number },
+): string {
+  const { outpoint, mapLength } = inscriptionAt(store, asked)
+  const map = mapLength === undefined ? undefined : store.metadata.own(outpoint)
+  // Half of it would look complete.
+  if (map?.truncated || (map !== undefined && mapBytes(map) > maxMapBytes))
+    throw new AnswerError('TOO_LARGE', `the MAP of this inscription has more than ${maxMapBytes} bytes`)
+  if (map === undefined || map.size === 0) throw new AnswerError('NOT_FOUND', 'this inscription has no MAP')
+  return toHex(encodedMap(map))
+}
+
+function encodedMap(map: MapState): Uint8Array {
+  const members = [...map].map(([key, value]) => {
+    const texts = typeof value === 'string' ? undefined : [...value].map(encodeDagCbor)
+    return { key, encoded: texts === undefined ? encodeDagCbor(value as string) : encodeDagCborList(texts) }
+  })
+  return encodeDagCborMap(members)
+}
+
+function sendHex(graph: FactStore): RequestHandler<Params> {
+  return async (request, response) => {
+    const { length, chunks } = await askedTransaction(request.params, { graph, response })
+    response.set({ 'Cache-Control': CACHE.immutable, 'Content-Type': JSON_TYPE })
+    response.setHeader('Content-Length', 2 * length + 2)
+    if (request.method === 'HEAD') response.end()
+    else await sendChunks(response, { chunks: hexOf(chunks()), length: 2 * length + 2 })
+  }
+}
+
+/** Bytes as a JSON string of hex. */
+function* hexOf(chunks: ReturnType<RawTransaction['chunks']>): Generator<string> {
+  let before = '"'
+  for (const { bytes } of chunks) {
+    yield before + toHex(bytes)
+    before = ''
+  }
+  yield '"'
+}
+
+const pageParam = position({ most: MAX_PAGE }).unwrap()
+const heightParam = position({ most: 0xffffffff }).unwrap()
+const blockQuery = z.string().regex(/^(?:0|[1-9][0-9]{0,9}|[0-9a-fA-F]{64})$/)
+const id = askedOutpoint.describe('`<txid>i<vout>` or `<txid>_<vout>`.')
+const ofInscription = z.object({ id })
+const onPage = ofInscription.extend({ page: pageParam })
+
+const BAD_ID = 'The id is no outpoint.'
+const paged = {
+  more: z.boolean().describe('Whether there are later pages.'),
+  page: count,
+}
+const childrenIds = z.strictObject({ ids: z.array(inscriptionId), ...paged })
+const childrenRecords = z.strictObject({ children: z.array(relativeShape), ...paged })
+const parentsIds = childrenIds.extend({ page_index: count.describe('The same as `page`.') })
+const parentsRecords = z.strictObject({ parents: z.array(relativeShape), ...paged })
+
+type Route = Operation['route']
+
+function listOperation(route: Route, { json, summary }: { json: z.ZodType; summary: string }): Operation {
+  const hasPage = route.endsWith('{page}')
+  return {
+    route,
+    summary,
+    params: hasPage ? onPage : ofInscription,
+    answer: { description: `The ${hasPage ? '100 of a page' : 'first 100'}.`, headers: ['ETag'], json },
+    errors: {
+      BAD_OUTPOINT: BAD_ID,
+      ...(hasPage && { BAD_BODY: `The page is no whole number from 0 to ${MAX_PAGE}.` }),
+      NOT_FOUND: 'This store has no inscription there.',
+      BLOCKED: 'The operator has blocked the inscription.',
+    },
+  }
+}
+
+const NO_HEADER = 'This host keeps no block headers, or has none of this block.'
+
+function blockOperation(
+  route: Route,
+  { json, summary, params }: { json: z.ZodType; summary: string; params?: z.ZodObject },
+): Operation {
+  return {
+    route,
+    summary,
+    ...(params && { params }),
+    answer: { description: 'Of the best chain that it has headers of.', headers: ['ETag'], json },
+    errors: {
+      NOT_FOUND: NO_HEADER,
+      NOT_CAUGHT_UP,
+      ...(params && { BAD_BODY: 'It is no height, nor a hash where that is taken.' }),
+    },
+  }
+}
+
+const CHILDREN = 'Inscriptions that name another one as their parent, where that counts'
+const PARENTS = 'What an inscription names as its parent, if that counts'
+
+export const RECURSION_OPERATIONS: OperationGroup = {
+  tag: 'recursion',
+  errors: STORE_ERRORS,
+  operations: {
+    blockHeight: blockOperation('GET /blockheight', { json: count, summary: 'The height of the last block' }),
+    blockHash: blockOperation('GET /blockhash', { json: txid, summary: 'The hash of the last block' }),
+    blockHashAt: blockOperation('GET /blockhash/{height}', {
+      ...{ json: txid, summary: 'The hash of a block' },
+      params: z.object({ height: heightParam }),
+    }),
+    blockTime: blockOperation('GET /blocktime', {
+      ...{ json: count, summary: 'The time in the header of the last block, in seconds since 1970' },
+    }),
+    blockInfo: blockOperation('GET /blockinfo/{query}', {
+      ...{ json: blockInfoShape, summary: 'What the header of a block tells' },
+      params: z.object({ query: blockQuery.describe('The height of the block, or its hash.') }),
+    }),
+    transactionHex: {
+      route: 'GET /tx/{txid}',
+      summary: 'A transaction in hex',
+      params: txidParams,
+      answer: { description: 'The transaction.', json: z.string().regex(/^([0-9a-f]{2})+$/) },
+      errors: {
+        BAD_OUTPOINT: 'The path has no txid.',
+        NOT_FOUND: 'This host does not have the transaction, or it lost to a conflicting one.',
+        BLOCKED: 'The operator has blocked one of its outputs.',
+      },
+    },
+    inscription: {
+      route: 'GET /inscription/{id}',
+      summary: 'An inscription, and where its ordinal is',
+      params: ofInscription,
+      answer: { description: 'The inscription.', headers: ['ETag'], json: inscriptionShape },
+      errors: {
+        BAD_OUTPOINT: BAD_ID,
+        NOT_FOUND: 'This store has no inscription there.',
+        BLOCKED: 'The operator has blocked the inscription, or what its ordinal shows now.',
+      },
+    },
+    inscriptionMetadata: {
+      route: 'GET /metadata/{id}',
+      summary: 'The MAP of an inscription itself, as CBOR in hex',
+      description: 'A map from texts to texts and lists of texts, as inscribed.',
+      params: ofInscription,
+      answer: { description: 'The MAP.', headers: ['ETag'], json: z.string().regex(/^([0-9a-f]{2})+$/) },
+      errors: {
+        BAD_OUTPOINT: BAD_ID,
+        NOT_FOUND: 'This store has no inscription there, or it has no MAP.',
+        TOO_LARGE: 'The MAP is longer than this host shows.',
+        BLOCKED: 'The operator has blocked the inscription.',
+      },
+    },
+    children: listOperation('GET /children/{id}', { json: childrenIds, summary: CHILDREN }),
+    childrenOnPage: listOperation('GET /children/{id}/{page}', { json: childrenIds, summary: CHILDREN }),
+    childInscriptions: listOperation('GET /children/{id}/inscriptions', {
+      ...{ json: childrenRecords, summary: CHILDREN },
+    }),
+    childInscriptionsOnPage: listOperation('GET /children/{id}/inscriptions/{page}', {
+      ...{ json: childrenRecords, summary: CHILDREN },
+    }),
+    parents: listOperation('GET /parents/{id}', { json: parentsIds, summary: PARENTS }),
+    parentsOnPage: listOperation('GET /parents/{id}/{page}', { json: parentsIds, summary: PARENTS }),
+    parentInscriptions: listOperation('GET /parents/{id}/inscriptions', {
+      ...{ json: parentsRecords, summary: PARENTS },
+    }),
+    parentInscriptionsOnPage: listOperation('GET /parents/{id}/inscriptions/{page}', {
+      ...{ json: parentsRecords, summary: PARENTS },
+    }),
+  },
+}
