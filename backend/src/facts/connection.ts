@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module'
-import { LRUCache } from 'lru-cache'
 
 export type SqlValue = string | number | Uint8Array | null
 
@@ -31,47 +30,42 @@ interface Prepared {
 /** Each number of rows is a statement of its own. */
 const ROWS_AT_ONCE = 8
 
-/** Many more than there are distinct statements. */
-const STATEMENTS = 1000
-
 /**
- * One SQLite file, asked synchronously. Statements are prepared once, and in two caches: `get` after `all` on one statement returns
- * an old row (libsql 0.5.29). Both drivers take longer to make an object of 16 columns than to make a list, and us the object.
+ * One SQLite file, asked synchronously. Statements are prepared once, and kept: there are as many as the code writes. They are in two
+ * maps, as `get` after `all` on one statement returns an old row (libsql 0.5.29). Both drivers take longer to make an object of 16
+ * columns than to make a list, and us the object.
  */
 export class Sql {
   private driver: Driver
-  private readonly firsts: LRUCache<string, Prepared>
-  private readonly others: LRUCache<string, Prepared>
+  private readonly firsts = new Map<string, Prepared>()
+  private readonly others = new Map<string, Prepared>()
 
   /** @param filename `:memory:` for none. */
   constructor(readonly filename: string) {
     this.driver = open(filename)
-    const options = { max: STATEMENTS, memoMethod: (sql: string) => prepared(this.driver, sql) }
-    this.firsts = new LRUCache(options)
-    this.others = new LRUCache(options)
   }
 
   all(sql: string, ...values: SqlValue[]): Row[] {
-    const { statement, columns } = this.others.memo(sql)
+    const { statement, columns } = this.prepared(this.others, sql)
     const rows: Row[] = []
     for (const list of statement.all(values)) rows.push(rowOf(columns, list))
     return rows
   }
 
   get(sql: string, ...values: SqlValue[]): Row | undefined {
-    const { statement, columns } = this.firsts.memo(sql)
+    const { statement, columns } = this.prepared(this.firsts, sql)
     const list = statement.get(values)
     return list && rowOf(columns, list)
   }
 
   /** @returns How many rows changed. */
   run(sql: string, ...values: SqlValue[]): number {
-    return this.others.memo(sql).statement.run(values).changes
+    return this.prepared(this.others, sql).statement.run(values).changes
   }
 
   /** @returns The id of the row that was inserted; undefined if none was. */
   insert(sql: string, ...values: SqlValue[]): number | undefined {
-    const { changes, lastInsertRowid } = this.others.memo(sql).statement.run(values)
+    const { changes, lastInsertRowid } = this.prepared(this.others, sql).statement.run(values)
     return changes === 0 ? undefined : Number(lastInsertRowid)
   }
 
@@ -106,13 +100,16 @@ export class Sql {
     this.firsts.clear()
     this.others.clear()
   }
-}
 
-function prepared(driver: Driver, sql: string): Prepared {
-  const statement = driver.prepare(sql)
-  const columns: string[] = []
-  for (const { name } of statement.columns()) columns.push(name)
-  return { statement: columns.length > 0 ? statement.raw() : statement, columns }
+  private prepared(kept: Map<string, Prepared>, sql: string): Prepared {
+    const known = kept.get(sql)
+    if (known !== undefined) return known
+    const statement = this.driver.prepare(sql)
+    const columns = statement.columns().map(({ name }) => name)
+    const made = { statement: columns.length > 0 ? statement.raw() : statement, columns }
+    kept.set(sql, made)
+    return made
+  }
 }
 
 /** A blob comes as `Buffer` from libsql, and as `Uint8Array` from `node:sqlite`. */

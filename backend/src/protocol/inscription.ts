@@ -43,6 +43,10 @@ const PARENT_TAG = 3
 /** Other tags past this many are passed over: tags of two bytes would else take a hundred times their size in memory. */
 const MAX_FIELDS = 1000
 
+/** By opcode, 1 for code that neither pushes bytes nor opens or ends anything. */
+const IS_PLAIN = new Uint8Array(256).fill(1, OP.PUSHDATA4 + 1)
+for (const op of [OP.IF, OP.NOTIF, OP.ENDIF, OP.RETURN]) IS_PLAIN[op] = 0
+
 /**
  * Walks a locking script up to its first top-level OP_RETURN, and reads the first envelope before it.
  *
@@ -76,6 +80,7 @@ export function readEnvelope(script: Uint8Array): {
       }
     }
     afterFalse = op === OP.FALSE
+    if (!afterFalse) walk.skip(IS_PLAIN)
   }
   return { envelope, span }
 }

@@ -184,7 +184,8 @@ export function solveMint(solution: {
   const { code, domain } = parent
   const { genesis } = deployment
   const name = domain + character
-  requireShortScript(encodeNameOutput({ ownerLock, name, deployment }), deployment)
+  if (deployment.limits !== undefined)
+    requireShortScript(encodeNameOutput({ ownerLock, name, deployment }), deployment)
   requireCommitment({ domain, ownerLock, nonce, deployment: rulesOf(parent, deployment) })
   const seed = proofOfWork({ seed: parent.seed, character, nonce, hash })
   if (!meetsDifficulty(seed, deployment.difficulty)) {
