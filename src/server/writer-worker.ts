@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { serveWriter } from '../../backend/src/writer/thread.js'
+import { serveWriter } from '../../backend/src/writer/client.js'
 import type { Config } from './config/config.js'
 import { openWriter, type WriterPlace } from './store/start-writer.js'
 import { admissionOptions } from './writer/admission-options.js'

@@ -180,7 +180,8 @@ export class FactStore extends GraphReads {
   ): Promise<AdmissionRecord[]> {
     const { subjects, keepLost, place, onRefusal } = options
     const asked = { ...(subjects && { subjects }), ...(keepLost && { keepLost }) }
-    const recorded = await this.after(this.options.writer.record(transactions, asked, place))
+    const recorded = await this.options.writer.record(transactions, asked, place)
+    this.report(recorded)
     for (const refusal of recorded.refused) onRefusal?.(refusal)
     for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
     return recorded.admitted
@@ -214,9 +215,12 @@ export class FactStore extends GraphReads {
   /** Tells of what was reorganised by a write. */
   private async after<Result>(write: Promise<Result>): Promise<Result> {
     const written = await write
-    const { reorganised = 0 } = (written ?? {}) as Partial<Written>
-    if (reorganised > 0) this.options.onReorg?.(reorganised)
+    this.report(written as Partial<Written> | undefined)
     return written
+  }
+
+  private report({ reorganised = 0 }: Partial<Written> = {}): void {
+    if (reorganised > 0) this.options.onReorg?.(reorganised)
   }
 }
 

@@ -33,7 +33,7 @@ export interface Promised<Result = unknown> {
 
 /** The calls of this thread that wait for their answers. */
 export class Calls {
-  private readonly waiting = new Map<number, Promised>()
+  private readonly waiting = new Map<number, Omit<Promised, 'promise'>>()
   private nextId = 0
 
   /** @param revive Makes the error again that a call failed with. */
@@ -42,9 +42,8 @@ export class Calls {
   /** The number of a call, and its answer. */
   next(): { id: number; answer: Promise<unknown> } {
     const id = this.nextId++
-    const answer = promised()
-    this.waiting.set(id, answer)
-    return { id, answer: answer.promise }
+    const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }))
+    return { id, answer }
   }
 
   take(answer: CallAnswer): void {

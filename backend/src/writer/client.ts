@@ -1,9 +1,19 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { StoreUnavailableError } from '../graph/errors.js'
-import { Calls, type Port, promised, revivedError } from './calls.js'
-import { BusySince, CommitCount, withPatience } from './queue.js'
-import type { WriterMethod, WriterReport, WriterRequest } from './thread.js'
-import { submittedBytes, type Writer, type WriterStatus } from './writer.js'
+import {
+  answered,
+  type Call,
+  type CallAnswer,
+  Calls,
+  type PlainError,
+  type Port,
+  plainError,
+  promised,
+  revivedError,
+} from './calls.js'
+import type { LocalWriter } from './local-writer.js'
+import { BusySince, Claim, CommitCount, withPatience } from './queue.js'
+import { type Place, submittedBytes, type Writer, type WriterStatus } from './writer.js'
 
 /** A writer in another thread. Closing it closes the writer itself, for all its clients. */
 export interface WriterClient extends Writer {
@@ -79,8 +89,8 @@ export function connectWriter(first: Port): WriterClient {
     get failure() {
       return failure
     },
-    record(transactions, options = {}, { patience, ...place } = {}) {
-      const args = [transactions, options, { weight: submittedBytes(transactions), ...place }]
+    record(transactions, options = {}, { patience, weight = submittedBytes(transactions), ...place } = {}) {
+      const args = [transactions, options, { ...place, weight }]
       const answer =
         patience === undefined
           ? call('record', args)
@@ -108,4 +118,56 @@ export function connectWriter(first: Port): WriterClient {
       if (jobs !== undefined) void call('seekJobs', [jobs]).catch(() => {})
     },
   }
+}
+
+/** The heap of a thread that writes: a transaction of many outputs takes most. If it runs out, the thread ends, and not the process. */
+export const WRITER_HEAP_MIB = 1024
+
+/** What may be asked of a writer in another thread. */
+type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'logRead' | 'commits'>
+
+/** @param claim That of a write with limited patience, which is its last argument. */
+type WriterCall = Call & { claim?: SharedArrayBuffer }
+
+/** The messages to the thread of a writer. */
+type WriterRequest =
+  | WriterCall
+  /** Another thread's end of a channel: it may write, too. */
+  | { share: MessagePort }
+  /** What the rules follow from, as plain data. */
+  | { deriveBy: unknown }
+
+/** The messages from it. */
+type WriterReport =
+  | CallAnswer
+  | { status: WriterStatus }
+  | { notOpened: PlainError }
+  /** First of all, in shared memory: since when it is busy, and how many commits there were. */
+  | { since: SharedArrayBuffer; commits: SharedArrayBuffer }
+
+interface ServeOptions {
+  /** Has the rules derived that the writer is to use. */
+  deriveBy: (plain: unknown) => void
+  /** Called after the writer was closed. */
+  onClosed: () => void
+}
+
+/** Serves a writer to other threads: over a port, and over those that come by it. */
+export function serveWriter(writer: LocalWriter, port: Port, options: ServeOptions): void {
+  const report = (message: WriterReport): void => port.postMessage(message)
+  port.on('message', (message) => {
+    const request = message as WriterRequest
+    if ('share' in request) return serveWriter(writer, request.share, options)
+    if ('deriveBy' in request) return options.deriveBy(request.deriveBy)
+    const { claim, ...call } = request
+    const { args, method } = call
+    if (claim !== undefined) args.push({ ...(args.pop() as Place), claim: new Claim(claim) })
+    void answered(writer, call).then((answer) => {
+      report(answer)
+      if (method === 'close' && 'done' in answer) options.onClosed()
+    })
+  })
+  report({ since: writer.since.buffer, commits: writer.commits.buffer })
+  writer.onStatus((status) => report({ status }))
+  writer.opened.catch((error: unknown) => report({ notOpened: plainError(error) }))
 }

@@ -166,22 +166,26 @@ export class LocalWriter implements Writer {
     listener(this.progress)
   }
 
-  async record(
+  record(
     transactions: readonly TransactionRecord[],
     options?: RecordTransactions,
     place: Place = { weight: submittedBytes(transactions) },
   ): Promise<Recorded> {
-    const { result, ...written } = await this.atDoor((door) => door.record(transactions, options), place)
-    return { ...written, ...result }
+    return this.atDoor((door) => {
+      const { result, ...written } = this.runAt(door, () => door.record(transactions, options))
+      return { ...written, ...result }
+    }, place)
   }
 
-  async change<Method extends DoorMethod>(
+  change<Method extends DoorMethod>(
     method: Method,
     ...args: Parameters<Door[Method]>
   ): Promise<Changed<Method>> {
-    const run = (door: Door): unknown => (door[method] as (...args: unknown[]) => unknown)(...args)
-    const { result, reorganised } = await this.atDoor(run)
-    return { reorganised, result: result as ReturnType<Door[Method]> }
+    return this.atDoor((door) => {
+      const run = (): unknown => (door[method] as (...args: unknown[]) => unknown)(...args)
+      const { result, reorganised } = this.runAt(door, run)
+      return { reorganised, result: result as ReturnType<Door[Method]> }
+    })
   }
 
   async note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void> {
@@ -280,14 +284,11 @@ export class LocalWriter implements Writer {
         rmSync(join(this.folder, name), { force: true })
   }
 
-  private async atDoor<Result>(work: (door: Door) => Result, place: Place = {}): Promise<Done<Result>> {
-    const run = (): Done<Result> => this.runAt((this.current as Opened).door, work)
+  private atDoor<Result>(work: (door: Door) => Result, place: Place = {}): Promise<Result> {
+    const run = (): Result => work((this.current as Opened).door)
     const { patience } = place
-    if (patience === undefined || place.claim !== undefined) return await this.queue.add(run, place)
-    return await withPatience((claim) => this.queue.add(run, { ...place, claim }), {
-      patience,
-      since: this.since,
-    })
+    if (patience === undefined || place.claim !== undefined) return this.queue.add(run, place)
+    return withPatience((claim) => this.queue.add(run, { ...place, claim }), { patience, since: this.since })
   }
 
   private runAt<Result>(door: Door, work: (door: Door) => Result): Done<Result> {
@@ -297,7 +298,7 @@ export class LocalWriter implements Writer {
   }
 
   /** Tries tasks, and has the log decide: one in a folder is this writer's own, and takes whatever comes. */
-  protected async commit(tasks: Task[]): Promise<Outcome[]> {
+  protected commit(tasks: Task[]): Outcome[] | Promise<Outcome[]> {
     return this.keep(this.tryOut(tasks))
   }
 

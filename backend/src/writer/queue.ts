@@ -44,8 +44,8 @@ export class WriteQueue {
   ) {}
 
   /** Runs a task when its turn comes, and resolves with its result after the commit. */
-  async add<Result>(run: () => Result, place: Place = {}): Promise<Result> {
-    return await new Promise<Result>((resolve, reject) => {
+  add<Result>(run: () => Result, place: Place = {}): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
       this.waiting.push({ run, place, resolve: resolve as Task['resolve'], reject })
       this.start()
     })
@@ -72,11 +72,7 @@ export class WriteQueue {
   }
 
   private start(): void {
-    if (!this.hasNext) return
-    this.running ??= this.runAll().finally(() => {
-      this.running = undefined
-      this.start()
-    })
+    if (this.hasNext) this.running ??= this.runAll()
   }
 
   private async runAll(): Promise<void> {
@@ -87,7 +83,8 @@ export class WriteQueue {
       if (tasks.length === 0) continue
       this.since.begin()
       try {
-        const outcomes = await this.commit(tasks)
+        const committed = this.commit(tasks)
+        const outcomes = committed instanceof Promise ? await committed : committed
         for (const [index, { resolve, reject }] of tasks.entries()) {
           const outcome = outcomes[index]
           if (outcome !== undefined && 'done' in outcome) resolve(outcome.done)
@@ -101,6 +98,7 @@ export class WriteQueue {
       // Messages that came meanwhile are received before the next group is chosen.
       await new Promise((resume) => setImmediate(resume))
     }
+    this.running = undefined
   }
 
   private get hasNext(): boolean {
@@ -215,26 +213,30 @@ function startingNow(): SharedArrayBuffer {
  *
  * @throws WriterBusyError: it was withdrawn, and nothing of it was stored.
  */
-export async function withPatience<Result>(
+export function withPatience<Result>(
   writing: (claim: Claim) => Promise<Result>,
   { patience, since }: { patience: number; since: BusySince },
 ): Promise<Result> {
   const claim = new Claim()
   const began = steadyTime()
-  let timer: NodeJS.Timeout | undefined
-  const impatient = new Promise<never>((_, reject) => {
+  return new Promise((resolve, reject) => {
     const look = (): void => {
       const { lasted } = since
       if (lasted < LONG) timer = setTimeout(look, Math.max(1, LONG - lasted)).unref()
       else if (claim.withdraw()) reject(new WriterBusyError(steadyTime() - began))
     }
-    timer = setTimeout(look, patience).unref()
+    let timer = setTimeout(look, patience).unref()
+    writing(claim).then(
+      (result) => {
+        clearTimeout(timer)
+        resolve(result)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
   })
-  try {
-    return await Promise.race([writing(claim), impatient])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** A client with other submissions in the queue waits as if this one were so much longer for each: clients take turns. */

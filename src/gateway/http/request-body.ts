@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { createGunzip, createInflate } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import pLimit from 'p-limit'
-import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { inLaterTurn } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { AnswerError } from './errors.js'
 
 /** @param accepted The codings that are accepted (RFC 9110 12.5.3), as `identity`. */
@@ -87,13 +87,21 @@ export class RequestBodies {
         next()
         return
       }
-      const receive = async (): Promise<void> => {
-        const bytes = await this.read(request, { limit, place: response.locals.place as Place | undefined })
-        // A long body takes long to handle: those that arrived together are handled one after another.
-        if (bytes.length > SHORT_BODY) await yieldToEventLoop()
-        request.body = parse(bytes)
+      const handle = (bytes: Buffer): void => {
+        try {
+          request.body = parse(bytes)
+        } catch (error) {
+          next(error)
+          return
+        }
+        next()
       }
-      receive().then(() => next(), next)
+      const { place } = response.locals
+      this.read(request, { limit, place }).then((bytes) => {
+        // A long body takes long to handle: those that arrived together are handled one after another.
+        if (bytes.length > SHORT_BODY) inLaterTurn('reading', () => handle(bytes))
+        else handle(bytes)
+      }, next)
     }
   }
 

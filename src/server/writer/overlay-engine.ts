@@ -211,14 +211,14 @@ export class OverlayEngine {
     }
     for (const refusal of refusals.values())
       if (topics.includes(refusal.topic)) this.options.onRefusal?.(refusal, requestId)
-    return await this.steakOf(brought)
+    return this.steakOf(brought)
   }
 
   private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<void> {
     const { graph, proofs, chain, onAdmitted } = this.options
     const store = async (records: TransactionRecord[]): Promise<void> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
-      if (mined.length > 0) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
+      if (mined.length > 0 && proofs.headers) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
       onAdmitted?.(newlyAdmitted(await graph.record(records, options)))
     }
     return this.writes.run(() =>

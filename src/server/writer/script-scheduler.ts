@@ -191,13 +191,11 @@ export const runScriptsHere: ScriptRunner = ({ spenders, likelyWork, maxWork, ti
 
 /** Runs cheap scripts in this thread, as most are, and those that look or turn out expensive elsewhere. */
 export function offloadingExpensive(elsewhere: ScriptRunner): ScriptRunner {
-  return async (job) => {
-    if (job.likelyWork > CHEAP) return await elsewhere(job)
-    try {
-      await runScriptsHere({ ...job, maxWork: Math.min(CHEAP, job.maxWork) })
-    } catch (error) {
+  return (job) => {
+    if (job.likelyWork > CHEAP) return elsewhere(job)
+    return runScriptsHere({ ...job, maxWork: Math.min(CHEAP, job.maxWork) }).catch((error: unknown) => {
       if (!(error instanceof TooCostlyError) || job.maxWork <= CHEAP) throw error
-      await elsewhere(job)
-    }
+      return elsewhere(job)
+    })
   }
 }

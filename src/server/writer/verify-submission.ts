@@ -39,7 +39,7 @@ const TIMEOUT = 60_000
  * @param options.maxScriptWork What all scripts may cost together (`RunBudget`).
  * @param options.verificationTimeout How long the scripts may take with all that runs beside them, in milliseconds.
  * @param options.runScripts Where they run; by default, in this thread.
- * @returns The sources of its ordinals that are proven ({@link provenSources}).
+ * @returns The sources of its ordinals that are proven ({@link provenSources}), by blocks of the chain.
  * @throws whatever the tracker and the runner throw, and Error if something is invalid; its message may quote a stranger.
  */
 export async function verifySubmission(options: {
@@ -82,7 +82,14 @@ export async function verifySubmission(options: {
     const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
     await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout: verificationTimeout })
   }
-  return await provenSources(beef, tracker)
+  const sources = provenSources(beef)
+  if (tracker === undefined) return sources
+  const inChain: TransactionRecord[] = []
+  for (const source of sources) {
+    const { root, height } = source.proof
+    if (await tracker.isValidRootForHeight(root, height)) inChain.push(source)
+  }
+  return inChain
 }
 
 /**
@@ -183,18 +190,12 @@ function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefCo
 const MAX_SOURCE_BLOCKS = 32
 
 /**
- * The transactions that place the ordinals of proven ones and whose own merkle paths lead to blocks of the chain.
- * Verification stops at what is proven, so these are checked here: with their paths, a BEEF of the subject and its sources is
- * complete (BRC-62). A source whose path is invalid is left out: it stays authentic, as its spender names it by its hash.
- *
- * @param tracker Undefined if merkle paths are believed.
- * @throws ChainTrackerError if the tracker does not answer.
+ * The transactions that place the ordinals of proven ones, with their own merkle paths. Verification stops at what is proven, so
+ * these are checked beside it: with their paths, a BEEF of the subject and its sources is complete (BRC-62). A source whose path is
+ * invalid is left out: it stays authentic, as its spender names it by its hash.
  */
-async function provenSources(
-  contents: BeefContents,
-  tracker: ChainTracker | undefined,
-): Promise<TransactionRecord[]> {
-  const proven: TransactionRecord[] = []
+function provenSources(contents: BeefContents): (TransactionRecord & { proof: Proof })[] {
+  const proven: (TransactionRecord & { proof: Proof })[] = []
   const roots = new Set<string>()
   const verified = new Set(admittedTransactions(contents).map(({ txid }) => txid))
   for (const { txid, raw } of knownTransactions(contents)) {
@@ -203,8 +204,7 @@ async function provenSources(
     if (proof === undefined) continue
     if (!roots.has(proof.root) && roots.size === MAX_SOURCE_BLOCKS) continue
     roots.add(proof.root)
-    if (tracker === undefined || (await tracker.isValidRootForHeight(proof.root, proof.height)))
-      proven.push({ txid, raw, proof })
+    proven.push({ txid, raw, proof })
   }
   return proven
 }
