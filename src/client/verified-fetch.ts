@@ -1,7 +1,7 @@
 import { percentDecoded } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
-import { decodeMineNode, isName, MineNodeError } from '../../backend/src/protocol/mine-node.js'
+import { isName, mineNodeIn } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import {
   type ContentReference,
@@ -609,15 +609,10 @@ function resolutionError(name: string, error: unknown): unknown {
 }
 
 function domainIn(lockingScript: Uint8Array, { genesis }: Deployment): string | undefined {
-  try {
-    const node = decodeMineNode(lockingScript)
-    return node.genesis && isSameOutpoint(node.genesis, genesis) && isName(node.domain)
-      ? node.domain
-      : undefined
-  } catch (error) {
-    if (error instanceof MineNodeError) return undefined
-    throw error
-  }
+  const node = mineNodeIn(lockingScript)
+  return node?.genesis && isSameOutpoint(node.genesis, genesis) && isName(node.domain)
+    ? node.domain
+    : undefined
 }
 
 function stepOf({ outpoint, height }: VerifiedStep): VerifiedStep {

@@ -1,5 +1,5 @@
 import { ascii } from '../protocol/bytes.js'
-import { decodeMineNode, isClaimed, MineNodeError, NAME_CHARACTERS } from '../protocol/mine-node.js'
+import { isClaimed, mineNodeIn, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { lockingScriptOf, type RawSource } from './stored-transaction.js'
 
@@ -14,14 +14,8 @@ const REACH = { longest: 64 * 1024, chunks: 16 }
  */
 export function freeCharacters(store: RawSource, node: Outpoint): string | undefined {
   const script = lockingScriptOf(node, store, REACH)
-  if (script === undefined) return undefined
-  try {
-    const { claimed } = decodeMineNode(script)
-    return ORDERED.filter((character) => !isClaimed(claimed, ascii(character)[0] ?? 0)).join('')
-  } catch (error) {
-    if (error instanceof MineNodeError) return undefined
-    throw error
-  }
+  const tree = script && mineNodeIn(script)
+  return tree && ORDERED.filter((character) => !isClaimed(tree.claimed, ascii(character)[0] ?? 0)).join('')
 }
 
 /** By their bytes, as names are sorted. */

@@ -1,5 +1,5 @@
 import { readUtf8 } from '../protocol/bytes.js'
-import { type CovenantVersion, decodeMineNode, MineNodeError, versionOfCode } from '../protocol/mine-node.js'
+import { type CovenantVersion, mineNodeIn, versionOfCode } from '../protocol/mine-node.js'
 import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { outputOf } from '../protocol/transaction.js'
@@ -107,10 +107,5 @@ export async function codeOfTree(
 ): Promise<Uint8Array | undefined> {
   const transaction = await storedTransaction(genesis.txid, graph.transactions)
   const root = transaction && outputOf(transaction, genesis.vout)
-  try {
-    return root && decodeMineNode(root.lockingScript).code
-  } catch (error) {
-    if (error instanceof MineNodeError) return undefined
-    throw error
-  }
+  return root && mineNodeIn(root.lockingScript)?.code
 }

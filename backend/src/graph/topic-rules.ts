@@ -1,4 +1,4 @@
-import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
+import { isName, mineNodeIn } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
 import { followMint, followUnprovenMint, possibleMintInputs } from '../protocol/mint-outputs.js'
 import { isStrictSpend } from '../protocol/mint-unlocking.js'
@@ -114,12 +114,5 @@ export function isLooseMint(transaction: TransactionView, deployment: Deployment
 /** Whether an output has the layout of a node; whether it is genuine, its lineage decides. */
 function isNode(transaction: TransactionView, vout: number): boolean {
   const output = outputOf(transaction, vout)
-  if (output === undefined) return false
-  try {
-    decodeMineNode(output.lockingScript)
-    return true
-  } catch (error) {
-    if (error instanceof MineNodeError) return false
-    throw error
-  }
+  return output !== undefined && mineNodeIn(output.lockingScript) !== undefined
 }

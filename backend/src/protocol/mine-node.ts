@@ -148,22 +148,40 @@ const TRAILER_LENGTH = 5
  * @throws MineNodeError (`NOT_A_NODE`) if the script is anything else.
  */
 export function decodeMineNode(lockingScript: Uint8Array): MineNode {
+  const node = parseMineNode(lockingScript)
+  if (typeof node === 'string') throw new MineNodeError(node)
+  return node
+}
+
+/** The node in a locking script, as {@link decodeMineNode}; undefined if there is none. */
+export function mineNodeIn(lockingScript: Uint8Array): MineNode | undefined {
+  const node = parseMineNode(lockingScript)
+  return typeof node === 'string' ? undefined : node
+}
+
+/** @returns Why not, if the script is no node: most scripts are none, and an error takes as long as all the rest. */
+function parseMineNode(lockingScript: Uint8Array): MineNode | string {
   const stateEnd = lockingScript.length - TRAILER_LENGTH
-  if (stateEnd < 1 || lockingScript.at(-1) !== 0) throw new MineNodeError('the script has no state trailer')
+  if (stateEnd < 1 || lockingScript.at(-1) !== 0) return 'the script has no state trailer'
   const { buffer, byteOffset } = lockingScript
   const stateLength = new DataView(buffer, byteOffset + stateEnd, 4).getUint32(0, true)
   const returnAt = stateEnd - stateLength - 1
-  if (returnAt < 0 || lockingScript[returnAt] !== OP.RETURN) {
-    throw new MineNodeError('the state does not start with an OP_RETURN')
+  if (returnAt < 0 || lockingScript[returnAt] !== OP.RETURN)
+    return 'the state does not start with an OP_RETURN'
+  const fields: Uint8Array[] = []
+  const walk = new ScriptWalk(lockingScript.subarray(returnAt + 1, stateEnd))
+  while (fields.length < 5 && walk.next()) {
+    if (walk.data === undefined || !walk.isShortest) break
+    fields.push(walk.data)
   }
-  const [first, genesis, claimed, domain, seed] = readFields(lockingScript.subarray(returnAt + 1, stateEnd))
-  if (first.length !== 0) throw new MineNodeError('the first field of the state is not empty')
-  if (genesis.length !== 0 && genesis.length !== 36)
-    throw new MineNodeError('the genesis field is not an outpoint')
-  if (!isMinimalNumber(claimed))
-    throw new MineNodeError('the claimed field is not a minimally encoded number')
-  if (!isDomain(domain)) throw new MineNodeError('the domain has characters other than a-z 0-9 -')
-  if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is not a hash of 32 bytes')
+  const [first, genesis, claimed, domain, seed] = fields
+  if (!first || !genesis || !claimed || !domain || !seed || walk.end !== stateLength)
+    return 'the state does not have exactly five fields'
+  if (first.length !== 0) return 'the first field of the state is not empty'
+  if (genesis.length !== 0 && genesis.length !== 36) return 'the genesis field is not an outpoint'
+  if (!isMinimalNumber(claimed)) return 'the claimed field is not a minimally encoded number'
+  if (!isDomain(domain)) return 'the domain has characters other than a-z 0-9 -'
+  if (seed.length !== 0 && seed.length !== 32) return 'the seed is not a hash of 32 bytes'
   return {
     code: lockingScript.subarray(0, returnAt),
     genesis: genesis.length === 0 ? undefined : decodeOutpoint(genesis),
@@ -185,28 +203,6 @@ export function encodeMineNode(node: MineNode): Uint8Array {
   const trailer = new Uint8Array(TRAILER_LENGTH)
   new DataView(trailer.buffer).setUint32(0, state.length, true)
   return concatBytes(node.code, Uint8Array.of(OP.RETURN), state, trailer)
-}
-
-type Fields = [
-  first: Uint8Array,
-  genesis: Uint8Array,
-  claimed: Uint8Array,
-  domain: Uint8Array,
-  seed: Uint8Array,
-]
-
-function readFields(state: Uint8Array): Fields {
-  const fields: Uint8Array[] = []
-  const walk = new ScriptWalk(state)
-  while (fields.length < 5 && walk.next()) {
-    if (walk.data === undefined || !walk.isShortest) break
-    fields.push(walk.data)
-  }
-  const [first, genesis, claimed, domain, seed, ...more] = fields
-  if (!first || !genesis || !claimed || !domain || !seed || more.length > 0 || walk.end !== state.length) {
-    throw new MineNodeError('the state does not have exactly five fields')
-  }
-  return [first, genesis, claimed, domain, seed]
 }
 
 /** Whether bytes are name characters, each followed by any number of zero bytes: the live covenant lets them through. */

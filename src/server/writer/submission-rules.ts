@@ -7,7 +7,7 @@ import {
   unsoundness,
 } from '../../../backend/src/graph/transaction-records.js'
 import { isInnerNode } from '../../../backend/src/protocol/block-rules.js'
-import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
+import { mineNodeIn } from '../../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { NOT_STRICT, possibleMintInputs } from '../../../backend/src/protocol/mint-outputs.js'
 import { isStrictSpend } from '../../../backend/src/protocol/mint-unlocking.js'
@@ -223,11 +223,6 @@ function isNodeOf(spent: { output: TransactionOutput; outpoint: string; deployme
   const { output, outpoint, deployment } = spent
   const tree = formatOutpoint(deployment.genesis)
   if (outpoint === tree) return true
-  try {
-    const { genesis } = decodeMineNode(output.lockingScript)
-    return genesis !== undefined && formatOutpoint(genesis) === tree
-  } catch (error) {
-    if (error instanceof MineNodeError) return false
-    throw error
-  }
+  const { genesis } = mineNodeIn(output.lockingScript) ?? {}
+  return genesis !== undefined && formatOutpoint(genesis) === tree
 }
