@@ -52,7 +52,7 @@ const began = process.cpuUsage()
 const beganAt = now()
 const writer = await openWriter(place)
 writer.deriveBy({
-  rules: (onRefusal) => admissionRules({ deployment, onRefusal }),
+  rules: admissionRules({ deployment }),
   pending: { maxTransactions: 1000, maxBytes: 1e8 },
 })
 await writer.opened

@@ -1,17 +1,10 @@
-import express, {
-  type ErrorRequestHandler,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express'
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Proof } from '../../backend/src/graph/records.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { Sightings } from '../chain/follow/sightings.js'
 import type { ReorgMonitor } from '../chain/tracker/reorg-monitor.js'
 import { mountGateway } from '../gateway/attach-gateway.js'
-import { CONTENT_PATH } from '../gateway/content/content.js'
 import { openGateway } from '../gateway/gateway.js'
 import { allowedMethods, refusingOthers } from '../gateway/http/allowed-methods.js'
 import type { TreeProgress } from '../gateway/http/as-of.js'
@@ -29,8 +22,8 @@ import type { Config } from './config/config.js'
 import { advertisedHost } from './discovery/advertised-host.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { requireAdmin } from './http/admin-guard.js'
-import { clientKey, createGates, isAdmin, isOverlayPath } from './http/gates.js'
-import { type App, aheadOfRoutes } from './http/hot-path.js'
+import { clientKey, createGates, isOverlayPath } from './http/gates.js'
+import { type App, aheadOfRoutes, METHODS, readsAhead } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
 import { Transfers } from './http/transfers.js'
 import { ARC_OPERATIONS, arcIngestRoutes } from './routes/arc-ingest.js'
@@ -180,18 +173,6 @@ export function createApp(options: AppOptions): App {
     if (METHODS.has(request.method)) next()
     else refuse(request, response, next)
   }
-  /** Most of what is not in memory is content: Express would take a tenth of the time to find its route. */
-  const read =
-    (request: Request, response: Response, next: NextFunction): NextFunction =>
-    (error) => {
-      if (error !== undefined || !CONTENT_PATH.test(request.path)) next(error)
-      else gateway.content(request, response, next)
-    }
-  const ahead: RequestHandler = (request, response, next) => {
-    if (request.method === 'POST' || isAdmin(request.path)) next()
-    else if (METHODS.has(request.method)) responses.handler(request, response, read(request, response, next))
-    else refuse(request, response, next)
-  }
   const admin = express
     .Router()
     .use(
@@ -240,9 +221,11 @@ export function createApp(options: AppOptions): App {
   mountGateway(app, { gateway, groups: [...gateway.groups, ...about, ...own] })
   app.use(refuse).use(errors)
   return aheadOfRoutes(app, {
-    ...{ handlers: [gates.gateway, ahead], errors, transfers },
+    ...{
+      handlers: [gates.gateway, readsAhead({ stored: responses.handler, content: gateway.content, refuse })],
+      errors,
+      transfers,
+    },
     hosted: sites && { ...sites, gate: gates.hosted },
   })
 }
-
-const METHODS = new Set(['GET', 'HEAD', 'POST'])

@@ -7,7 +7,7 @@ import type { Config } from './config/config.js'
 import { ConfigError, reasonWithAdvice, StartError } from './config/errors.js'
 import { placeOf } from './config/place.js'
 import { RESTORE, removeIndexes } from './store/facts/folder.js'
-import { assertComplete, type NodeIndex } from './store/index-status.js'
+import type { NodeIndex } from './store/index-status.js'
 import { openFacts, type Stores } from './store/open-facts.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
 import { admissionOptions } from './writer/admission-options.js'
@@ -81,7 +81,7 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
     await deriveBy(admissionOptions(config), config)
     overlay = createOverlay({ config, graph, held, logger })
     if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
-    overlay.engine.writes.assertIndexComplete = () => assertComplete(index.status)
+    overlay.engine.writes.index = index
     return { ...opened, config, overlay, maintenance: index, close }
   } catch (error) {
     await close()

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { Sql } from '../../backend/src/facts/connection.js'
 import { type Fact, type NewFact, proofFact, transactionFact } from '../../backend/src/facts/log.js'
 import { register, registerFact } from '../../backend/src/facts/registers.js'
-import type { OnRefusal } from '../../backend/src/graph/admission-rules.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { admissionRules } from '../../backend/src/graph/topic-rules.js'
 import { Index } from '../../backend/src/index/apply.js'
@@ -324,7 +323,7 @@ function apply({ chain, facts }: History, tracker: ProofTracker, { parts, trial,
     transaction: (txid: Uint8Array) => bodies.get(Buffer.from(txid).toString('hex')),
     proofKey: (seq: number) => places.get(seq) ?? new Uint8Array(),
   }
-  const rules = (onRefusal: OnRefusal) => admissionRules({ deployment: chain.deployment, onRefusal })
+  const rules = admissionRules({ deployment: chain.deployment })
   let index = new Index(sql, source, { rules, tracker })
   const applied = new Set<Fact>()
   for (const part of parts) {

@@ -239,7 +239,7 @@ export class FactsHost extends Host {
     const config = configOf(this.shape, this.folder)
     const writer = await this.openWriter(this.folder)
     await writer.setting('tracker', this.tracker)
-    const reader = new Reader(storeFiles(this.folder), () => writer.commits.value)
+    const reader = new Reader(storeFiles(this.folder), writer)
     const [answers, bodies] = [new Responses(reader, MAX_CACHED), new Bodies(MAX_CACHED)]
     const graph = new FactStore({ reader, writer, answers, bodies })
     const { held } = graph

@@ -5,7 +5,7 @@ import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionView } from '../protocol/transaction.js'
-import type { AdmissionRules, NodeInput, OnRefusal } from './admission-rules.js'
+import type { AdmissionOptions, AdmissionRules, NodeInput, OnRefusal } from './admission-rules.js'
 import { nativeHash256 } from './native-hash.js'
 import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
 
@@ -18,15 +18,15 @@ import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
 export function admissionRules({
   deployment,
   policy = {},
-  onRefusal,
-}: {
+  ...others
+}: Pick<AdmissionRules, 'assumesGenesis' | 'others'> & {
   /** The tree to follow; undefined: none. */
   deployment: Deployment | undefined
-  policy?: OrdinalsPolicy
-  onRefusal: OnRefusal
-}): AdmissionRules {
+  policy?: OrdinalsPolicy | undefined
+}): AdmissionOptions['rules'] {
   const refusalOf = policyCheck(policy)
-  return {
+  return (onRefusal) => ({
+    ...others,
     genesis: deployment?.genesis,
     // A spend of a node that is neither strict nor proven is never stored (`src/server/writer/submission-rules.ts`). So
     // these rules need not know what is proven, and admission depends on nothing but bytes.
@@ -53,7 +53,7 @@ export function admissionRules({
             }),
       })
     },
-  }
+  })
 }
 
 /** The outputs that `tm_names` admits of a transaction that spends these nodes (`protocol.md` 7). */

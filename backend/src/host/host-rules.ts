@@ -8,10 +8,7 @@ const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
 /** By what the index of a host is derived. */
 export function admissionBy({ deployment, policy }: HostRules): AdmissionOptions {
   return {
-    rules: (onRefusal) => ({
-      ...admissionRules({ deployment, ...(policy && { policy }), onRefusal }),
-      assumesGenesis: true,
-    }),
+    rules: admissionRules({ deployment, policy, assumesGenesis: true }),
     pending: PENDING,
   }
 }

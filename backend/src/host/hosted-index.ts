@@ -503,7 +503,7 @@ class HostFiles {
   static async open(options: HostWriterOptions): Promise<HostFiles> {
     const host = await openHostWriter(options)
     const { writer } = host
-    const reader = new Reader(storeFiles(options.folder), () => writer.commits.value)
+    const reader = new Reader(storeFiles(options.folder), writer)
     return new HostFiles(new FactStore({ reader, writer }), host, reader)
   }
 

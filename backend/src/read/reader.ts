@@ -19,14 +19,14 @@ export class Reader {
 
   /**
    * @param files Both must exist. Without them, all reads throw StoreUnavailableError until it is attached to another one.
-   * @param counted How many commits there were, at least of those that were answered; by default, SQLite is asked.
+   * @param writer Counts commits, at least those that were answered; by default, SQLite is asked.
    */
-  constructor(files?: { index: string; log: string }, counted = (): number => this.version) {
+  constructor(files?: { index: string; log: string }, writer?: Open['writer']) {
     if (files === undefined) return
     const sql = new Sql(files.index)
     sql.run('attach ? as log', files.log)
     sql.exec('pragma query_only = 1')
-    this.open = { sql, log: new LocalLog(sql, 'log'), counted }
+    this.open = { sql, log: new LocalLog(sql, 'log'), writer }
   }
 
   /** Switches to the connection of another reader; undefined for none. */
@@ -44,7 +44,7 @@ export class Reader {
   }
 
   private counted(): number {
-    return this.opened.counted()
+    return this.opened.writer?.commits.value ?? this.version
   }
 
   /**
@@ -209,7 +209,7 @@ export class Reader {
 interface Open {
   sql: Sql
   log: LocalLog
-  counted: () => number
+  writer: { readonly commits: { readonly value: number } } | undefined
 }
 
 /** A list that has to be read before the answer that it is part of. */

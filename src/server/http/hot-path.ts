@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express'
+import { CONTENT_PATH } from '../../gateway/content/content.js'
 import type { ContentHosts } from '../../gateway/hosts/content-hosts.js'
 import { type HostHandler, toOriginForm } from '../../gateway/hosts/host-content.js'
+import { isAdmin } from './gates.js'
 import type { Transfers } from './transfers.js'
 
 /** An app that answers most requests before Express sees them. */
@@ -65,6 +67,29 @@ export function aheadOfRoutes(
     ask(hosted.gate, () => hosted.answer(shown, asked, answered, fail))
   }
   return Object.assign(app, { express, ...(transfers && { transfers }) })
+}
+
+/** The methods of all routes. */
+export const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
+
+/**
+ * Answers reads from memory, and makes content where it is not: Express would take a tenth of the time to find that route. Leaves all
+ * others to Express.
+ */
+export function readsAhead(
+  handlers: Record<'stored' | 'content' | 'refuse', RequestHandler>,
+): RequestHandler {
+  const { stored, content, refuse } = handlers
+  return (request, response, next) => {
+    const { method, path } = request
+    if (method === 'POST' || isAdmin(path)) next()
+    else if (!METHODS.has(method)) refuse(request, response, next)
+    else
+      stored(request, response, (error) => {
+        if (error !== undefined || !CONTENT_PATH.test(request.path)) next(error)
+        else content(request, response, next)
+      })
+  }
 }
 
 /** A path that has no route. */

@@ -12,7 +12,7 @@ import type { EndedRequest } from '../telemetry/request-metrics.js'
 import { Connection } from './connection.js'
 import { addressKey, clientKey } from './gates.js'
 import type { App } from './hot-path.js'
-import { refusalOf, refusalOfHead, sendRefusal, UNMET_EXPECTATION } from './http-refusal.js'
+import { type Refusal, sendRefusal } from './http-refusal.js'
 import { Transfers } from './transfers.js'
 
 /** How long requests in flight may take when a server stops, in milliseconds. */
@@ -132,6 +132,41 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
       clearTimeout(deadline)
     },
   })
+}
+
+/**
+ * The refusal of a request for its head; undefined if it is fine. A path that is too long has a status of its own (414); for
+ * the complete head there is Node's limit (431).
+ */
+function refusalOfHead(
+  { url = '', headers, httpVersionMinor }: IncomingMessage,
+  { maxPathBytes }: Pick<Limits, 'maxPathBytes'>,
+): Refusal | undefined {
+  if (url.length > maxPathBytes)
+    return { status: 414, code: 'TOO_LARGE', message: `a path may have at most ${maxPathBytes} bytes` }
+  // RFC 9112 3.2.
+  if (headers.host === undefined && httpVersionMinor > 0)
+    return { status: 400, code: 'BAD_BODY', message: 'the request has no Host header' }
+  return undefined
+}
+
+/** RFC 9110 10.1.1. Node itself handles `100-continue`, the only expectation there is. */
+const UNMET_EXPECTATION: Refusal = {
+  status: 417,
+  code: 'BAD_BODY',
+  message: 'the only supported Expect value is 100-continue',
+}
+
+/** The refusal for an error of Node's parser or timers; undefined if the connection is broken. */
+function refusalOf({ code = '' }: NodeJS.ErrnoException): Refusal | undefined {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return { status: 431, code: 'TOO_LARGE', message: 'the path and headers exceed the limit' }
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
+    return { status: 413, code: 'TOO_LARGE', message: 'the chunk extensions exceed the limit' }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return { status: 408, code: 'BAD_BODY', message: 'the request took too long to arrive' }
+  if (code.startsWith('HPE_')) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
+  return undefined
 }
 
 /** @throws StartError if the address cannot be listened on. */

@@ -15,7 +15,7 @@ export interface IndexStatus {
 }
 
 /** @throws AnswerError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
-export function assertComplete(status: IndexStatus): void {
+function assertComplete(status: IndexStatus): void {
   const reason = status.state === 'resuming' ? notReadyReason(status) : undefined
   const error = reason === undefined ? incompleteError(status) : new AnswerError('NOT_READY', reason)
   if (error !== undefined) throw error
@@ -127,13 +127,13 @@ export class NodeIndex {
 /** The writes of this host. Each is whole in itself, and its order is that of the writer of the store. */
 export class Writes {
   /** See {@link assertComplete}: what is decided by half an index is wrong. */
-  assertIndexComplete: () => void = () => {}
+  index: Pick<NodeIndex, 'status'> | undefined
   /** Called after each write. */
   onWritten: () => void = () => {}
 
   async run<Result>(write: () => Promise<Result>): Promise<Result> {
     try {
-      this.assertIndexComplete()
+      if (this.index !== undefined) assertComplete(this.index.status)
       return await write()
     } finally {
       this.onWritten()

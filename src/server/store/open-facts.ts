@@ -105,7 +105,7 @@ export async function openFacts(
     removeDamaged(storeFiles(folder).index, logger)
     started = await startWriter({ folder, shared, worker: writerThread, onEnd })
     const { writer, deriveBy, share } = started
-    const reading = new Reader(storeFiles(folder), () => writer.commits.value)
+    const reading = new Reader(storeFiles(folder), writer)
     reader = reading
     const store = new FactStore({ reader, writer, onReorg })
     const maxBytes = limits.maxCachedBytes / 2

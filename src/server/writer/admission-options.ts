@@ -21,8 +21,9 @@ export function admissionOptions(
 ): AdmissionOptions {
   const { deployment, limits } = config
   return {
-    rules: (onRefusal) => ({
-      ...admissionRules({ deployment, policy: policyOf(config), onRefusal }),
+    rules: admissionRules({
+      deployment,
+      policy: policyOf(config),
       others: advertisements && ((transaction) => advertisements.admitted(transaction)),
     }),
     pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },

@@ -63,7 +63,7 @@ let opened: Overlay | undefined
 
 /** @throws if the store cannot be read; the next submission tries again. */
 function open(): Overlay {
-  const reader = new Reader(storeFiles(storeFolder(config)), () => writer.commits.value)
+  const reader = new Reader(storeFiles(storeFolder(config)), writer)
   const onReorg = (transactions: number): void => report({ event: { kind: 'reorganised', transactions } })
   const graph = new FactStore({ reader, writer, onReorg })
   const overlay = createOverlay({ config, graph, held: graph.held, headers, logger })

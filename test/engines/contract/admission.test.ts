@@ -24,7 +24,7 @@ function inscribedOn(chain: FakeChain, coin: FakeTransaction, text: string): Fak
 }
 
 function derivesIn(store: DerivingStore['store'], chain: FakeChain, maxTransactions = 100): void {
-  const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
+  const rules = admissionRules({ deployment: chain.deployment })
   store.deriveBy({ rules, pending: { maxTransactions, maxBytes: 1024 * 1024 } })
 }
 
@@ -97,7 +97,7 @@ describe('a store of facts', () => {
       const others = ({ txid }: { txid: string }) =>
         txid === token.txid ? [0, 1].map((vout) => ({ topic: 'tm_tokens', vout })) : []
       const rules = () => ({
-        ...admissionRules({ deployment: chain.deployment, onRefusal: () => {} }),
+        ...admissionRules({ deployment: chain.deployment })(() => {}),
         others,
       })
       store.deriveBy({ rules, pending: { maxTransactions: 100, maxBytes: 1024 * 1024 } })

@@ -76,7 +76,7 @@ describe('a store of facts', () => {
   async function openDeriving(): Promise<DerivingStore> {
     const opened = await openStore()
     opened.store.deriveBy({
-      rules: (onRefusal) => admissionRules({ deployment: chain.deployment, onRefusal }),
+      rules: admissionRules({ deployment: chain.deployment }),
       pending: { maxTransactions: 100, maxBytes: 1024 * 1024 },
     })
     return opened

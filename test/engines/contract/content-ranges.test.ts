@@ -32,7 +32,7 @@ describe('a store of facts', () => {
     const opened = await openStore()
     const { store } = opened
     store.deriveBy({
-      rules: (onRefusal) => admissionRules({ deployment: chain.deployment, onRefusal }),
+      rules: admissionRules({ deployment: chain.deployment }),
       pending: { maxTransactions: 100, maxBytes: 1024 * 1024 },
     })
     for (const { bytes } of bodies)

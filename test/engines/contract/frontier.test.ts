@@ -17,7 +17,7 @@ const PROOF = { merklePath: Uint8Array.of(1), height: 800_000, root: 'ab'.repeat
 const MOVED = [{ satoshis: 1, lockingScript: p2pkh(1) }]
 
 function derivesIn(store: DerivingStore['store'], chain: FakeChain): void {
-  const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
+  const rules = admissionRules({ deployment: chain.deployment })
   store.deriveBy({ rules, pending: { maxTransactions: 100, maxBytes: 1024 * 1024 } })
 }
 

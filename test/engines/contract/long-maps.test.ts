@@ -78,7 +78,7 @@ function live(changes: Change[]): FakeTransaction[] {
 
 async function recordAll(opened: DerivingStore, transactions: FakeTransaction[]): Promise<DerivingStore> {
   opened.store.deriveBy({
-    rules: (onRefusal) => admissionRules({ deployment: chain.deployment, onRefusal }),
+    rules: admissionRules({ deployment: chain.deployment }),
     pending: { maxTransactions: 100, maxBytes: 1024 * 1024 },
   })
   for (const transaction of transactions) await record(opened, { transaction, height: 100 })

@@ -29,7 +29,7 @@ beforeEach(() => {
 afterEach(() => jest.restoreAllMocks())
 
 function derivesIn(store: DerivingStore['store'], chain: FakeChain): FactStore {
-  const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
+  const rules = admissionRules({ deployment: chain.deployment })
   store.deriveBy({ rules, pending: { maxTransactions: 1000, maxBytes: 1024 * 1024 } })
   return store
 }

@@ -42,7 +42,7 @@ describe('a store of facts', () => {
     const opened = await openStore()
     const { store } = opened
     const chain = new FakeChain()
-    const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
+    const rules = admissionRules({ deployment: chain.deployment })
     const waiting = { ...PENDING, maxTransactions: maxWaiting }
     store.deriveBy({ rules, pending: PENDING, waiting })
     await know(store, chain.genesis, 100)

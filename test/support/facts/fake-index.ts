@@ -1,7 +1,6 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { type Fact, type NewFact, proofFact, transactionFact } from '../../../backend/src/facts/log.js'
 import { type RegisterValue, registerFact } from '../../../backend/src/facts/registers.js'
-import type { OnRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { Index } from '../../../backend/src/index/apply.js'
 import type { ProofTracker } from '../../../backend/src/index/transactions.js'
@@ -30,7 +29,7 @@ export class FakeIndex {
       proofKey: (seq: number) => this.keys[seq - 1] ?? new Uint8Array(),
     }
     const { deployment } = this.chain
-    const rules = (onRefusal: OnRefusal) => admissionRules({ deployment, onRefusal })
+    const rules = admissionRules({ deployment })
     this.index = new Index(this.sql, source, { rules, tracker: this.tracker })
     return this.index
   }

@@ -32,7 +32,7 @@ export class FactFiles {
       proofKey: (seq: number) => facts.keyAt(seq)?.key ?? new Uint8Array(),
     }
     this.derived = new Index(this.indexSql, source, {
-      rules: (onRefusal) => admissionRules({ deployment, onRefusal }),
+      rules: admissionRules({ deployment }),
       tracker: 'scripts-only',
     })
     this.apply(facts.after(0, { limit: 10, maxBytes: 1000 }))

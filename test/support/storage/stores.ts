@@ -15,7 +15,7 @@ import type { DerivingStore } from './engine.js'
 
 /** No tree, until a test says otherwise. */
 const NO_TREE: AdmissionOptions = {
-  rules: (onRefusal) => admissionRules({ deployment: undefined, onRefusal }),
+  rules: admissionRules({ deployment: undefined }),
   pending: { maxTransactions: 1000, maxBytes: 64 * 1024 * 1024 },
 }
 

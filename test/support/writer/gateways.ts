@@ -35,7 +35,7 @@ export class Gateways {
   get admission(): AdmissionOptions {
     const { deployment } = this.chain
     return {
-      rules: (onRefusal) => admissionRules({ deployment, onRefusal }),
+      rules: admissionRules({ deployment }),
       pending: PENDING,
       ...this.options,
     }

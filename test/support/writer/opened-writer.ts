@@ -27,7 +27,7 @@ export class OpenedWriter {
   get admission(): AdmissionOptions {
     const { deployment } = this.chain
     return {
-      rules: (onRefusal) => admissionRules({ deployment, onRefusal }),
+      rules: admissionRules({ deployment }),
       pending: PENDING,
       ...this.options,
     }

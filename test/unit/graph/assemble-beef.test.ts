@@ -134,7 +134,7 @@ test('a chain of 5,000 unproven transactions is put together link by link', asyn
   for (let tip = links[0]; tip !== undefined && links.length < 5000; tip = links.at(-1))
     links.push(make(chain, tip))
   const { store } = await openStore()
-  const rules: AdmissionOptions['rules'] = (onRefusal) => admissionRules({ deployment: undefined, onRefusal })
+  const rules: AdmissionOptions['rules'] = admissionRules({ deployment: undefined })
   store.deriveBy({ rules, pending: { maxTransactions: 10_000, maxBytes: 10_000_000 } })
   await store.record(links.toReversed().map((link) => recordOf(link)))
   const beef = await assembled([links.at(-1)?.txid ?? ''], store.transactions)

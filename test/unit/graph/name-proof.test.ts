@@ -37,7 +37,7 @@ async function storeOf(
 /** An empty one. */
 async function storeFor({ chain: { deployment } }: MineTree): Promise<FactStore> {
   const { store } = await openStore()
-  const rules: AdmissionOptions['rules'] = (onRefusal) => admissionRules({ deployment, onRefusal })
+  const rules: AdmissionOptions['rules'] = admissionRules({ deployment })
   store.deriveBy({ rules, pending: { maxTransactions: 1000, maxBytes: 10_000_000 } })
   return store
 }

@@ -128,8 +128,7 @@ test('of a name, what it starts from is not missed', async () => {
   const mint = chain.mint('a')
   const lineage = [mint, chain.spend({ inputs: [{ transaction: mint, vout: 2 }], outputs: [ONE] })]
   const { store } = await openStore()
-  const rules: AdmissionOptions['rules'] = (onRefusal) =>
-    admissionRules({ deployment: chain.deployment, onRefusal })
+  const rules: AdmissionOptions['rules'] = admissionRules({ deployment: chain.deployment })
   store.deriveBy({ rules, pending: { maxTransactions: 10, maxBytes: 100_000 } })
   const transactions = [chain.genesis, ...lineage].map((each) => recordOf(each, 1))
   await store.record(transactions)

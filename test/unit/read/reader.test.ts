@@ -342,14 +342,14 @@ test('a store that nothing can be written to any more does not answer as a healt
 })
 
 test('what is blocked while lists are read counts for whatever is read next', () => {
-  let commits = 1
-  const counting = new Reader(files, () => commits)
+  const commits = { value: 1 }
+  const counting = new Reader(files, { commits })
   const { served } = new FactStore({ reader: counting, writer: {} as Writer })
   const subject = { kind: 'name', value: 'a' } as const
   counting.answer((sql) => {
     expect(sql.get('select count(*) as count from tx')).toEqual({ count: 0 })
     files.insert(registerFact(register.block(subject), 1, { blocked: true, reason: 'a test', since: 1 }))
-    commits++
+    commits.value++
     expect(served.guard.isOpen).toBe(true)
   })
   expect(() => served.names.originOf('a')).toThrow(BlockedError)

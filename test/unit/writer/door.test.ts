@@ -161,8 +161,7 @@ describe('what becomes a fact', () => {
   test('what the policy did not take is noted with the transaction, and reported once', async () => {
     const rules = open().chain
     const store = open({
-      rules: (onRefusal) =>
-        admissionRules({ deployment: rules.deployment, policy: { maxContentBytes: 3 }, onRefusal }),
+      rules: admissionRules({ deployment: rules.deployment, policy: { maxContentBytes: 3 } }),
     })
     const refusedOne = inscribe(store, [], 'long')
     const { refused } = await store.writer.record([recordOf(refusedOne)], { subjects: [refusedOne.txid] })

@@ -63,7 +63,7 @@ test.each(seeds)(
     const random = new Random(seed)
     const { deployment } = gateways.chain
     const strict: Partial<AdmissionOptions> = {
-      rules: (onRefusal) => admissionRules({ deployment, policy: { maxContentBytes: 8 }, onRefusal }),
+      rules: admissionRules({ deployment, policy: { maxContentBytes: 8 } }),
       pending: { maxTransactions: 25, maxBytes: 20_000 },
       waiting: { maxTransactions: 3, maxBytes: 10_000 },
     }
@@ -137,7 +137,7 @@ test('a gateway that is stopped before its batch arrives, for as long as one lik
 test('what the policy of a gateway said of a transaction is forgotten where another one was first to store it', async () => {
   const { deployment } = gateways.chain
   const strict = await open({
-    rules: (onRefusal) => admissionRules({ deployment, policy: { maxContentBytes: 8 }, onRefusal }),
+    rules: admissionRules({ deployment, policy: { maxContentBytes: 8 } }),
   })
   const other = await open()
   const parent = inscribe([], 'longer than eight bytes')

@@ -67,18 +67,18 @@ test.each([
 })
 
 test('an answer with such a list is not kept as if what was written meanwhile were in it', async () => {
-  let commits = 1
+  const commits = { value: 1 }
   const kept: unknown[] = []
   const answers: AnswerMemory = { get: () => undefined, keep: (_, answer) => kept.push(answer.commits) }
-  const reader = new Reader(storeFiles(server.dataDir), () => commits)
+  const reader = new Reader(storeFiles(server.dataDir), { commits })
   const store = new FactStore({ reader, answers, writer: {} as Writer })
   const cache = { key: 'a', dependsOn: () => [dependency.all], weightOf: () => 1 }
   await store.afterLong(() =>
     store.consistent(() => {
-      commits++
+      commits.value++
       return LISTS['the newest inscriptions'](store)
     }, cache),
   )
-  expect([commits, kept]).toEqual([4, [2]])
+  expect([commits.value, kept]).toEqual([4, [2]])
   reader.close()
 })

@@ -23,8 +23,8 @@ afterEach(async () => {
   await files.close()
 })
 
-function openReader(maxBytes = 1024 * 1024, counted?: () => number): void {
-  reader = new Reader(storeFiles(files.folder), counted ?? (() => files.writer.commits.value))
+function openReader(maxBytes = 1024 * 1024): void {
+  reader = new Reader(storeFiles(files.folder), files.writer)
   const answers = new Responses(reader, maxBytes)
   store = new FactStore({ reader, writer: files.writer, answers })
 }
@@ -107,7 +107,7 @@ test('a stream that a write has overtaken while it was read is not kept', async 
 
 test('without the counter of the writer, SQLite says whether anything was committed', async () => {
   reader.close()
-  openReader(undefined, undefined)
+  openReader()
   const asked = new Reader(storeFiles(files.folder))
   const memory = new Responses(asked, 1024 * 1024)
   const own = new FactStore({ reader: asked, writer: files.writer, answers: memory })
