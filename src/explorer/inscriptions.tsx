@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { type Attribute, attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
+import { type Attribute, attribute } from '../../backend/src/graph/listings.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import { kindOf } from './content-kinds.js'

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
-import { attribute } from '../../backend/src/graph/attributes.js'
 import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import { dependency } from '../../backend/src/graph/dependencies.js'
+import { attribute } from '../../backend/src/graph/listings.js'
 import { type ContentSummary, TIP } from '../../backend/src/graph/records.js'
 import { DirectoryError } from '../../backend/src/protocol/directory.js'
 import { essenceOf } from '../../backend/src/protocol/media-type.js'

@@ -1,5 +1,5 @@
-import type { Attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
+import type { Attribute } from '../../backend/src/graph/listings.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import type { Steps } from '../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'

@@ -1,5 +1,5 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { Attribute } from './attributes.js'
+import type { Attribute } from './listings.js'
 import type { OutputRecord } from './records.js'
 
 /**

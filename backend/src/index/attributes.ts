@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
-import { type Attribute, attribute, mapAttributes } from '../graph/attributes.js'
 import { dependency } from '../graph/dependencies.js'
+import { type Attribute, attribute, mapAttributes } from '../graph/listings.js'
 import { decodeMap } from '../graph/map-coder.js'
 import { EMPTY_MAP, mergeMap } from '../graph/map-merge.js'
 import { BY_RANK } from './active.js'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { attribute } from '../graph/attributes.js'
 import { QueryError } from '../graph/errors.js'
+import { attribute } from '../graph/listings.js'
 import { ORIGIN } from '../graph/records.js'
 import { decodeAddress } from '../protocol/address.js'
 import { isName } from '../protocol/mine-node.js'

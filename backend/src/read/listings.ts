@@ -1,6 +1,5 @@
 import type { Row, Sql } from '../facts/connection.js'
-import type { Attribute } from '../graph/attributes.js'
-import { heightIn } from '../graph/listings.js'
+import { type Attribute, heightIn } from '../graph/listings.js'
 import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '../graph/records.js'
 import { inSlices, type Steps } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'

@@ -1,12 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { nativeHash256 } from '../graph/native-hash.js'
-import {
-  describePolicy,
-  type OrdinalsPolicy,
-  type PolicyCheck,
-  policyCheck,
-} from '../graph/ordinals-policy.js'
 import type {
   AdmittanceContext,
   AdmittanceInstructions,
@@ -17,7 +11,13 @@ import type {
 import { type BeefContents, readBeef, type SeenBeefs, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { decodeSyncHint, type SyncHint } from '../graph/sync-hint.js'
-import { isLooseMint } from '../graph/topic-rules.js'
+import {
+  describePolicy,
+  isLooseMint,
+  type OrdinalsPolicy,
+  type PolicyCheck,
+  policyCheck,
+} from '../graph/topic-rules.js'
 import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS, unsoundness } from '../graph/transaction-records.js'
 import { encodeBeef } from '../graph/write-beef.js'
 import { BeefError } from '../protocol/beef.js'

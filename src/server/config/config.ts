@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
+import { isContentTypePattern } from '../../../backend/src/graph/topic-rules.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import {
   formatOutpoint,

@@ -1,6 +1,5 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import type { OrdinalsPolicy } from '../../../backend/src/graph/ordinals-policy.js'
-import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { admissionRules, type OrdinalsPolicy } from '../../../backend/src/graph/topic-rules.js'
 import type { Config } from '../config/config.js'
 import { advertisementReader } from '../discovery/advertised-host.js'
 import type { AdvertisementReader } from '../discovery/advertisement.js'

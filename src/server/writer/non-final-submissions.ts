@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
-import { knownTransactions, lockOf } from '../../../backend/src/graph/transaction-records.js'
+import { knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
@@ -24,16 +23,15 @@ export class NonFinalSubmissions {
     private readonly options: {
       /** Where they are held; without it, they are refused. */
       store: FactStore['held'] | undefined
-      graph: Pick<FactStore, 'transactions' | 'blocks'>
+      graph: Pick<FactStore, 'blocks'>
       headers: Pick<BlockHeaders, 'currentHeight'> | undefined
       writes: Writes
     },
   ) {}
 
-  /** The chain position that a submission waits for; undefined if the next block can include it. */
-  lockOf(contents: BeefContents): Awaitable<ChainPosition | undefined> {
-    const lock = lockOf(contents, this.options.graph.transactions)
-    return lock && this.position().then((position) => (isOver(lock, position) ? undefined : lock))
+  /** Whether the next block can include what waits for a position. */
+  async isOver(lock: ChainPosition): Promise<boolean> {
+    return isOver(lock, await this.position())
   }
 
   /** @throws SubmissionError if it is too long to be held. */

@@ -9,7 +9,7 @@ import type {
 } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
-import { knownTransactions, spendsOf } from '../../../backend/src/graph/transaction-records.js'
+import { knownTransactions, lockOf, spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -111,9 +111,8 @@ export class OverlayEngine {
     const brought = { ...submission, contents, transactions }
     if (countParts(contents.subject).inputs > MANY_INPUTS && this.hasAll(transactions))
       return await this.steakOf(brought)
-    const locked = this.nonFinal.lockOf(contents)
-    const lock = locked instanceof Promise ? await locked : locked
-    if (lock === undefined) return await this.write(brought)
+    const lock = lockOf(contents, this.options.graph.transactions)
+    if (lock === undefined || (await this.nonFinal.isOver(lock))) return await this.write(brought)
     const mined = transactions.filter(({ proof }) => proof !== undefined)
     if (mined.length > 0) await this.record({ ...brought, transactions: mined })
     await this.nonFinal.hold(contents, lock)
@@ -218,7 +217,7 @@ export class OverlayEngine {
     const { graph, proofs, chain, onAdmitted } = this.options
     const store = async (records: TransactionRecord[]): Promise<void> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
-      if (mined.length > 0 && proofs.headers) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
+      if (mined.length > 0 && this.tracker) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
       onAdmitted?.(newlyAdmitted(await graph.record(records, options)))
     }
     return this.writes.run(() =>

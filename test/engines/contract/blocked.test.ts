@@ -1,10 +1,10 @@
-import { attribute } from '../../../backend/src/graph/attributes.js'
 import {
   BlockedError,
   type BlockedKind,
   type BlockedRecord,
   type BlockedSubject,
 } from '../../../backend/src/graph/blocklist.js'
+import { attribute } from '../../../backend/src/graph/listings.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'

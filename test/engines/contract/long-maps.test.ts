@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { attribute } from '../../../backend/src/graph/attributes.js'
+import { attribute } from '../../../backend/src/graph/listings.js'
 import { EMPTY_MAP, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { attribute } from '../../../backend/src/graph/attributes.js'
+import { attribute } from '../../../backend/src/graph/listings.js'
 import { ORIGIN, TIP } from '../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'

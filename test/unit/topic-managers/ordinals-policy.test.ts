@@ -5,7 +5,7 @@ import {
   isContentTypePattern,
   type OrdinalsPolicy,
   type PolicyOutput,
-} from '../../../backend/src/graph/ordinals-policy.js'
+} from '../../../backend/src/graph/topic-rules.js'
 import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { essenceOf } from '../../../backend/src/protocol/media-type.js'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { attribute } from '../../../../backend/src/graph/attributes.js'
 import { dependency } from '../../../../backend/src/graph/dependencies.js'
+import { attribute } from '../../../../backend/src/graph/listings.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
 import type { AnswerMemory } from '../../../../backend/src/read/graph-reads.js'
