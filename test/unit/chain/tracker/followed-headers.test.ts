@@ -74,7 +74,7 @@ async function openHeaders(chain: HeaderChain, sources: Source[], options: Optio
     store: store.store.headers,
     sources: sources.map(({ address }) => address),
     checkpoint: { height, hash, work: 0n, minimumWork: 0n },
-    ...{ network: 'main', timeout: 5000, pollInterval: 0, retryDelay: 50, logger },
+    ...{ network: 'main', timeout: 5000, rate: 10_000, pollInterval: 0, retryDelay: 50, logger },
     ...others,
   })
   opened.push(headers)
