@@ -1,8 +1,6 @@
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
-import { ORIGIN } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import {
   FakeChain,
@@ -45,45 +43,6 @@ function textOf({ topic, outpoint }: AdmissionRecord): string {
 describe('a store of facts', () => {
   afterEach(closeStores)
 
-  test('a line of mints that comes last first is admitted when the first of them comes', async () => {
-    const { store } = await openStore()
-    const chain = new FakeChain()
-    derivesIn(store, chain)
-    const [a, ab, abc] = ['a', 'ab', 'abc'].map((name) => chain.mint(name))
-    if (!a || !ab || !abc) throw new Error('there are three')
-    expect(await record(store, abc)).toEqual([`tm_ordinals ${abc.outpoint(2)}`])
-    expect(await record(store, ab)).toEqual([`tm_ordinals ${ab.outpoint(2)}`])
-    await record(store, chain.genesis)
-    expect(await store.names.originOf('abc')).toBeUndefined()
-    const names = [a, ab, abc].flatMap((mint) => [0, 1, 2].map((vout) => `tm_names ${mint.outpoint(vout)}`))
-    expect(await record(store, a)).toEqual([...names, `tm_ordinals ${a.outpoint(2)}`].sort())
-    expect(await store.names.originOf('abc')).toEqual({ txid: abc.txid, vout: 2 })
-  })
-
-  test('a transfer whose other input is not known is admitted when that comes, and so is what came after it', async () => {
-    const { store } = await openStore()
-    const chain = new FakeChain()
-    derivesIn(store, chain)
-    const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
-    const ordinal = inscribedOn(chain, purse, 'moved')
-    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
-    const inputs = [
-      { transaction: coin, vout: 0 },
-      { transaction: ordinal, vout: 0 },
-    ]
-    const moved = chain.spend({ inputs, outputs: [{ satoshis: 5, lockingScript: p2pkh(2) }, ...outputs] })
-    const further = chain.spend({ inputs: [{ transaction: moved, vout: 1 }], outputs })
-    for (const each of [purse, ordinal]) await record(store, each)
-    expect(await record(store, moved)).toEqual([])
-    expect(await record(store, further)).toEqual([])
-    expect(await store.ordinals.at({ txid: ordinal.txid, vout: 0 }, 2)).toBeUndefined()
-    expect(await record(store, coin)).toEqual(
-      [`tm_ordinals ${moved.outpoint(1)}`, `tm_ordinals ${further.outpoint(0)}`].sort(),
-    )
-    const step = await store.ordinals.at({ txid: ordinal.txid, vout: 0 }, 2)
-    expect(step?.output.outpoint).toEqual({ txid: further.txid, vout: 0 })
-  })
-
   test.each(['first', 'last'])(
     'a further topic admits by bytes alone, and its spent outputs are not listed: spent %s',
     async (when) => {
@@ -111,29 +70,6 @@ describe('a store of facts', () => {
       expect((await store.admissions.ofTransaction(token.txid)).map(textOf).sort()).toEqual(held)
     },
   )
-
-  test('an inscription on a coin without content has its origin once the coin is known back to its start', async () => {
-    const { store } = await openStore()
-    const chain = new FakeChain()
-    derivesIn(store, chain)
-    const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
-    const coin = chain.spend({ inputs: [{ transaction: purse, vout: 0 }], outputs })
-    const handed = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
-    const inscribed = inscribedOn(chain, handed, 'on a coin')
-    const at = parseOutpoint(inscribed.outpoint(0))
-    await record(store, inscribed)
-    for (const known of [handed, purse]) {
-      await record(store, known)
-      expect(await store.ordinals.at(at, ORIGIN)).toBeUndefined()
-    }
-    await record(store, coin)
-    expect(await store.ordinals.at(at, ORIGIN)).toMatchObject({ sequence: 0, origin: at, tip: true })
-    // The coins are part of no answer.
-    for (const each of [coin, handed]) {
-      expect(await store.ordinals.output({ txid: each.txid, vout: 0 })).toBeUndefined()
-      expect(await store.ordinals.at({ txid: each.txid, vout: 0 }, ORIGIN)).toBeUndefined()
-    }
-  })
 
   test('of what nothing admitted depends on, the unproven goes first where there is too much, the oldest of it', async () => {
     const { store } = await openStore()

@@ -18,9 +18,7 @@ const TESTS = [
     name: 'index',
     files: [
       'test/unit/index/apply.test.ts',
-      ...['long-maps', 'sightings', 'conflict-arrival'].map(
-        (name) => `test/engines/contract/${name}.test.ts`,
-      ),
+      ...['long-maps', 'sightings'].map((name) => `test/engines/contract/${name}.test.ts`),
     ],
   },
   { name: 'histories', files: ['test/histories/histories.test.ts'] },
