@@ -1,5 +1,6 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
+import type { DirectoryFormat } from '../publish/folder.js'
 import { type Config, readConfig } from '../server/config/config.js'
 import type { AdvertiseOptions } from './advertise.js'
 import {
@@ -15,7 +16,7 @@ import type { MineOptions } from './mine.js'
 import { type PayerArguments, payerOptions, runPaying } from './move-commands.js'
 import type { PublishOnNameOptions } from './publish-on-name.js'
 
-type PublishArguments = Pick<PublishOnNameOptions, 'dryRun' | 'genesis' | 'maxFee' | 'to'> &
+type PublishArguments = Pick<PublishOnNameOptions, 'dryRun' | 'format' | 'genesis' | 'maxFee' | 'to'> &
   PayerArguments & {
     name?: string
     stream: boolean
@@ -73,6 +74,11 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       '--to <state>',
       'with --name: put an earlier state back, by its number',
       wholeNumber(1, 1_000_000_000),
+    )
+    .addOption(
+      new Option('--format <format>', 'how folders are written: JSON, or binary as ordfs/dir')
+        .choices(['json', 'dir'] satisfies DirectoryFormat[])
+        .default('json'),
     )
     .option('--genesis <outpoint>', 'the tree of the name; overrides GENESIS')
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS))

@@ -7,6 +7,7 @@ import { highestFee } from '../payments/draft.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import type { Payment } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
+import type { DirectoryFormat } from '../publish/folder.js'
 import { planReturn, planSite, type SiteChange, type SitePlan } from '../publish/plan.js'
 import { type Published, publishedOn } from '../publish/published.js'
 import { transactionSize } from '../publish/transaction-size.js'
@@ -33,6 +34,7 @@ export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
   path?: string
   /** The number of an earlier state, which is put back. */
   to?: number
+  format: DirectoryFormat
   /** Only show what would be published, and what it would cost. */
   dryRun: boolean
   /** The highest fee, in satoshis; by default {@link highestFee}. */
@@ -78,7 +80,7 @@ interface Update {
 }
 
 async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promise<Update> {
-  const { path, to = 0, name, url, output, signal, dryRun } = options
+  const { path, to = 0, name, url, output, signal, dryRun, format } = options
   const files = path === undefined ? undefined : await findAt(path, basename(resolve(path)))
   if (files !== undefined) noteLeftOut(files.leftOut, output)
   const named = await findName(options, holder)
@@ -92,7 +94,7 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
   const plan =
     site === undefined
       ? planReturn({ published, sequence: to, lock })
-      : planSite({ site, lock, profile, published })
+      : planSite({ site, lock, profile, format, published })
   const bytes = transactionSize({ inputs: 2, outputs: plan.outputs })
   const { isUnchanged } = plan
   return {

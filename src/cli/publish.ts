@@ -8,6 +8,7 @@ import { NOBODY_LOCK } from '../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import type { FolderEntry } from '../publish/content-tree.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutStreamChunk } from '../publish/file.js'
+import type { DirectoryFormat } from '../publish/folder.js'
 import { planSite } from '../publish/plan.js'
 import { transactionSize } from '../publish/transaction-size.js'
 import { CommandError, ownerLock } from './command.js'
@@ -33,6 +34,7 @@ export interface PublishOptions {
   /** Publish a file as a stream, in chunks of 1 MiB, or of `chunkSize` bytes, which implies a stream. */
   stream: boolean
   chunkSize?: number
+  format: DirectoryFormat
   /** How many transactions may be submitted. */
   maxTransactions: number
   /** The owner's P2PKH address. */
@@ -84,7 +86,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   }
   const site = await readEntries(found)
   noteRedirects(site, output)
-  const { outputs, hasIndex } = planSite({ site, lock, profile })
+  const { outputs, hasIndex } = planSite({ site, lock, profile, format: options.format })
   output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
   await submit(server, transaction, { outputs: outputs.length, called: found.path })

@@ -2,8 +2,10 @@ import {
   contentPath,
   type Directories,
   DirectoryError,
+  type DirectoryMap,
   directoryEntries,
   type Found,
+  MAX_LINK_BYTES,
   sitePath,
 } from '../../backend/src/protocol/directory.js'
 import {
@@ -72,7 +74,7 @@ export async function findFile(search: PathSearch): Promise<FoundFile> {
 
 interface Known {
   loaded: Map<string, VerifiedFile>
-  maps: Map<VerifiedFile, ReadonlyMap<string, string>>
+  maps: Map<VerifiedFile, DirectoryMap>
   rules?: readonly RedirectRule[]
 }
 
@@ -80,10 +82,8 @@ function found(search: PathSearch, known: Known): FoundFile {
   const opened = new Set<VerifiedFile>()
   const start = (): Directories<VerifiedFile> => walkOf(search, known, opened)
   const result = search.isSite ? sitePath(start, search) : contentPath(start(), search)
-  return {
-    directories: opened,
-    ...(result.kind === 'index' ? { kind: 'file', file: result.load(), status: 200 } : result),
-  }
+  if (result.kind === 'index') return found({ ...search, segments: ['index.html'] }, known)
+  return { directories: opened, ...result }
 }
 
 /** What a walk needs before it can go on. */
@@ -109,19 +109,20 @@ function walkOf(
   const { loaded, maps } = known
   let levels = 0
   let bytes = 0
+  const step = (): void => {
+    if (++levels > MAX_LEVELS)
+      throw new VerifiedFetchError('NESTING_TOO_DEEP', 'directory nesting too deep', { step: 'directory' })
+  }
   return {
     isDirectory: ({ content }) => directoryTypes.has(content.contentType),
     open(directory) {
-      if (++levels > MAX_LEVELS)
-        throw new VerifiedFetchError('NESTING_TOO_DEEP', 'directory nesting too deep', {
-          step: 'directory',
-        })
+      step()
       const { body } = directory.content
       bytes += body.length
       if (bytes > maxDirectoryBytes)
         throw badDirectory(`the directories on this path have more than ${maxDirectoryBytes} bytes`)
       opened.add(directory)
-      const map = maps.get(directory) ?? readMap(body)
+      const map = maps.get(directory) ?? readMap(directory.content)
       maps.set(directory, map)
       return map
     },
@@ -130,6 +131,12 @@ function walkOf(
       const file = loaded.get(keyOf(pointer))
       if (file === undefined) throw new Missing(pointer, isLast)
       return file
+    },
+    link(file) {
+      step()
+      opened.add(file)
+      const { body } = file.content
+      return body.length > MAX_LINK_BYTES ? undefined : body
     },
     redirects(file) {
       opened.add(file)
@@ -140,9 +147,9 @@ function walkOf(
   }
 }
 
-function readMap(body: Uint8Array): ReadonlyMap<string, string> {
+function readMap({ body, contentType }: VerifiedFile['content']): DirectoryMap {
   try {
-    return new Map(directoryEntries(body))
+    return new Map(directoryEntries(body, contentType))
   } catch (cause) {
     if (!(cause instanceof DirectoryError)) throw cause
     throw badDirectory(`a directory on this path cannot be read: ${cause.message}`, cause)

@@ -29,7 +29,7 @@ export const KIND_LABELS: Record<ContentKind, string> = {
   other: 'bytes',
 }
 
-const DIRECTORIES = new Set(['gw-fs/json', 'ord-fs/json'])
+const DIRECTORIES = new Set(['gw-fs/json', 'ord-fs/json', 'ordfs/dir'])
 const CHUNKS = new Set(['gw/stream', 'ordfs/stream'])
 const NAMES = new Set(['application/name-claim', 'application/op-ns'])
 const PAGES = new Set(['text/html', 'application/xhtml+xml'])

@@ -1,7 +1,7 @@
 import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
-import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import { DirectoryError, directoryEntries, pointerOf } from '../../backend/src/protocol/directory.js'
 import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import { kindOf } from './content-kinds.js'
@@ -21,11 +21,11 @@ export interface DirectoryFiles {
  */
 export function directoryFiles(
   { store }: { store: Pick<GraphReads, 'content'> },
-  { sha256 }: Pick<ContentSummary, 'sha256'>,
+  { sha256, contentType }: Pick<ContentSummary, 'sha256' | 'contentType'>,
   { most }: { most: number },
 ): DirectoryFiles {
   const files: DirectoryFiles = { names: [], total: 0, hasIndex: false }
-  for (const [name] of directoryEntries(joinBytes([...store.content.chunks(sha256)]))) {
+  for (const [name] of directoryEntries(joinBytes([...store.content.chunks(sha256)]), contentType)) {
     files.total++
     if (name === '.' || name === 'index.html') files.hasIndex = true
     if (files.names.length < most) files.names.push(name)
@@ -94,8 +94,8 @@ function entriesOf(
   const body = unlessBlocked(() => joinBytes([...store.content.chunks(content.sha256)]))
   const found: Outpoint[] = []
   try {
-    for (const [, text] of directoryEntries(body ?? new Uint8Array())) {
-      const pointer = readPointer(text)
+    for (const [, entry] of directoryEntries(body ?? new Uint8Array(), content.contentType)) {
+      const pointer = readPointer(pointerOf(entry))
       if (pointer?.kind === 'sibling') found.push({ txid, vout: pointer.vout })
       if (pointer?.kind === 'outpoint') found.push(pointer.outpoint)
     }

@@ -1,4 +1,5 @@
 import { Hash } from '@bsv/sdk'
+import { compareBytes } from '../../backend/src/protocol/binary-directory.js'
 import { joinBytes, readUtf8, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import { contentTag, contentTypeOf, PublishError } from './inscribe.js'
 
@@ -83,14 +84,6 @@ function sorted<Named>(all: readonly Named[], nameOf: (each: Named) => string): 
   return keyed.map(({ each }) => each)
 }
 
-function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  for (let i = 0; i < a.length && i < b.length; i++) {
-    const difference = (a[i] ?? 0) - (b[i] ?? 0)
-    if (difference !== 0) return difference
-  }
-  return a.length - b.length
-}
-
 /**
  * A name must be usable as a segment of a path: a slash would end it, clients resolve `.` and `..`, an empty segment means
  * a slash at the end, and half a surrogate pair has no UTF-8, so it cannot be percent-encoded.
@@ -102,7 +95,7 @@ function checkedName(name: string): string {
   return name
 }
 
-function badName(name: string, why: string): PublishError {
+export function badName(name: string, why: string): PublishError {
   return new PublishError(
     'BAD_NAME',
     `${JSON.stringify(name)} cannot be the name of an entry in a folder: ${why}`,

@@ -1,6 +1,14 @@
+import {
+  BINARY_DIRECTORY,
+  BINARY_LIMITS,
+  ENTRY_FLAGS,
+  encodeBinaryDirectory,
+} from '../../backend/src/protocol/binary-directory.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import {
+  badName,
   type ContentNode,
   contentTree,
   type DirectoryNode,
@@ -10,12 +18,16 @@ import {
 } from './content-tree.js'
 import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
 
+/** How directories are written: JSON of the profile's own type, which is the default, or `ordfs/dir`. */
+export type DirectoryFormat = 'json' | 'dir'
+
 export interface PublishFolder {
   /** In any order. */
   entries: readonly FolderEntry[]
   /** The locking script of the owner of all outputs. */
   lock: Uint8Array
   profile: Pick<Profile, 'directoryContentTypes'>
+  format?: DirectoryFormat
   /** The index of the first output in its transaction; 0 by default. */
   firstOutput?: number
 }
@@ -42,10 +54,16 @@ export const MAX_DIRECTORY_BYTES = 1024 * 1024
  * for more than 8 levels of folders, `DIRECTORY_TOO_LARGE` for one that no path would lead into, `BAD_FIRST_OUTPUT` if an index
  * would not fit in 32 bits, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
  */
-export function layOutFolder({ entries, lock, profile, firstOutput = 0 }: PublishFolder): LaidOutFolder {
+export function layOutFolder({
+  entries,
+  lock,
+  profile,
+  format,
+  firstOutput = 0,
+}: PublishFolder): LaidOutFolder {
   if (!Number.isSafeInteger(firstOutput) || firstOutput < 0)
     throw new PublishError('BAD_FIRST_OUTPUT', `not an index of an output: ${firstOutput}`)
-  const layout = new Layout({ lock, profile, firstOutput })
+  const layout = new Layout({ lock, profile, format, firstOutput })
   const root = layout.inscribe(contentTree({ name: '', entries }))
   const { outputs } = layout
   if (firstOutput + outputs.length - 1 > MAX_VOUT)
@@ -74,6 +92,7 @@ export class Layout {
     private readonly options: {
       lock: Uint8Array
       profile: Pick<Profile, 'directoryContentTypes'>
+      format?: DirectoryFormat | undefined
       firstOutput?: number
       inscribed?: ((id: string) => Outpoint | undefined) | undefined
     },
@@ -97,17 +116,53 @@ export class Layout {
   }
 
   private directory({ entries }: DirectoryNode): Pick<FileNode, 'contentType' | 'body' | 'tag'> {
-    const [contentType = ''] = this.options.profile.directoryContentTypes
-    const pointers = entries.map((entry) => [entry.name, this.pointerTo(entry)] as const)
-    const body = checkedDirectory(encodeDirectory(pointers))
+    const { profile, format } = this.options
+    const isBinary = format === 'dir'
+    const [contentType = ''] = isBinary ? [BINARY_DIRECTORY] : profile.directoryContentTypes
+    const targets = entries.map((entry) => ({ entry, target: this.targetOf(entry) }))
+    const body = checkedDirectory(isBinary ? binaryDirectory(targets) : jsonDirectory(targets))
     return { contentType, body, tag: contentTag(body) }
   }
 
-  private pointerTo(node: ContentNode): string {
-    const earlier = this.options.inscribed?.(node.id)
-    if (earlier !== undefined) return formatOutpoint(earlier)
-    return `_${this.places.get(node.id)?.vout ?? this.inscribe(node)}`
+  /** An output of this transaction, by its index, or of an earlier one. */
+  private targetOf(node: ContentNode): number | Outpoint {
+    return this.options.inscribed?.(node.id) ?? this.places.get(node.id)?.vout ?? this.inscribe(node)
   }
+}
+
+type Targets = readonly { entry: ContentNode; target: number | Outpoint }[]
+
+function jsonDirectory(targets: Targets): Uint8Array {
+  return encodeDirectory(
+    targets.map(({ entry, target }) => [
+      entry.name,
+      typeof target === 'number' ? `_${target}` : formatOutpoint(target),
+    ]),
+  )
+}
+
+function binaryDirectory(targets: Targets): Uint8Array {
+  if (targets.length > BINARY_LIMITS.entries)
+    throw tooLarge(`a directory in ${BINARY_DIRECTORY} has up to ${BINARY_LIMITS.entries} entries`)
+  return encodeBinaryDirectory(
+    targets.map(({ entry, target }) => {
+      const { name } = entry
+      if (utf8(name).length > BINARY_LIMITS.nameBytes || name.includes('\0'))
+        throw badName(
+          name,
+          `${BINARY_DIRECTORY} has names of up to ${BINARY_LIMITS.nameBytes} bytes without NUL`,
+        )
+      if (typeof target === 'number' && target > BINARY_LIMITS.vout)
+        throw tooLarge(
+          `a directory in ${BINARY_DIRECTORY} can point at outputs up to ${BINARY_LIMITS.vout} of its transaction`,
+        )
+      return { name, flags: 'entries' in entry ? ENTRY_FLAGS.directory : 0, target }
+    }),
+  )
+}
+
+function tooLarge(why: string): PublishError {
+  return new PublishError('DIRECTORY_TOO_LARGE', `${why}, and this folder has more: publish it as JSON`)
 }
 
 /** @throws PublishError `DIRECTORY_TOO_LARGE`. */

@@ -11,7 +11,7 @@ export {
   type StreamOptions,
   streamChunkCount,
 } from './file.js'
-export { type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
+export { type DirectoryFormat, type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
 export type { PublishOutput } from './inscribe.js'
 export { contentTypeOf, PublishError, type PublishErrorCode } from './inscribe.js'
 export { planReturn, planSite, type SiteChange, type SitePlan } from './plan.js'

@@ -1,7 +1,8 @@
+import { BINARY_DIRECTORY, encodeBinaryDirectory } from '../../backend/src/protocol/binary-directory.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { type ContentNode, contentTree, encodeDirectory, type FolderEntry } from './content-tree.js'
-import { checkedDirectory, hasIndex, Layout } from './folder.js'
+import { checkedDirectory, type DirectoryFormat, hasIndex, Layout } from './folder.js'
 import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
 import type { DirectoryPointer, Published, PublishedContent } from './published.js'
 
@@ -38,11 +39,12 @@ export function planSite(options: {
   site: FolderEntry
   lock: Uint8Array
   profile: Pick<Profile, 'directoryContentTypes'>
+  format?: DirectoryFormat | undefined
   published?: Published
 }): SitePlan {
-  const { site, lock, profile, published } = options
+  const { site, lock, profile, format, published } = options
   const root = contentTree(site)
-  const layout = new Layout({ lock, profile, inscribed: published?.inscribed })
+  const layout = new Layout({ lock, profile, format, inscribed: published?.inscribed })
   layout.inscribe(root)
   const earlier = published?.inscribed(root.id)
   return {
@@ -73,10 +75,7 @@ export function planReturn(options: { published: Published; sequence: number; lo
     )
   const { contentType } = state
   const entries = published.entriesOf(state)
-  const body =
-    entries === undefined
-      ? state.body
-      : checkedDirectory(encodeDirectory([...entries].map(([name, { pointer }]) => [name, pointer])))
+  const body = entries === undefined ? state.body : checkedDirectory(returnedDirectory(contentType, entries))
   const before = published.shown && published.entriesOf(published.shown)
   const removed = [...(before ?? [])].filter(([name]) => !entries?.has(name))
   return {
@@ -95,6 +94,16 @@ export function planReturn(options: { published: Published; sequence: number; lo
     isUnchanged: isShown(state.outpoint, published),
     hasIndex: entries === undefined || entries.has('index.html') || entries.has('.'),
   }
+}
+
+function returnedDirectory(contentType: string, entries: Map<string, DirectoryPointer>): Uint8Array {
+  return contentType === BINARY_DIRECTORY
+    ? encodeBinaryDirectory(
+        [...entries].flatMap(([name, { outpoint: target, flags = 0 }]) =>
+          target ? { name, flags, target } : [],
+        ),
+      )
+    : encodeDirectory([...entries].map(([name, { pointer }]) => [name, pointer]))
 }
 
 function isShown(outpoint: Outpoint, published: Published | undefined): boolean {

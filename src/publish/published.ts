@@ -1,4 +1,9 @@
-import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import {
+  BINARY_DIRECTORY,
+  ENTRY_FLAGS,
+  readBinaryDirectory,
+} from '../../backend/src/protocol/binary-directory.js'
+import { DirectoryError, directoryEntries, pointerOf } from '../../backend/src/protocol/directory.js'
 import { readEnvelope, readInscription } from '../../backend/src/protocol/inscription.js'
 import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
@@ -38,6 +43,8 @@ export interface DirectoryPointer {
   /** As an absolute pointer, or as it was written if it is none. */
   pointer: string
   outpoint?: Outpoint
+  /** Those of an entry of a binary directory. */
+  flags?: number
 }
 
 /**
@@ -61,8 +68,8 @@ export function publishedOn(options: {
     const { txid, vout } = outpoint
     return { outpoint: { txid, vout }, contentType: content.contentType, body: content.body }
   }
-  const entriesOf = ({ outpoint, contentType, body }: PublishedContent) =>
-    directoryTypes.has(contentType) ? readEntries(body, outpoint) : undefined
+  const entriesOf = (content: PublishedContent) =>
+    directoryTypes.has(content.contentType) ? readEntries(content) : undefined
   const ids = identified(steps, entriesOf)
   const places = new Map<string, Outpoint>()
   for (const [id, outpoint] of ids.values()) if (!places.has(id)) places.set(id, outpoint)
@@ -112,9 +119,10 @@ function identified(steps: readonly PublishedStep[], entriesOf: Published['entri
   for (let level = 0; level < MAX_LEVELS && directories.length > 0; level++) {
     directories = directories.filter(({ outpoint, entries }) => {
       const known: (readonly [name: string, id: string])[] = []
-      for (const [name, { outpoint: target }] of entries) {
+      for (const [name, { outpoint: target, flags = 0 }] of entries) {
         const id = target && ids.get(formatOutpoint(target))?.[0]
-        if (id === undefined) return true
+        // What a link shows depends on where its directory is.
+        if (id === undefined || (flags & ENTRY_FLAGS.link) !== 0) return true
         known.push([name, id])
       }
       ids.set(formatOutpoint(outpoint), [directoryId(known), outpoint])
@@ -124,9 +132,25 @@ function identified(steps: readonly PublishedStep[], entriesOf: Published['entri
   return ids
 }
 
-function readEntries(body: Uint8Array, { txid }: Outpoint): Map<string, DirectoryPointer> | undefined {
+function readEntries({
+  outpoint: { txid },
+  contentType,
+  body,
+}: PublishedContent): Map<string, DirectoryPointer> | undefined {
   try {
-    return new Map([...directoryEntries(body)].map(([name, text]) => [name, absolute(text, txid)]))
+    if (contentType !== BINARY_DIRECTORY)
+      return new Map(
+        [...directoryEntries(body, contentType)].map(([name, entry]) => [
+          name,
+          absolute(pointerOf(entry), txid),
+        ]),
+      )
+    return new Map(
+      [...readBinaryDirectory(body)].map(({ name, flags, target }) => {
+        const outpoint = typeof target === 'number' ? { txid, vout: target } : target
+        return [name, { pointer: formatOutpoint(outpoint), outpoint, flags }]
+      }),
+    )
   } catch (error) {
     if (!(error instanceof DirectoryError)) throw error
     return undefined

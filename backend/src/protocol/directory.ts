@@ -1,22 +1,43 @@
+import { BINARY_DIRECTORY, DirectoryError, ENTRY_FLAGS, readBinaryDirectory } from './binary-directory.js'
 import { readStrictUtf8 } from './bytes.js'
-import { CodedError } from './coded-error.js'
+import { formatOutpoint } from './outpoint.js'
 import { REDIRECTS_FILE, type RedirectRule, redirectionOf, type ShownStatus } from './redirects.js'
 
-/** A body that is no map of a directory. */
-export class DirectoryError extends CodedError {
-  override readonly name = 'DirectoryError'
-  readonly code = 'BAD_DIRECTORY'
+export { DirectoryError }
+
+/** The text of a symbolic link, at most, in bytes. */
+export const MAX_LINK_BYTES = 1024
+
+/** An entry that is a symbolic link: what the pointer leads to holds the path of another entry. */
+export class Link {
+  constructor(readonly pointer: string) {}
+
+  get length(): number {
+    return this.pointer.length
+  }
+}
+
+/** Names with what they lead to: the text of a pointer, or a link. */
+export type DirectoryMap = ReadonlyMap<string, string | Link>
+
+/** The text of the pointer of an entry. */
+export function pointerOf(entry: string | Link): string {
+  return entry instanceof Link ? entry.pointer : entry
 }
 
 /**
- * Reads the map of a directory (service.md 2.4): from names, each a single path segment, to pointers, which are not checked
- * here. If a name occurs several times, the last one counts, as in JSON.parse. One by one, for callers that yield in between:
- * a body of a mebibyte may have a hundred thousand, and `JSON.parse` cannot be interrupted.
+ * Reads a directory: a binary one, or a JSON object (service.md 2.4) from names, each a single path segment, to pointers, which are not
+ * checked here. If a name in JSON occurs several times, the last one counts, as in JSON.parse. One by one, for callers that yield in
+ * between: a body of a mebibyte may have a hundred thousand, and `JSON.parse` cannot be interrupted.
  *
- * @throws DirectoryError (`BAD_DIRECTORY`) if the body is not valid UTF-8 or not a JSON object, or has a value that is not
- * a string or a name with `/`: that may be known at its end only.
+ * @throws DirectoryError (`BAD_DIRECTORY`) if the body is no directory of its type: JSON that is not valid UTF-8 or not an object, or has
+ * a value that is not a string or a name with `/`. That may be known at its end only.
  */
-export function* directoryEntries(body: Uint8Array): Generator<[name: string, pointer: string]> {
+export function* directoryEntries(
+  body: Uint8Array,
+  contentType: string,
+): Generator<[name: string, entry: string | Link]> {
+  if (contentType === BINARY_DIRECTORY) return yield* binaryEntries(body)
   const text = readStrictUtf8(body)
   if (text === undefined) throw new DirectoryError('it is not UTF-8')
   let at = 0
@@ -61,6 +82,13 @@ export function* directoryEntries(body: Uint8Array): Generator<[name: string, po
   if (at !== text.length) throw new DirectoryError(NOT_JSON)
 }
 
+function* binaryEntries(body: Uint8Array): Generator<[name: string, entry: string | Link]> {
+  for (const { name, flags, target } of readBinaryDirectory(body)) {
+    const pointer = typeof target === 'number' ? `_${target}` : formatOutpoint(target)
+    yield [name, (flags & ENTRY_FLAGS.link) === 0 ? pointer : new Link(pointer)]
+  }
+}
+
 const NOT_JSON = 'it is not JSON'
 /** What a value of another kind starts with. */
 const OTHER_VALUE = /["[{tfn\d-]/
@@ -94,9 +122,12 @@ const EXTENSION = '.html'
 /** The files that a walk through directories meets. What cannot be opened or loaded throws, as does one step too many. */
 export interface Directories<File> {
   isDirectory(file: File): boolean
-  open(directory: File): ReadonlyMap<string, string>
+  /** A step, as is a link. */
+  open(directory: File): DirectoryMap
   /** What an entry of a directory points at. @param isLast Whether nothing follows it on the path. */
   load(directory: File, pointer: string, isLast: boolean): File
+  /** What a symbolic link holds; undefined if that is more than {@link MAX_LINK_BYTES}. */
+  link(file: File): Uint8Array | undefined
   /** @throws RedirectsError */
   redirects(file: File): readonly RedirectRule[]
 }
@@ -109,13 +140,19 @@ export interface PathQuestion<File> {
   raw: boolean
 }
 
+/** What a path leads to. */
 export type Found<File> =
   | { kind: 'file'; file: File; status: ShownStatus }
   /** The `index.html` of the directory that the path names. */
-  | { kind: 'index'; load: () => File }
+  | { kind: 'index' }
   /** Another place, as in a `Location`. */
   | { kind: 'moved'; status: number; location: string }
-  | { kind: 'missing'; reason: string }
+  | Gap
+
+interface Gap {
+  kind: 'missing'
+  reason: string
+}
 
 const NO_ENTRY = missing('a directory on this path does not have this entry')
 const NO_DIRECTORY = missing('an entry in the middle of this path is not a directory')
@@ -123,27 +160,25 @@ const NO_INDEX = missing('this directory has neither this entry nor an index')
 const NO_DEFAULT = missing('this directory has no default entry')
 
 /** Follows a path below `/content/` (`service.md` 4.2). */
-export function contentPath<File>(
-  walk: Directories<File>,
-  { root, segments, raw }: PathQuestion<File>,
-): Found<File> {
+export function contentPath<File>(walk: Directories<File>, question: PathQuestion<File>): Found<File> {
+  const { root, segments, raw } = question
   // Every path below a file leads to the file: there is no map to look the segments up in.
   if (!walk.isDirectory(root)) return file(root)
   // The slash alone is an empty path.
-  if (segments.length <= 1 && (segments[0] ?? '') === '') {
-    if (raw) return file(root)
-    const place = placeAt(walk, root)
-    const shown = entryOf(walk, place, DEFAULT)
+  const isEmpty = segments.length <= 1 && (segments[0] ?? '') === ''
+  if (isEmpty && raw) return file(root)
+  const top = placeAt(walk, { file: root })
+  if (isEmpty) {
+    const shown = entryOf(walk, top, DEFAULT)
     if (shown !== undefined) return shownBehind(walk, shown)
-    const index = place.map.get(INDEX)
-    return index === undefined ? NO_DEFAULT : { kind: 'index', load: () => walk.load(root, index, true) }
+    return top.map.has(INDEX) ? { kind: 'index' } : NO_DEFAULT
   }
-  const { end, gap } = trailOf(walk, root, segments)
+  const { end, gap } = endOf(walk, top, segments)
   if (gap !== undefined) return gap
   const last = segments.at(-1) ?? ''
   const found = entryOf(walk, end, last)
   if (last === DEFAULT && found !== undefined) return shownBehind(walk, found)
-  return found === undefined ? indexOf(walk, end) : file(found)
+  return found === undefined ? indexOf(walk, end) : file(found.file)
 }
 
 /**
@@ -157,13 +192,14 @@ export function sitePath<File>(start: () => Directories<File>, question: PathQue
   const { root, segments } = question
   const walk = start()
   if (!walk.isDirectory(root)) return file(root)
-  const { found, trail, end, folder } = shownAt(walk, question)
+  const top = placeAt(walk, { file: root })
+  const { found, end, folder } = shownAt(walk, top, question)
   if (found.kind !== 'missing') return found
   if (folder)
     return { kind: 'moved', status: 302, location: `/${segments.map(encodeURIComponent).join('/')}/` }
-  const redirected = redirectedTo(start, { trail, segments, root })
+  const redirected = redirectedTo(start, top, segments)
   if (redirected !== undefined) return redirected
-  for (const place of [...trail].reverse()) {
+  for (let place: Place<File> | undefined = end; place !== undefined; place = place.parent) {
     const page = fileIn(walk, place, NOT_FOUND_PAGE)
     if (page !== undefined) return file(page, 404)
   }
@@ -173,80 +209,111 @@ export function sitePath<File>(start: () => Directories<File>, question: PathQue
 /** What the rules of a site say about a path that it does not have. A file that a rule leads to is looked for once. */
 function redirectedTo<File>(
   start: () => Directories<File>,
-  { trail, segments, root }: { trail: Place<File>[]; segments: readonly string[]; root: File },
+  top: Place<File>,
+  asked: readonly string[],
 ): Found<File> | undefined {
-  const pointer = trail[0]?.map.get(REDIRECTS_FILE)
-  if (pointer === undefined) return undefined
   const walk = start()
-  const redirection = redirectionOf(walk.redirects(walk.load(root, pointer, true)), segments)
+  const rules = entryOf(walk, top, REDIRECTS_FILE)
+  const redirection = rules && redirectionOf(walk.redirects(rules.file), asked)
   if (redirection === undefined) return undefined
   if ('location' in redirection) return { kind: 'moved', ...redirection }
-  const { found, folder } = shownAt(walk, { root, segments: redirection.segments, raw: false })
+  const { segments, status } = redirection
+  const { found, folder } = shownAt(walk, placeAt(walk, { file: top.directory }), { segments, raw: false })
   const shown = folder === undefined ? found : defaultOf(walk, placeAt(walk, folder))
-  return shown.kind === 'file' ? { ...shown, status: redirection.status } : undefined
+  return shown.kind === 'file' ? { ...shown, status } : undefined
 }
 
-/** A directory on a path. */
+/** A directory on a path. Links lead to places, so the one above is where a directory is, and not where the path came from. */
 interface Place<File> {
   directory: File
-  map: ReadonlyMap<string, string>
+  map: DirectoryMap
+  /** Undefined for the root. */
+  parent?: Place<File> | undefined
 }
 
-function placeAt<File>(walk: Directories<File>, directory: File): Place<File> {
-  return { directory, map: walk.open(directory) }
+/** Something in a directory; the root is in none. */
+interface Target<File> {
+  file: File
+  parent?: Place<File> | undefined
 }
 
-/** What an entry at the end of a path leads to. */
+function placeAt<File>(walk: Directories<File>, { file: directory, parent }: Target<File>): Place<File> {
+  return { directory, map: walk.open(directory), parent }
+}
+
+/** What an entry leads to. A link that leads nowhere is no entry. */
 function entryOf<File>(
   walk: Directories<File>,
-  { directory, map }: Place<File>,
+  place: Place<File>,
   name: string,
-): File | undefined {
+  isLast = true,
+): Target<File> | undefined {
   // The empty segment of a trailing slash has no entry, whatever the map says (`docs/spec/http.md`).
-  const pointer = name === '' ? undefined : map.get(name)
-  return pointer === undefined ? undefined : walk.load(directory, pointer, true)
+  const entry = name === '' ? undefined : place.map.get(name)
+  if (entry === undefined) return undefined
+  if (entry instanceof Link) return behindLink(walk, place, walk.load(place.directory, entry.pointer, isLast))
+  return { file: walk.load(place.directory, entry, isLast), parent: place }
+}
+
+/** Follows a link from the directory that it is in; undefined if it leads out of the root, or to nothing. */
+function behindLink<File>(walk: Directories<File>, from: Place<File>, link: File): Target<File> | undefined {
+  const bytes = walk.link(link)
+  const path = bytes && readStrictUtf8(bytes)
+  if (path === undefined || path === '' || path.startsWith('/')) return undefined
+  let at: Target<File> | undefined = { file: from.directory, parent: from.parent }
+  let place: Place<File> | undefined = from
+  for (const segment of path.split('/')) {
+    if (segment === '' || segment === '.') continue
+    if (at === undefined || !walk.isDirectory(at.file)) return undefined
+    if (segment === '..') {
+      place = at.parent
+      at = place && { file: place.directory, parent: place.parent }
+    } else {
+      at = entryOf(walk, place ?? placeAt(walk, at), segment)
+      place = undefined
+    }
+  }
+  return at
 }
 
 function fileIn<File>(walk: Directories<File>, place: Place<File>, name: string): File | undefined {
   const found = entryOf(walk, place, name)
-  return found === undefined || walk.isDirectory(found) ? undefined : found
+  return found === undefined || walk.isDirectory(found.file) ? undefined : found.file
 }
 
 /** The file at a path of a site, without what stands in for one that is missing; the folder, if the path is one without its slash. */
 function shownAt<File>(
   walk: Directories<File>,
-  { root, segments, raw }: PathQuestion<File>,
-): { found: Found<File>; trail: Place<File>[]; end: Place<File>; folder?: File } {
-  const { gap, ...way } = trailOf(walk, root, segments)
-  const { end } = way
-  if (gap !== undefined) return { found: gap, ...way }
+  top: Place<File>,
+  { segments, raw }: Pick<PathQuestion<File>, 'segments' | 'raw'>,
+): { found: Found<File>; end: Place<File>; folder?: Target<File> } {
+  const { end, gap } = endOf(walk, top, segments)
+  if (gap !== undefined) return { found: gap, end }
   const last = segments.at(-1) ?? ''
-  if (last === '') return { found: raw ? file(end.directory) : defaultOf(walk, end), ...way }
+  if (last === '') return { found: raw ? file(end.directory) : defaultOf(walk, end), end }
   const target = entryOf(walk, end, last)
-  if (last === DEFAULT && target !== undefined) return { found: shownBehind(walk, target), ...way }
-  if (target !== undefined && (raw || !walk.isDirectory(target))) return { found: file(target), ...way }
+  if (last === DEFAULT && target !== undefined) return { found: shownBehind(walk, target), end }
+  if (target !== undefined && (raw || !walk.isDirectory(target.file)))
+    return { found: file(target.file), end }
   const page = fileIn(walk, end, last + EXTENSION)
-  if (page !== undefined) return { found: file(page), ...way }
-  return { found: NO_INDEX, ...way, ...(target !== undefined && { folder: target }) }
+  if (page !== undefined) return { found: file(page), end }
+  return { found: NO_INDEX, end, ...(target !== undefined && { folder: target }) }
 }
 
-/** The directories that a path leads through, with the root as the first, and why it leads no further. */
-function trailOf<File>(
+/** The directory that the last segment of a path is looked up in, or the last one on the way there, and why it leads no further. */
+function endOf<File>(
   walk: Directories<File>,
-  root: File,
+  top: Place<File>,
   segments: readonly string[],
-): { trail: Place<File>[]; end: Place<File>; gap?: typeof NO_ENTRY } {
-  let end = placeAt(walk, root)
-  const trail = [end]
+): { end: Place<File>; gap?: Gap } {
+  let end = top
   for (const segment of segments.slice(0, -1)) {
-    const pointer = segment === '' ? undefined : end.map.get(segment)
-    if (pointer === undefined) return { trail, end, gap: NO_ENTRY }
-    const next = walk.load(end.directory, pointer, false)
-    if (!walk.isDirectory(next)) return { trail, end, gap: NO_DIRECTORY }
+    const next = entryOf(walk, end, segment, false)
+    if (next === undefined) return { end, gap: NO_ENTRY }
+    if (!walk.isDirectory(next.file)) return { end, gap: NO_DIRECTORY }
     end = placeAt(walk, next)
-    trail.push(end)
   }
-  return { trail, end }
+  return { end }
 }
 
 /** What a directory shows in place: its default entry, or else its index. */
@@ -257,15 +324,15 @@ function defaultOf<File>(walk: Directories<File>, place: Place<File>): Found<Fil
 
 function indexOf<File>(walk: Directories<File>, place: Place<File>): Found<File> {
   const index = entryOf(walk, place, INDEX)
-  return index === undefined ? NO_INDEX : file(index)
+  return index === undefined ? NO_INDEX : file(index.file)
 }
 
 /**
  * What the target of a default entry shows. If that is a directory too, its own default or index follows, without a redirect: a
  * redirect would look the index up in the directory that the path names.
  */
-function shownBehind<File>(walk: Directories<File>, target: File): Found<File> {
-  return walk.isDirectory(target) ? defaultOf(walk, placeAt(walk, target)) : file(target)
+function shownBehind<File>(walk: Directories<File>, target: Target<File>): Found<File> {
+  return walk.isDirectory(target.file) ? defaultOf(walk, placeAt(walk, target)) : file(target.file)
 }
 
 function file<File>(found: File, status: ShownStatus = 200): Found<File> {

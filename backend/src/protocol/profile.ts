@@ -1,3 +1,4 @@
+import { BINARY_DIRECTORY } from './binary-directory.js'
 import { utf8 } from './bytes.js'
 import { COVENANT_LIMITS, type CovenantLimits } from './covenant-limits.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from './mint.js'
@@ -56,7 +57,7 @@ export const PROFILES: { local: Profile; mainnet: KnownProfile } = {
     gatewayPrefixes: ['/svc/gateway'],
     namesPrefixes: ['/svc/names'],
     walletPrefixes: ['/svc'],
-    directoryContentTypes: ['gw-fs/json', 'ord-fs/json'],
+    directoryContentTypes: ['gw-fs/json', 'ord-fs/json', BINARY_DIRECTORY],
     streamChunkContentTypes: ['gw/stream', 'ordfs/stream'],
     streamMarker: 'stream=gw',
     nameContentType: 'application/name-claim',
@@ -75,7 +76,7 @@ export const PROFILES: { local: Profile; mainnet: KnownProfile } = {
     gatewayPrefixes: ['/1sat/ordfs', '/svc/gateway'],
     namesPrefixes: ['/1sat/opns', '/svc/names'],
     walletPrefixes: ['/1sat', '/svc'],
-    directoryContentTypes: ['ord-fs/json', 'gw-fs/json'],
+    directoryContentTypes: ['ord-fs/json', 'gw-fs/json', BINARY_DIRECTORY],
     streamChunkContentTypes: ['ordfs/stream', 'gw/stream'],
     streamMarker: 'stream=ordfs',
     nameContentType: 'application/op-ns',

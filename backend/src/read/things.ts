@@ -5,7 +5,7 @@ import type { ContentSummary } from '../graph/records.js'
 import type { Steps } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { joinBytes } from '../protocol/bytes.js'
-import { DirectoryError, directoryEntries } from '../protocol/directory.js'
+import { DirectoryError, directoryEntries, pointerOf } from '../protocol/directory.js'
 import { formatOutpoint, type Outpoint, readPointer } from '../protocol/outpoint.js'
 import type { Content } from './content.js'
 import type { Guard } from './guard.js'
@@ -184,7 +184,7 @@ export class Things {
       if (content === undefined || bytes + counted > MOST_OF_DIRECTORIES) continue
       bytes += counted
       const body = unlessBlocked(() => joinBytes([...this.content.chunks(content.sha256)]))
-      for (const vout of siblingsIn(body ?? new Uint8Array(), txid))
+      for (const vout of siblingsIn(body ?? new Uint8Array(), { txid, contentType: content.contentType }))
         if (vout !== outpoint.vout) parts.add(vout)
     }
     // Of directories that lead to each other, the first one stands for all.
@@ -196,11 +196,14 @@ export class Things {
 }
 
 /** The output indexes of its own transaction that a directory points at; none if it is no directory. */
-function siblingsIn(body: Uint8Array, txid: string): number[] {
+function siblingsIn(
+  body: Uint8Array,
+  { txid, contentType }: { txid: string; contentType: string },
+): number[] {
   const found: number[] = []
   try {
-    for (const [, pointer] of directoryEntries(body)) {
-      const sibling = siblingOf(pointer, txid)
+    for (const [, entry] of directoryEntries(body, contentType)) {
+      const sibling = siblingOf(pointerOf(entry), txid)
       if (sibling !== undefined) found.push(sibling)
     }
   } catch (error) {

@@ -297,7 +297,8 @@ export const CONTENT_OPERATIONS: OperationGroup = {
     BAD_SEQUENCE: 'The sequence is not a number.',
     BAD_BODY: 'A service worker is being installed.',
     BAD_PATCH: 'A patch cannot be applied, or more than 16 are built on each other.',
-    NESTING_TOO_DEEP: 'The path leads through more than 8 directories.',
+    BAD_DIRECTORY: 'A binary directory on the path has a mistake, at byte `offset`.',
+    NESTING_TOO_DEEP: 'The path leads through more than 8 directories and symbolic links.',
     ORIGIN_PENDING,
     NOT_FOUND:
       'This store has no such output, step or entry, nothing that a patch is built on, or the directory has no default and no index.',

@@ -7,8 +7,11 @@ import {
   contentPath,
   type Directories,
   DirectoryError,
+  type DirectoryMap,
   directoryEntries,
   type Found,
+  type Link,
+  MAX_LINK_BYTES,
   type PathQuestion,
   sitePath,
 } from '../../../backend/src/protocol/directory.js'
@@ -120,9 +123,8 @@ class Walk implements Directories<ContentOutput> {
     return this.options.types.has(content.contentType)
   }
 
-  open(directory: ContentOutput): ReadonlyMap<string, string> {
-    this.levels++
-    if (this.levels > MAX_LEVELS) throw new AnswerError('NESTING_TOO_DEEP', 'directory nesting too deep')
+  open(directory: ContentOutput): DirectoryMap {
+    if (++this.levels > MAX_LEVELS) throw nestingTooDeep()
     const { maps, read, maxPathBytes } = this.options
     this.bytes += directory.content.length
     // Before anything of it is read; a single one has a limit of its own.
@@ -143,9 +145,18 @@ class Walk implements Directories<ContentOutput> {
     return raw && isLast ? target : shownBy(patches, target, read)
   }
 
+  link({ content }: ContentOutput): Uint8Array | undefined {
+    if (++this.levels > MAX_LEVELS) throw nestingTooDeep()
+    return content.length > MAX_LINK_BYTES ? undefined : completeBody(this.options.store, content)
+  }
+
   redirects({ content }: ContentOutput): readonly RedirectRule[] {
     return this.options.maps.rules(content)
   }
+}
+
+function nestingTooDeep(): AnswerError {
+  return new AnswerError('NESTING_TOO_DEEP', 'directory nesting too deep')
 }
 
 /** A pointer of a map, with siblings resolved in the transaction of the directory. */
@@ -175,7 +186,7 @@ class DirectoryMaps {
    * @param known Those that were read for the same question.
    * @throws LongRead; AnswerError if it is served as inscribed alone.
    */
-  read(content: ShownContent, known?: Ahead): ReadonlyMap<string, string> {
+  read(content: ShownContent, known?: Ahead): DirectoryMap {
     const { maxDirectoryBytes } = this
     if (content.length > maxDirectoryBytes) {
       throw new AnswerError(
@@ -183,11 +194,15 @@ class DirectoryMaps {
         `a directory of more than ${maxDirectoryBytes} bytes is served raw only, without paths`,
       )
     }
-    const { sha256 } = content
-    const cached = this.cached.get(sha256) as ReadMapResult | undefined
-    const ahead = known?.get(sha256) as ReadMapResult | undefined
-    const map = cached ?? ahead ?? this.readShort(content)
+    // The same bytes may be of another type, and then they are read otherwise.
+    const key = `${content.contentType} ${content.sha256}`
+    const cached = this.cached.get(key) as ReadMapResult | undefined
+    const ahead = known?.get(key) as ReadMapResult | undefined
+    const map = cached ?? ahead ?? this.readShort(key, content)
     if (map instanceof DirectoryError) {
+      const { message, data } = map
+      if (data !== undefined)
+        throw new AnswerError('BAD_DIRECTORY', `not a binary directory: ${message}`, { data })
       throw new AnswerError('NOT_FOUND', `this directory is served raw only, without paths: ${map.message}`)
     }
     return map
@@ -214,40 +229,34 @@ class DirectoryMaps {
     }
   }
 
-  private readShort(content: ShownContent): ReadMapResult {
+  private readShort(key: string, content: ShownContent): ReadMapResult {
     if (content.length > LONG_BYTES) {
       const made = content.made?.bytes()
-      return this.long.await(content.sha256, () => this.readLong(content, made))
+      return this.long.await(key, async () => {
+        const map = await readMap(made ?? completeBody(this.store, content), content.contentType)
+        this.cached.set(key, map, { size: weightOf(map) })
+        return map
+      })
     }
     let map: ReadMapResult
     try {
-      map = new Map(directoryEntries(completeBody(this.store, content)))
+      map = new Map(directoryEntries(completeBody(this.store, content), content.contentType))
     } catch (error) {
       if (!(error instanceof DirectoryError)) throw error
       map = error
     }
-    this.keep(content, map)
+    this.cached.set(key, map, { size: weightOf(map) })
     return map
-  }
-
-  private async readLong(content: ContentSummary, made: Uint8Array | undefined): Promise<ReadMapResult> {
-    const map = await readMap(made ?? completeBody(this.store, content))
-    this.keep(content, map)
-    return map
-  }
-
-  private keep({ sha256 }: ContentSummary, map: ReadMapResult): void {
-    this.cached.set(sha256, map, { size: weightOf(map) })
   }
 }
 
-type ReadMapResult = ReadonlyMap<string, string> | DirectoryError
+type ReadMapResult = DirectoryMap | DirectoryError
 type ReadRules = readonly RedirectRule[] | RedirectsError
 
 function weightOf(map: ReadMapResult): number {
   if (map instanceof DirectoryError) return ENTRY_BYTES
   let weight = ENTRY_BYTES
-  for (const [name, pointer] of map) weight += ENTRY_BYTES + name.length + pointer.length
+  for (const [name, entry] of map) weight += ENTRY_BYTES + name.length + entry.length
   return weight
 }
 
@@ -261,13 +270,13 @@ function weightOfRules(rules: ReadRules, body: ContentSummary): number {
 }
 
 /** A body of a mebibyte may have a hundred thousand entries: this yields between them. */
-async function readMap(body: Uint8Array): Promise<ReadMapResult> {
-  const map = new Map<string, string>()
+async function readMap(body: Uint8Array, contentType: string): Promise<ReadMapResult> {
+  const map = new Map<string, string | Link>()
   const slice = new TimeSlice()
   try {
     let read = 0
-    for (const [name, pointer] of directoryEntries(body)) {
-      map.set(name, pointer)
+    for (const [name, entry] of directoryEntries(body, contentType)) {
+      map.set(name, entry)
       if (++read % ENTRIES_PER_CHECK === 0) await slice.yieldIfOver()
     }
     return map

@@ -86,6 +86,7 @@ const errorFields = {
     .record(askedOutpoint, z.literal(true))
     .optional()
     .describe('With `NOT_CAUGHT_UP` to a list of outpoints: those that are genuine.'),
+  offset: count.optional().describe('With `BAD_DIRECTORY`: the first byte that is wrong.'),
 }
 const overlayErrorFields = {
   ...errorFields,

@@ -23,6 +23,28 @@ export function directory(map: Record<string, string> | string, contentType = DI
   return text(typeof map === 'string' ? map : JSON.stringify(map), contentType)
 }
 
+/** A directory in bytes (`docs/spec/protocol.md`, Directories), from names to pointers `_N` or `<txid>_N`; some are symbolic links. */
+export function binaryDirectory(map: Record<string, string>, links: readonly string[] = []): File {
+  const entries = Object.entries(map).map(([name, pointer]) => {
+    const [txid = '', vout = ''] = pointer.split('_')
+    const index = Buffer.alloc(4)
+    index.writeUInt32LE(Number(vout))
+    const target = txid === '' ? index.subarray(0, 1) : [...Buffer.from(txid, 'hex').reverse(), ...index]
+    const flags = (links.includes(name) ? 4 : 0) + (txid === '' ? 0 : 8)
+    return { key: utf8(name), flags, target: [...target] }
+  })
+  entries.sort((one, other) => Buffer.compare(one.key, other.key))
+  const written = entries.flatMap(({ key, flags, target }) => [flags, key.length, ...key, ...target])
+  const body = Uint8Array.from([1, entries.length >> 8, entries.length & 255, ...written])
+  return { contentType: 'ordfs/dir', body }
+}
+
+/** A file, or the same directory in bytes. */
+export function inBytes(file: File, links: readonly string[] = []): File {
+  if (file.contentType !== DIRECTORY) return file
+  return binaryDirectory(JSON.parse(Buffer.from(file.body).toString('utf8')), links)
+}
+
 /** A folder as files of one transaction, the root directory first: from paths to what is there, a text by the ending of its name. */
 export function folder(files: Record<string, string | File>): File[] {
   const laidOut: File[] = []

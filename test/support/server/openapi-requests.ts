@@ -42,7 +42,7 @@ export interface Hosts {
 
 /** What `well` has stored, and what can be submitted to it. */
 export interface Stored {
-  /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself, 3 a patch that is none. All are origins. */
+  /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself, 3 a patch and 4 a binary directory that are none. All are origins. */
   site: (vout: number) => string
   /** A blocked output with content. The name `d` is blocked as well. */
   blocked: string
@@ -144,8 +144,9 @@ export async function openapiHosts({
   const suffix = mapTail({ title: 'a page' })
   const page = inscriptionScript({ contentType: 'text/html', body: utf8('<p>a page'), parent, suffix })
   const patch = inscriptionScript({ contentType: 'ordfs/patch', body: utf8('no record') })
-  const map = { 'index.html': '_1', loop: '_2', patch: '_3' }
-  const scripts = [directory(map), page, directory({ '.': '_2', loop: '_2' }), patch]
+  const bytes = inscriptionScript({ contentType: 'ordfs/dir', body: utf8('no directory') })
+  const map = { 'index.html': '_1', loop: '_2', patch: '_3', bytes: '_4' }
+  const scripts = [directory(map), page, directory({ '.': '_2', loop: '_2' }), patch, bytes]
   const site = chain.spend({
     inputs: [{ transaction: funding, vout: 0 }],
     outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
@@ -350,6 +351,8 @@ export function openapiRequests({
     [400, `/content/${site(2)}`],
     [400, `/content/${site(3)}`],
     [400, `/content/${site(0)}/patch`],
+    [400, `/content/${site(4)}`],
+    [400, `/content/${site(0)}/bytes/x`],
     [302, `/content/${site(0)}:0`],
     [302, `/content/${site(0)}/`],
     [200, `/content/${site(0)}?raw`],

@@ -7,7 +7,7 @@ import { useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
-import { directory, text } from '../../support/gateway/site.js'
+import { binaryDirectory, directory, type File, text } from '../../support/gateway/site.js'
 import { untilReady, useServers } from '../../support/server/test-server.js'
 
 // Each name is a site of its own to a browser, with all that sites have; and the service is another one.
@@ -39,6 +39,18 @@ const files = (name: string) => [
 ]
 const alice = await named('alice', ...files('alice'))
 await named('bob', ...files('bob'))
+const [, , script, , data] = files('carol') as [File, File, File, File, File]
+await named(
+  'carol',
+  binaryDirectory({ '.': '_1', 'index.html': '_1', scripts: '_2', 'module.js': '_3', 'data.json': '_5' }, [
+    'module.js',
+  ]),
+  PAGE,
+  binaryDirectory({ 'main.js': '_4' }),
+  text('scripts/main.js'),
+  script,
+  data,
+)
 const outpointHost = `${outpointLabel(parseOutpoint(alice.site.outpoint(0)))}.c.localhost`
 const otherOutpointHost = `${outpointLabel(parseOutpoint(alice.site.outpoint(1)))}.c.localhost`
 
@@ -108,6 +120,13 @@ inBrowser(
     expect(await used(page)).toEqual({ origin: `http://${otherOutpointHost}${port}`, ...EMPTY })
   },
 )
+
+inBrowser('a site in bytes opens as any other, with a module behind a symbolic link', async () => {
+  const { page, complaints } = await browser.open(`http://carol.localhost${port}/`)
+  await page.waitForFunction(() => 'imported' in self)
+  expect(await page.evaluate(() => (self as unknown as { imported: string }).imported)).toBe('carol')
+  expect(complaints).toEqual([])
+})
 
 inBrowser('content by its path is sandboxed on the host of a name, too', async () => {
   const { page } = await browser.open(`http://alice.localhost${port}/content/${alice.site.outpoint(0)}`)

@@ -74,7 +74,7 @@ test('a folder is published on a name where money is fake, and then what has cha
     /^changed \.\/ \(\d+ B\)\nchanged index\.html \(15 B\)\nnew {5}more\.txt \(4 B\)\nkept {4}style\/main\.css \(5 B\)\npublishing on a: 1 new, 1 changed, 1 kept; in 1 transaction of \d+ bytes, the money is fake\n$/,
   )
   expect(await shown('a')).toBe('<h1>first</h1>')
-  const second = await run('a', site, '--json')
+  const second = await run('a', site, '--format', 'dir', '--json')
   expect(second.json()).toMatchObject({
     ...{ name: 'a', isUnchanged: false, new: 1, changed: 1, kept: 1, removed: 0, sequence: 2, url: url('a') },
   })

@@ -89,6 +89,14 @@ describe('what is published is served', () => {
     expect(file(await get(`${root.slice(0, -2)}/style/main.css`)).status).toBe(200)
   })
 
+  test('a folder in bytes, if that is asked for, with the same files', async () => {
+    const folder = await folderOf({ 'index.html': 'in bytes', 'style/main.css': 'p {}' })
+    const path = await published(await server, [folder, '--format', 'dir'])
+    expect(file(await get(`${path}/style/main.css`))).toEqual(found('text/css; charset=utf-8', 'p {}'))
+    for (const below of ['', '/style'])
+      expect((await get(`${path}${below}?raw`)).headers['content-type']).toBe('ordfs/dir')
+  })
+
   test('a folder without an index, with a word about that', async () => {
     const folder = await folderOf({ 'a.txt': 'a' })
     const { url } = await server

@@ -175,7 +175,7 @@ describe('with a wallet', () => {
     const path = join(folder, 'long.bin')
     await writeFile(path, new Uint8Array(2 * 1024 * 1024))
     const publish = async (options: MoveOptions) =>
-      await runPublishOnName({ ...options, path, dryRun: false })
+      await runPublishOnName({ ...options, path, format: 'json', dryRun: false })
     await expect(moveIt(publish)).rejects.toMatchObject({ code: 'USAGE' })
     expect(wallet.actions).toEqual([])
     // With what it spends.

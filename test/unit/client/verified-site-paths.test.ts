@@ -4,7 +4,7 @@ import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
 import { serveVerifiedSite } from '../../../src/client/verified-site.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
-import { directory, type File, folder, text } from '../../support/gateway/site.js'
+import { binaryDirectory, directory, type File, folder, inBytes, text } from '../../support/gateway/site.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // A client that walks a site by itself comes to what its host answers.
@@ -35,6 +35,19 @@ const files: Record<string, string | File> = {
   'gone.html': 'gone',
 }
 const site = (await named('al', ...folder({ ...files, _redirects: RULES }))).site
+const LINKS: Record<string, string> = {
+  'a-link': 'about.html',
+  'to-docs': 'docs',
+  'docs/up': '../about.html',
+  out: '../about.html',
+  'linked.html': 'docs/index.html',
+}
+const linkNames = Object.keys(LINKS).map((path) => path.replace('docs/', ''))
+const linkFiles = Object.fromEntries(Object.entries(LINKS).map(([path, to]) => [path, text(to)]))
+const inBytesToo = folder({ ...files, ...linkFiles, _redirects: RULES }).map((each) =>
+  inBytes(each, linkNames),
+)
+const bytes = (await named('bytes', ...inBytesToo)).site
 const bad = (await named('bad', ...folder({ ...files, _redirects: '/a' }))).site
 const apps = (await named('apps', ...folder({ 'index.html': 'app', 'a.js': '1' }))).site
 const file = (await named('file', text('all of it'))).site
@@ -92,11 +105,13 @@ const PATHS = [
     '/_redirects',
     '/app/../x',
   ],
+  ...['/a-link', '/to-docs', '/to-docs/', '/to-docs/up', '/docs/up', '/to-docs/missing', '/out', '/linked'],
 ]
 
 describe.each([
   ['a name', 'al', 'al.localhost'],
   ['an outpoint', site.outpoint(0), labelOf(site.outpoint(0))],
+  ['a site in bytes, with links', bytes.outpoint(0), labelOf(bytes.outpoint(0))],
   ['a site without rules', apps.outpoint(0), labelOf(apps.outpoint(0))],
   ['a site that is one file', file.outpoint(0), labelOf(file.outpoint(0))],
 ])('%s has', (_, resource, host) => {
@@ -124,6 +139,19 @@ test('every directory and the rules that an answer follows from are verified', a
   const { verification } = await verified('al/closed', { site: true })
   expect(verification.path).toHaveLength(3)
   expect((await verified('al/docs/', { site: true })).verification.path).toHaveLength(3)
+})
+
+test('links are verified, and end where a gateway ends', async () => {
+  expect((await verified(`${bytes.outpoint(0)}/to-docs/up`, { site: true })).verification.path).toHaveLength(
+    5,
+  )
+  const loop = (await named('loop', binaryDirectory({ a: '_1' }, ['a']), text('a'))).site
+  await expect(verified(`${loop.outpoint(0)}/a`)).rejects.toMatchObject({ code: 'NESTING_TOO_DEEP' })
+  const wrong = (await named('wrong', { contentType: 'ordfs/dir', body: Uint8Array.of(1, 0, 1, 0, 0) })).site
+  await expect(verified(`${wrong.outpoint(0)}/a`)).rejects.toMatchObject({
+    code: 'BAD_DIRECTORY',
+    message: expect.stringContaining('at byte 4'),
+  })
 })
 
 test('the page of a rule that is missing has no parts, and no client has it already', async () => {

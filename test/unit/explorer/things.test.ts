@@ -2,7 +2,7 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Site } from '../../../src/explorer/page.js'
 import { contentViews, TILE_QUOTE } from '../../../src/explorer/reads.js'
-import { directory, text } from '../../support/gateway/site.js'
+import { directory, type File, inBytes, text } from '../../support/gateway/site.js'
 import {
   beefOf,
   FakeChain,
@@ -184,13 +184,18 @@ describe('inscriptions', () => {
       ]),
     )
 
-  test('a published site is one tile, with what it leads to', async () => {
+  test.each<[string, (file: File) => File]>([
+    ['JSON', (file) => file],
+    ['bytes', (file) => inBytes(file)],
+  ])('a published site is one tile, with what it leads to: in %s', async (_, written) => {
     const tree = await treeFor()
     const other = await inscribe(tree, [text('alone'), text('beside it')])
     const site = await inscribe(tree, [
-      directory({ 'index.html': '_1', img: '_2', kept: other.outpoint(0), 'a.css': `ord://_15` }),
+      written(directory({ 'index.html': '_1', img: '_2', kept: other.outpoint(0), 'a.css': '_15' })),
       text('<p>hello</p>', 'text/html'),
-      directory(Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`${at}.txt`, `_${at + 3}`]))),
+      written(
+        directory(Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`${at}.txt`, `_${at + 3}`]))),
+      ),
       ...Array.from({ length: 12 }, (_, at) => text(`file ${at}`.padEnd(100))),
       text('p {}'.padEnd(100), 'text/css'),
     ])
@@ -202,6 +207,8 @@ describe('inscriptions', () => {
     expect(Object.keys(await tiles(tree, '/'))).toHaveLength(3)
     expect((await tree.page('/feeds/inscriptions.atom')).match(/<entry>/g)).toHaveLength(3)
     expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('15 files, 1.3 KB')
+    const files = await tree.page(`/ordinal/${site.outpoint(2)}`)
+    expect(files).toContain('11.txt')
     const { json } = await tree.server.ask('/svc/gateway/newest/inscriptions?limit=100')
     expect((json as { inscriptions: object[] }).inscriptions).toHaveLength(18)
   })

@@ -3,7 +3,7 @@ import { joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
 
-const readDirectory = (body: Uint8Array) => new Map(directoryEntries(body))
+const readDirectory = (body: Uint8Array) => new Map(directoryEntries(body, 'ord-fs/json'))
 
 const refusal = (message: string) => expect.objectContaining({ code: 'BAD_DIRECTORY', message })
 

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { directoryEntries } from '../../../backend/src/protocol/directory.js'
+import { directoryEntries, type Link, pointerOf } from '../../../backend/src/protocol/directory.js'
 import { readInscription } from '../../../backend/src/protocol/inscription.js'
 import { parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import {
   contentTypeOf,
+  type DirectoryFormat,
   type FolderEntry,
   layOutFolder,
   type PublishOutput,
@@ -18,8 +19,8 @@ const profile = PROFILES.local
 const lock = p2pkh(7)
 const file = (name: string, body = name): FolderEntry => ({ name, bytes: utf8(body) })
 const folder = (name: string, ...entries: FolderEntry[]): FolderEntry => ({ name, entries })
-const layOut = (entries: FolderEntry[], firstOutput?: number) =>
-  layOutFolder({ entries, lock, profile, ...(firstOutput !== undefined && { firstOutput }) })
+const layOut = (entries: FolderEntry[], firstOutput = 0, format: DirectoryFormat = 'json') =>
+  layOutFolder({ entries, lock, profile, firstOutput, format })
 const refusal = (code: string) => expect.objectContaining({ name: 'PublishError', code })
 const bodyOf = (output: PublishOutput | undefined): Uint8Array =>
   readInscription(output?.lockingScript ?? new Uint8Array()).content?.body ?? new Uint8Array()
@@ -40,15 +41,22 @@ function treeOf(entries: readonly FolderEntry[]): Tree {
 
 /** The tree that the outputs of a transaction hold, found from its root as a reader would. */
 function readBack(transaction: (PublishOutput | undefined)[], vout: number): Tree {
-  const read = ([name, text]: [string, string]): [string, Tree | { contentType: string; body: string }] => {
-    const pointer = parsePointer(text)
+  const read = ([name, entry]: [string, string | Link]): [
+    string,
+    Tree | { contentType: string; body: string },
+  ] => {
+    const pointer = parsePointer(pointerOf(entry))
     const at = pointer.kind === 'sibling' ? pointer.vout : -1
     const found = readInscription(transaction[at]?.lockingScript ?? new Uint8Array()).content
-    if (found?.contentType === 'gw-fs/json') return [name, readBack(transaction, at)]
+    if (['gw-fs/json', 'ordfs/dir'].includes(found?.contentType ?? ''))
+      return [name, readBack(transaction, at)]
     const { contentType = '', body = new Uint8Array() } = found ?? {}
     return [name, { contentType, body: Buffer.from(body).toString('hex') }]
   }
-  return new Map([...directoryEntries(bodyOf(transaction[vout]))].map(read))
+  const directory = readInscription(transaction[vout]?.lockingScript ?? new Uint8Array()).content
+  return new Map(
+    [...directoryEntries(directory?.body ?? new Uint8Array(), directory?.contentType ?? '')].map(read),
+  )
 }
 
 const name = fc
@@ -68,7 +76,7 @@ const name = fc
       '画像.png',
     ),
   )
-  .filter((text) => !text.includes('/') && !['.', '..'].includes(text))
+  .filter((text) => !/[/\0]/.test(text) && !['.', '..'].includes(text))
 const { tree } = fc.letrec<{ tree: FolderEntry[]; entry: FolderEntry }>((tie) => ({
   tree: fc.uniqueArray(tie('entry'), { maxLength: 5, selector: (entry) => entry.name }),
   entry: fc.oneof(
@@ -80,8 +88,8 @@ const { tree } = fc.letrec<{ tree: FolderEntry[]; entry: FolderEntry }>((tie) =>
 
 test('any tree reads back from its root to the same files, types and folders, wherever its outputs stand', () => {
   fc.assert(
-    fc.property(tree, fc.nat(20), (entries, firstOutput) => {
-      const { outputs, root } = layOut(entries, firstOutput)
+    fc.property(tree, fc.nat(20), fc.constantFrom('json', 'dir'), (entries, firstOutput, format) => {
+      const { outputs, root } = layOut(entries, firstOutput, format)
       const before = Array.from({ length: firstOutput }, () => undefined)
       expect(readBack([...before, ...outputs], root)).toEqual(treeOf(entries))
       for (const output of outputs) {
@@ -176,4 +184,26 @@ test.each([-1, 0.5, Number.NaN, 2 ** 32, 2 ** 32 - 1])('output %d cannot be the 
 
 test('a lock behind which nothing would be read is refused', () => {
   expect(() => layOutFolder({ entries: [], lock: Uint8Array.of(0x6a), profile })).toThrow(refusal('BAD_LOCK'))
+})
+
+describe('as ordfs/dir', () => {
+  test('subfolders are marked, and outputs are pointed at by a byte', () => {
+    const [root] = layOut([file('b'), folder('a')], 3, 'dir').outputs
+    expect(Buffer.from(bodyOf(root)).toString('hex')).toBe('010002' + '01016104' + '00016205')
+  })
+
+  const many = Array.from({ length: 256 }, (_, at) => file(`${at}`))
+  test.each<[string, FolderEntry[], number, string]>([
+    ['an output that no byte can point at', many, 0, 'DIRECTORY_TOO_LARGE'],
+    ['the same behind other outputs', [file('a')], 255, 'DIRECTORY_TOO_LARGE'],
+    ['a name of 256 bytes', [file('é'.repeat(128))], 0, 'BAD_NAME'],
+    ['a name with a NUL', [file('a\0')], 0, 'BAD_NAME'],
+  ])('%s is refused, and is none as JSON', (_, entries, first, code) => {
+    expect(() => layOut(entries, first, 'dir')).toThrow(refusal(code))
+    expect(() => layOut(entries, first)).not.toThrow()
+  })
+
+  test('255 files are pointed at', () => {
+    expect(layOut(many.slice(1), 0, 'dir').outputs).toHaveLength(256)
+  })
 })

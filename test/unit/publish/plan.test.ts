@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { directoryEntries } from '../../../backend/src/protocol/directory.js'
+import { directoryEntries, pointerOf } from '../../../backend/src/protocol/directory.js'
 import { encodeEnvelope, readInscription } from '../../../backend/src/protocol/inscription.js'
 import { formatOutpoint, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import {
   contentTypeOf,
+  type DirectoryFormat,
   type FolderEntry,
   type PublishedStep,
   planReturn,
@@ -13,6 +14,7 @@ import {
   publishedOn,
   type SitePlan,
 } from '../../../src/publish/index.js'
+import { binaryDirectory } from '../../support/gateway/site.js'
 import { inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 
 const profile = PROFILES.local
@@ -30,8 +32,9 @@ function step(number: number, scripts: Uint8Array[], vout = 0): PublishedStep {
 }
 
 const published = (steps: readonly PublishedStep[]) => publishedOn({ steps, profile })
-const plan = (next: FolderEntry, steps: readonly PublishedStep[]): SitePlan =>
-  planSite({ site: next, lock, profile, published: published(steps) })
+const DIRECTORIES = ['gw-fs/json', 'ordfs/dir']
+const plan = (next: FolderEntry, steps: readonly PublishedStep[], format?: DirectoryFormat): SitePlan =>
+  planSite({ site: next, lock, profile, format, published: published(steps) })
 /** What was planned, as the next step. */
 const after = (steps: readonly PublishedStep[], { outputs }: SitePlan): PublishedStep[] => [
   ...steps,
@@ -50,12 +53,13 @@ function filesOf(steps: readonly PublishedStep[]): Record<string, string> {
     const output = steps.find(({ txid }) => txid === outpoint.txid)?.outputs[outpoint.vout]
     const { content } = readInscription(output?.lockingScript ?? new Uint8Array())
     if (content === undefined) throw new Error(`nothing at ${formatOutpoint(outpoint)} for ${path}`)
-    if (content.contentType !== 'gw-fs/json') {
+    if (!DIRECTORIES.includes(content.contentType)) {
       files[path] = `${content.contentType} ${Buffer.from(content.body).toString('hex')}`
       return
     }
     files[`${path}/`] = 'directory'
-    for (const [name, text] of directoryEntries(content.body)) {
+    for (const [name, entry] of directoryEntries(content.body, content.contentType)) {
+      const text = pointerOf(entry)
       const pointer = parsePointer(text)
       if (pointer.kind === 'transaction') throw new Error(`not written here: ${text}`)
       const { txid } = outpoint
@@ -87,36 +91,42 @@ const { anySite } = fc.letrec<{ anySite: FolderEntry[]; entry: FolderEntry }>((t
   ),
 }))
 
+const formats = fc.constantFrom<DirectoryFormat>('json', 'dir')
+
 test('any sequence of sites reads back from the steps alone, and nothing but the first output is inscribed twice', () => {
   fc.assert(
-    fc.property(fc.array(anySite, { minLength: 1, maxLength: 6 }), (sites) => {
-      let steps = [mint]
-      const inscribed = new Set<string>()
-      for (const entries of sites) {
-        const planned = plan(site(...entries), steps)
-        const before = steps.length > 1 ? filesOf(steps) : {}
-        expect(planned.isUnchanged).toBe(
-          JSON.stringify(Object.entries(before).sort()) ===
-            JSON.stringify(Object.entries(wanted(site(...entries))).sort()),
-        )
-        for (const { path, kind } of planned.changes)
-          if (kind !== 'kept' && path !== './') expect(`/${path}` in before).toBe(kind !== 'new')
-        steps = after(steps, planned)
-        expect(filesOf(steps)).toEqual(wanted(site(...entries)))
-        for (const { lockingScript } of planned.outputs.slice(1)) {
-          const { contentType, body } = readInscription(lockingScript).content ?? {}
-          if (contentType === 'gw-fs/json') continue
-          const content = `${contentType} ${body}`
-          expect(inscribed.has(content)).toBe(false)
-          inscribed.add(content)
+    fc.property(
+      fc.array(anySite, { minLength: 1, maxLength: 6 }),
+      fc.infiniteStream(formats),
+      (sites, format) => {
+        let steps = [mint]
+        const inscribed = new Set<string>()
+        for (const entries of sites) {
+          const planned = plan(site(...entries), steps, format.next().value)
+          const before = steps.length > 1 ? filesOf(steps) : {}
+          expect(planned.isUnchanged).toBe(
+            JSON.stringify(Object.entries(before).sort()) ===
+              JSON.stringify(Object.entries(wanted(site(...entries))).sort()),
+          )
+          for (const { path, kind } of planned.changes)
+            if (kind !== 'kept' && path !== './') expect(`/${path}` in before).toBe(kind !== 'new')
+          steps = after(steps, planned)
+          expect(filesOf(steps)).toEqual(wanted(site(...entries)))
+          for (const { lockingScript } of planned.outputs.slice(1)) {
+            const { contentType, body } = readInscription(lockingScript).content ?? {}
+            if (DIRECTORIES.includes(contentType ?? '')) continue
+            const content = `${contentType} ${body}`
+            expect(inscribed.has(content)).toBe(false)
+            inscribed.add(content)
+          }
         }
-      }
-      for (const [sequence, entries] of sites.entries()) {
-        const planned = planReturn({ published: published(steps), sequence: sequence + 1, lock })
-        expect(planned.outputs).toHaveLength(1)
-        expect(filesOf(after(steps, planned))).toEqual(wanted(site(...entries)))
-      }
-    }),
+        for (const [sequence, entries] of sites.entries()) {
+          const planned = planReturn({ published: published(steps), sequence: sequence + 1, lock })
+          expect(planned.outputs).toHaveLength(1)
+          expect(filesOf(after(steps, planned))).toEqual(wanted(site(...entries)))
+        }
+      },
+    ),
     { numRuns: 50 },
   )
 })
@@ -194,8 +204,10 @@ describe('what strangers inscribed', () => {
   const envelope = (more: object) =>
     encodeEnvelope({ contentType: 'text/plain; charset=utf-8', body, ...more })
   const note = file('note.txt', 'shown')
-  const pointersOf = ({ outputs: [root] }: SitePlan): Map<string, string> =>
-    new Map(directoryEntries(readInscription(root?.lockingScript ?? lock).content?.body ?? body))
+  const pointersOf = ({ outputs: [root] }: SitePlan) =>
+    new Map(
+      directoryEntries(readInscription(root?.lockingScript ?? lock).content?.body ?? body, 'gw-fs/json'),
+    )
 
   test.each([
     ['the same bytes and type', step(1, [envelope({})]), true],
@@ -235,6 +247,19 @@ describe('what strangers inscribed', () => {
     expect(
       planReturn({ published: published([mint, step(1, scripts)]), sequence: 1, lock }).isUnchanged,
     ).toBe(true)
+  })
+
+  test('a link is not taken for the file that its text would be, and comes back as it was', () => {
+    const map = { 'note.txt': '_1', run: '_1', '.': `${'f'.repeat(64)}_7` }
+    const { body: linked, contentType } = binaryDirectory(map, ['note.txt'])
+    const steps = [mint, step(1, [inscriptionScript({ contentType, body: linked }), envelope({})])]
+    expect(plan(site(note), steps).isUnchanged).toBe(false)
+    const later = after(steps, plan(site(file('later')), steps))
+    const [back] = planReturn({ published: published(later), sequence: 1, lock }).outputs
+    const at = (vout: number) => `${'1'.padStart(64, '0')}_${vout}`
+    expect(readInscription(back?.lockingScript ?? lock).content).toMatchObject(
+      binaryDirectory({ ...map, 'note.txt': at(1), run: at(1) }, ['note.txt']),
+    )
   })
 
   test('a thousand directories that lead to each other end', () => {

@@ -1,9 +1,11 @@
 import { OP as CODES } from '@bsv/sdk'
 import fc from 'fast-check'
+import { encodeBinaryDirectory } from '../../../backend/src/protocol/binary-directory.js'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { encodePush, OP } from '../../../backend/src/protocol/script-walk.js'
-import { bytes, outpoint } from '../../../test/support/protocol/arbitraries.js'
+import { bytes, mutated, outpoint } from '../../../test/support/protocol/arbitraries.js'
 import { bitcomTail, inscriptionScript, OPEN_LOCK, p2pkh } from '../../../test/support/protocol/fake-chain.js'
 import type { Prey } from '../world.js'
 import { HUGE_COUNTS } from './bytes.js'
@@ -26,6 +28,7 @@ const contentTypes = fc.oneof(
       'gw/stream',
       'ordfs/stream',
       'audio/x;stream=gw',
+      'ordfs/dir',
     ),
   },
   fc.constantFrom(
@@ -65,6 +68,24 @@ function directoryBodies(prey: Prey): fc.Arbitrary<string> {
     },
     hostileJson,
   )
+}
+
+/** The same in bytes, right or with a mistake, and with links to paths and to themselves. */
+function binaryDirectories(prey: Prey): fc.Arbitrary<Uint8Array> {
+  const entry = fc.record({
+    name: fc.oneof(
+      fc.constantFrom('.', 'index.html', 'a', 'b', 'sub'),
+      hostileText.map((text) => text.slice(0, 80) || 'a'),
+    ),
+    flags: fc.nat(7),
+    target: fc.oneof(
+      { weight: 3, arbitrary: fc.nat(3) },
+      fc.nat(255),
+      fc.constantFrom(...prey.outpoints).map(parseOutpoint),
+    ),
+  })
+  const whole = fc.array(entry, { maxLength: 6 }).map(encodeBinaryDirectory)
+  return fc.oneof({ weight: 3, arbitrary: whole }, mutated(whole), bytes(60))
 }
 
 /** What people say of an ordinal. */
@@ -140,7 +161,11 @@ export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
     .record(
       {
         contentType: contentTypes,
-        body: fc.oneof(bytes(200), hostileText.map(utf8)),
+        body: fc.oneof(
+          bytes(200),
+          hostileText.map(utf8),
+          fc.constantFrom('a', 'sub/a', '../a', '.').map(utf8),
+        ),
         parent: outpoint,
         suffix: fc.oneof(maps, bProtocol, code),
       },
@@ -149,6 +174,9 @@ export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
     .map((parts) =>
       inscriptionScript({ ...parts, contentType: parts.contentType?.slice(0, 255) ?? 'text/plain' }),
     )
+  const bytesOfDirectory = binaryDirectories(prey).map((body) =>
+    inscriptionScript({ contentType: 'ordfs/dir', body }),
+  )
   const directory = fc
     .tuple(fc.constantFrom('gw-fs/json', 'ord-fs/json', 'GW-FS/JSON; a=b'), directoryBodies(prey))
     .map(([contentType, body]) => inscriptionScript({ contentType, body: utf8(body) }))
@@ -164,6 +192,7 @@ export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
   return fc.oneof(
     { weight: 4, arbitrary: inscription },
     { weight: 4, arbitrary: directory },
+    { weight: 3, arbitrary: bytesOfDirectory },
     { weight: 2, arbitrary: fc.tuple(lock, maps).map((parts) => concatBytes(...parts)) },
     fc.tuple(lock, bProtocol).map((parts) => concatBytes(...parts)),
     {

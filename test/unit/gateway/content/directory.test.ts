@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expectError as expectErrorAnswer } from '../../../support/gateway/expect-error.js'
-import { DIRECTORY, directory, type File, publisher, text } from '../../../support/gateway/site.js'
+import { DIRECTORY, directory, type File, inBytes, publisher, text } from '../../../support/gateway/site.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { type Answer, useServers } from '../../../support/server/test-server.js'
 
@@ -61,11 +61,13 @@ describe('a path leads to a file', () => {
     ['a file that is no directory, below it', [text('root')], '/a/b', 'root'],
     ['a file that is no directory, raw', [text('root')], '?raw', 'root'],
   ])('%s', async (_, site, path, expected) => {
-    const { status, headers, body } = await asked(site, path)
-    expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: expected })
-    expect(headers['content-type']).toBe('text/plain')
-    expect(headers['cache-control']).toBe('public, max-age=31536000, immutable')
-    expect(headers.location).toBeUndefined()
+    for (const files of [site, site.map((file) => inBytes(file))]) {
+      const { status, headers, body } = await asked(files, path)
+      expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: expected })
+      expect(headers['content-type']).toBe('text/plain')
+      expect(headers['cache-control']).toBe('public, max-age=31536000, immutable')
+      expect(headers.location).toBeUndefined()
+    }
   })
 
   test.each<[string, string, string]>([
