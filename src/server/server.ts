@@ -150,7 +150,8 @@ export async function startServer({
   nonFinal.start()
   // After those who wait for this start.
   setImmediate(() => {
-    if (node.maintenance.status.state === 'equal') void warmUp(app, node.graph).catch(() => {})
+    if (node.maintenance.status.state === 'equal' && server.listening)
+      void warmUp(server, node.graph).catch(() => {})
   })
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Express, Request, Response } from 'express'
 import type { Logger } from 'pino'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
@@ -37,6 +37,8 @@ export interface HttpServer extends Server {
    * another connection. Those that are still open after {@link GRACE} end.
    */
   finish(): Promise<void>
+  /** Asks itself for a path, over a connection as clients have it. The request is neither counted nor logged. */
+  askItself(path: string): void
 }
 
 /**
@@ -57,6 +59,8 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const connections = new Map<Socket, Connection>()
   const addresses = new AddressConnections(limits)
+  /** The port that it asks itself from. */
+  let ownPort: number | undefined
   const { transfers = new Transfers({ ...limits, clientOf: clientKey }) } = app
   const server = createServer({
     ...classesOf(app.express, connections),
@@ -83,9 +87,11 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
     }
     const started = monotonic()
     const requestId = requestIdOf(request)
+    const isOwn = ownPort !== undefined && request.socket.remotePort === ownPort
     response.setHeader('X-Request-Id', requestId)
     response.on('close', () => {
       connection.ended()
+      if (isOwn) return
       const ended = endedRequest(request, response, started)
       onEnd(ended)
       log?.info({ requestId, ...logFields(ended) }, 'answered')
@@ -131,6 +137,21 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
       await closed
       clearTimeout(deadline)
     },
+    askItself(path: string) {
+      const { address: host, port } = server.address() as AddressInfo
+      const socket = connect({ port, host: LOOPBACK[host] ?? host })
+      socket.once('connect', () => {
+        ownPort = socket.localPort
+        socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+      })
+      socket.once('close', () => {
+        ownPort = undefined
+      })
+      // What comes first shows that it works: the answer may be long.
+      socket.once('data', () => socket.destroy())
+      // A host may forbid it.
+      socket.on('error', () => {})
+    },
   })
 }
 
@@ -168,6 +189,9 @@ function refusalOf({ code = '' }: NodeJS.ErrnoException): Refusal | undefined {
   if (code.startsWith('HPE_')) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
+
+/** Where a server that listens on all addresses is reached. */
+const LOOPBACK: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 /** @throws StartError if the address cannot be listened on. */
 export async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import { pino } from 'pino'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
@@ -6,6 +7,7 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { MetadataRecord } from '../../../../src/gateway/metadata/metadata-record.js'
 import { createApp } from '../../../../src/server/app.js'
 import { aheadOfRoutes } from '../../../../src/server/http/hot-path.js'
+import { listen, openHttpServer } from '../../../../src/server/http/http-server.js'
 import { warmUp } from '../../../../src/server/warm-up.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
@@ -64,8 +66,8 @@ test('what was answered is answered again without its route, the same to the byt
   expect(caches.answers).toEqual({ hits: hits + paths.length, misses })
 })
 
-test('a start asks for the newest tip, and nobody gets that answer', async () => {
-  const { server, letter } = await filled({ READS_PER_MINUTE: '1' })
+test('a start asks for the newest tip, and that request is neither counted nor logged', async () => {
+  const { server, letter } = await filled()
   const { config, overlay, graph } = server.node
   const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })
   const answers: [string | undefined, ServerResponse][] = []
@@ -73,12 +75,23 @@ test('a start asks for the newest tip, and nobody gets that answer', async () =>
     answers.push([request.url, response])
     app(request, response)
   }
-  // It counts for no client.
-  for (let times = 0; times < 2; times++) await warmUp(Object.assign(watched, app), graph)
-  await until(() => answers.every(([, { writableEnded }]) => writableEnded))
-  expect(answers.map(([path, { statusCode }]) => [path, statusCode])).toEqual(
-    Array(2).fill([`/content/${letter.outpoint(0)}:-1`, 200]),
-  )
+  const told: unknown[] = []
+  const log = pino({}, { write: (line: string) => void told.push(JSON.parse(line).url) })
+  const options = { app: Object.assign(watched, app), limits: config.limits, log }
+  const started = openHttpServer({ ...options, onEnd: ({ request }) => void told.push(request.url) })
+  await listen(started, { host: '0.0.0.0', port: 0 })
+  try {
+    await warmUp(started, graph)
+    await until(() => answers.some(([, { closed }]) => closed))
+    const newest = `/content/${letter.outpoint(0)}:-1`
+    expect(answers.map(([path, { statusCode }]) => [path, statusCode])).toEqual([[newest, 200]])
+    const { port } = started.address() as AddressInfo
+    await (await fetch(`http://127.0.0.1:${port}/version`)).text()
+    await until(() => told.length === 2)
+    expect(told).toEqual(['/version', '/version'])
+  } finally {
+    await started.finish()
+  }
 })
 
 test('it has its ranges, preconditions and methods', async () => {
