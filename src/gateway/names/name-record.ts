@@ -169,8 +169,11 @@ function bindingRecord(
   }
 }
 
-/** Encoding an address takes two hashes, and the same owners come up again and again. */
-const addresses = new LRUCache<string, string>({ max: 10_000 })
+/**
+ * Encoding an address takes two hashes, and the same owners come up again and again. With `max`, it would take the memory of all from
+ * the start.
+ */
+const addresses = new LRUCache<string, string>({ maxSize: 10_000, sizeCalculation: () => 1 })
 
 /** The address of a public key hash in hex. */
 export function ownerAddress(owner: string, network: Network): string {

@@ -38,7 +38,8 @@ export function rateLimit({
   transactionsPerRequest?: number
 }): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  const clients = new LRUCache<string, Client>({ max: MAX_CLIENTS })
+  // With `max`, it would take the memory of all from the start.
+  const clients = new LRUCache<string, Client>({ maxSize: MAX_CLIENTS, sizeCalculation: () => 1 })
   return (request, response, next) => {
     const key = clientOf(request)
     const client = counted(clients, key)

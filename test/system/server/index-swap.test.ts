@@ -38,12 +38,12 @@ beforeAll(() => {
   for (const shared of ['node_modules', 'assets'])
     symlinkSync(join(old.folder(), shared), join(nextFolder, shared))
   const programs = join(nextFolder, 'dist/cli')
-  const version = `INDEX_VERSION = ${INDEX_VERSION}`
+  const version = `INDEX_VERSION=${INDEX_VERSION}`
   for (const name of readdirSync(programs)) {
     if (!name.endsWith('.program.cjs')) continue
     const program = readFileSync(join(programs, name), 'utf8')
     if (/^(?:main|writer-worker)/.test(name)) expect(program).toContain(version)
-    writeFileSync(join(programs, name), program.replace(version, `INDEX_VERSION = ${NEXT}`))
+    writeFileSync(join(programs, name), program.replace(version, `INDEX_VERSION=${NEXT}`))
   }
 }, 60_000)
 afterAll(() => rmSync(nextFolder, { recursive: true }))
