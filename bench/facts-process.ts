@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/block-header.js'
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
@@ -9,7 +12,7 @@ import { sizesOf } from './stored-bytes.js'
 import { configFor, SILENT, type Spent, spent } from './support.js'
 
 /** What a process of the bench is to do with a store of its own; the network is in another folder. */
-export type Task = 'fill' | 'rebuild' | 'read' | 'serve'
+export type Task = 'fill' | 'rebuild' | 'read' | 'serve' | 'bare'
 
 export interface Filled extends Spent {
   /** The bytes of all pages in use, by file. */
@@ -39,7 +42,7 @@ process.once('disconnect', () => process.exit())
 const about = readNetwork(network)
 const config = configFor(about, folder)
 
-const tasks: Record<Task, () => Promise<unknown>> = { fill, rebuild, read, serve }
+const tasks: Record<Task, () => Promise<unknown>> = { fill, rebuild, read, serve, bare }
 process.send?.(await tasks[task]())
 
 async function fill(): Promise<Filled> {
@@ -117,4 +120,11 @@ async function serve(): Promise<Serving> {
     return process.send?.(process.memoryUsage().rss)
   })
   return { url }
+}
+
+/** A server of `node:http` alone. */
+async function bare(): Promise<Serving> {
+  const server = createServer((_request, response) => void response.end('bare')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }

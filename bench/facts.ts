@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MerklePath } from '@bsv/sdk'
 import { TOPICS } from '../backend/src/protocol/profile.js'
+import { storeFiles } from '../backend/src/writer/local-writer.js'
 import { type Node, openNode } from '../src/server/node.js'
 import {
   beefOf,
@@ -28,7 +29,7 @@ import {
 } from './facts-network.js'
 import type { Filled, ReadTimes, Rebuilt, Serving, Task } from './facts-process.js'
 import { compareWithBare } from './gateway.js'
-import { startOf } from './start.js'
+import { PARTS_ALONE, startOf } from './start.js'
 import { sizeOf } from './stored-bytes.js'
 import {
   configFor,
@@ -344,25 +345,30 @@ async function* serving(world: World): AsyncGenerator<string> {
   })
 }
 
-/** The first answer of a server that has just started: the tip of an ordinal. */
+/** The first answer of a server that has just started: the tip of an ordinal. Against that of `node:http` alone; by turns. */
 async function* firstRead(world: World): AsyncGenerator<string> {
   const { long, moved } = world.about
+  const goal = { unit: 'ms', digits: 1 }
+  const bare: number[] = []
   for (const [what, outpoint] of Object.entries({ 'a short life': moved[0], 'a long life': long })) {
     const times: number[] = []
     for (let round = 0; round < ROUNDS; round++) {
-      const took = await serve(world, async ({ url }) => {
-        await sleep(500)
-        const since = performance.now()
-        const [answer] = await once(get(`${url}/content/${outpoint}:-1`), 'response')
-        await answer.resume().toArray()
-        if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
-        return performance.now() - since
-      })
-      times.push(took)
+      times.push(await serve(world, ({ url }) => firstAnswer(`${url}/content/${outpoint}:-1`)))
+      bare.push(await serve(world, ({ url }) => firstAnswer(url), 'bare'))
     }
-    const goal = { unit: 'ms', digits: 1, most: 5 }
-    yield line(`first read, the tip of an ordinal with ${what}`, median(times), goal)
+    yield line(`first read, the tip of an ordinal with ${what}`, median(times), { ...goal, most: 5 })
   }
+  yield line('first answer of `node:http` alone', median(bare), goal)
+}
+
+/** How long an answer takes of a server that has started a moment ago, in milliseconds. */
+async function firstAnswer(url: string): Promise<number> {
+  await sleep(500)
+  const since = performance.now()
+  const [answer] = await once(get(url), 'response')
+  await answer.resume().toArray()
+  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
+  return performance.now() - since
 }
 
 /** A start of the command line that was built last, over the network. */
@@ -373,20 +379,30 @@ async function* start(world: World): AsyncGenerator<string> {
     return
   }
   const env = settingsFor(world.about, world.store, { LOG_LEVEL: 'info' })
+  const parts = { parameters: ['-e', PARTS_ALONE], env: { FILE: storeFiles(world.store).index } }
   const starts = []
-  for (let round = 0; round < STARTS; round++)
+  const floors = []
+  for (let round = 0; round < STARTS; round++) {
     starts.push(await startOf({ parameters: [main, 'serve'], env }, { isAtRest: true }))
+    floors.push(await startOf(parts, { isAtRest: true }))
+  }
   const ready = median(starts.map(({ readyWall }) => readyWall))
   const memory = median(starts.map((each) => each.memory ?? Number.NaN))
   yield line('from a start until it is ready', ready, { unit: 'ms', digits: 0, most: 300 })
   yield line('memory at rest', memory, { unit: 'MiB', digits: 0, most: 80 })
+  const floor = median(floors.map((each) => each.memory ?? Number.NaN))
+  yield line('of a bare Express server, and a thread, each with the index open', floor, {
+    unit: 'MiB',
+    digits: 0,
+  })
 }
 
 async function serve<Result>(
   world: World,
   run: (serving: Serving, server: ChildProcess) => Promise<Result>,
+  task: Task = 'serve',
 ): Promise<Result> {
-  const child = startTask('serve', world)
+  const child = startTask(task, world)
   try {
     const [ready] = (await Promise.race([once(child, 'message'), failed(child)])) as [Serving]
     return await run(ready, child)

@@ -18,6 +18,13 @@ const ROOT = packageFolder()
 const MAIN = join(ROOT, 'dist/cli/main.js')
 const BARE_EXPRESS = `require('express')().get('/health/ready', (_request, response) => response.json({})).listen(process.env.PORT, '127.0.0.1', () => console.log('listening'))`
 
+/** What a node is made of without anything of ours: Express, SQLite, and a thread with SQLite. FILE names a database. */
+export const PARTS_ALONE = `
+const OPEN = "globalThis.file = new (require('libsql'))(process.env.FILE); file.prepare('select count(*) from counts').get()"
+new (require('node:worker_threads').Worker)(OPEN + '; setInterval(() => {}, 1e6)', { eval: true })
+eval(OPEN)
+${BARE_EXPRESS}`
+
 /** A server to start. It says `listening` on standard output; PORT is added to its environment. */
 interface Program {
   parameters: string[]
