@@ -1,4 +1,5 @@
 import { renderPage, type Site } from './page.js'
+import { Card, Steps, VERBATIM } from './parts.js'
 
 /** The page that mines names in the browser. `mine-page` beside it is its script, which finds these elements by their ids. */
 export function minePage(site: Site): string {
@@ -58,9 +59,7 @@ export function minePage(site: Site): string {
                   id="name"
                   class="hero-input"
                   name="name"
-                  autocomplete="off"
-                  autocapitalize="none"
-                  spellcheck={false}
+                  {...VERBATIM}
                   aria-describedby="name-hint name-state"
                   required
                 />
@@ -111,9 +110,7 @@ export function minePage(site: Site): string {
                         id="owner"
                         name="owner"
                         maxlength={64}
-                        autocomplete="off"
-                        autocapitalize="none"
-                        spellcheck={false}
+                        {...VERBATIM}
                         aria-describedby="owner-hint"
                       />
                       <p id="owner-hint" class="hint" />
@@ -147,42 +144,25 @@ export function minePage(site: Site): string {
             <section id="mints" aria-label="Solutions and transactions" />
           </div>
           <div class="stack">
-            <section class="card" aria-labelledby="how">
-              <header>
-                <h2 id="how">How it works</h2>
-              </header>
-              <ol class="steps">
-                <li>
-                  One character at a time
-                  <small>
-                    Each takes a hash that begins with enough zeros: about four million tries at 22 bits.
-                  </small>
-                </li>
-                <li>
-                  First come, first served
-                  <small>
-                    Whoever spends the node of the prefix first has the character. Nobody sells it.
-                  </small>
-                </li>
-                <li>
-                  Every prefix is a name
-                  <small>On the way to “home”, “h”, “ho” and “hom” are mined, too, if nobody has them.</small>
-                </li>
-                <li class="now">
-                  Yours, as an ordinal
-                  <small>Keep it, give it away, or publish a site on it. It never expires.</small>
-                </li>
-              </ol>
-            </section>
-            <section class="card" aria-labelledby="which">
-              <header>
-                <h2 id="which">The tree</h2>
-                <a href="/tree">Look at it</a>
-              </header>
+            <Card title="How it works">
+              <Steps
+                steps={{
+                  'One character at a time':
+                    'Each takes a hash that begins with enough zeros: about four million tries at 22 bits.',
+                  'First come, first served':
+                    'Whoever spends the node of the prefix first has the character. Nobody sells it.',
+                  'Every prefix is a name':
+                    'On the way to “home”, “h”, “ho” and “hom” are mined, too, if nobody has them.',
+                  'Yours, as an ordinal': 'Keep it, give it away, or publish a site on it. It never expires.',
+                }}
+                now={3}
+              />
+            </Card>
+            <Card title="The tree" link={{ href: '/tree', text: 'Look at it' }}>
               <p id="tree" class="hint">
                 Asking the server which tree of names it follows…
               </p>
-            </section>
+            </Card>
           </div>
         </div>
       </>

@@ -1,4 +1,5 @@
 import { renderPage, type Site } from './page.js'
+import { Card, Steps, VERBATIM } from './parts.js'
 
 /**
  * The page for the names of a wallet, or of a local network: what each can be used for. `my-page` beside it is its script, which
@@ -33,11 +34,7 @@ export function myPage(site: Site): string {
           <div class="two">
             <div class="stack">
               <Opened gatewayHost={site.gatewayHost} />
-              <section class="card" aria-labelledby="names-title">
-                <header>
-                  <h2 id="names-title">Names</h2>
-                  <a href="/mine">Mine one</a>
-                </header>
+              <Card title="Names" id="names-title" link={{ href: '/mine', text: 'Mine one' }}>
                 <p id="names-state" role="status">
                   Asking the server which tree of names it follows…
                 </p>
@@ -52,60 +49,37 @@ export function myPage(site: Site): string {
                   <div class="field">
                     <label for="wanted">Another name</label>
                     <div class="beside">
-                      <input
-                        id="wanted"
-                        maxlength={255}
-                        autocomplete="off"
-                        autocapitalize="none"
-                        spellcheck={false}
-                      />
+                      <input id="wanted" maxlength={255} {...VERBATIM} />
                       <button type="submit" class="btn ghost">
                         Open
                       </button>
                     </div>
                   </div>
                 </form>
-              </section>
+              </Card>
             </div>
             <div class="stack">
-              <section class="card" aria-labelledby="asked">
-                <header>
-                  <h2 id="asked">What your wallet asks</h2>
-                </header>
-                <ol class="steps">
-                  <li>
-                    Nothing before you press a button
-                    <small>Each button that needs your wallet says first how often it will ask you.</small>
-                  </li>
-                  <li>
-                    Once for each change
-                    <small>A site with all its files is one transaction, and so one question.</small>
-                  </li>
-                  <li>
-                    Once for a whole name
-                    <small>
-                      When you mine, the first character pays for up to 24 more. What is left is yours.
-                    </small>
-                  </li>
-                  <li>
-                    Only the first time
-                    <small>
-                      Whether this page may keep names in your wallet, and whether it may see your identity
-                      key, if you bind one.
-                    </small>
-                  </li>
-                </ol>
-              </section>
-              <section class="card" aria-labelledby="checked">
-                <header>
-                  <h2 id="checked">What is checked here</h2>
-                </header>
+              <Card title="What your wallet asks">
+                <Steps
+                  steps={{
+                    'Nothing before you press a button':
+                      'Each button that needs your wallet says first how often it will ask you.',
+                    'Once for each change':
+                      'A site with all its files is one transaction, and so one question.',
+                    'Once for a whole name':
+                      'When you mine, the first character pays for up to 24 more. What is left is yours.',
+                    'Only the first time':
+                      'Whether this page may keep names in your wallet, and whether it may see your identity key, if you bind one.',
+                  }}
+                />
+              </Card>
+              <Card title="What is checked here">
                 <p class="hint">
                   Before a name moves, this browser verifies it from the genesis to where it is now. What your
                   wallet signs is compared with what you were shown, and kept in this browser until the server
                   has it.
                 </p>
-              </section>
+              </Card>
             </div>
           </div>
         )}
@@ -160,14 +134,7 @@ function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
             <div class="field">
               <label for="receiver">Their address</label>
               <div class="beside">
-                <input
-                  id="receiver"
-                  maxlength={64}
-                  autocomplete="off"
-                  autocapitalize="none"
-                  spellcheck={false}
-                  aria-describedby="give-text"
-                />
+                <input id="receiver" maxlength={64} {...VERBATIM} aria-describedby="give-text" />
                 <button type="submit" class="btn ghost">
                   Give it away…
                 </button>

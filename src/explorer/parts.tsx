@@ -120,6 +120,23 @@ export function Card({
   )
 }
 
+/** Steps in order, each with more about it. @param now The number of the one that is marked, from 0. */
+export function Steps({ steps, now }: { steps: Readonly<Record<string, string>>; now?: number }): VNode {
+  return (
+    <ol class="steps">
+      {Object.entries(steps).map(([step, more], at) => (
+        <li key={step} class={at === now ? 'now' : undefined}>
+          {step}
+          <small>{more}</small>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** Of fields for names and addresses, which nobody corrects. */
+export const VERBATIM = { autocomplete: 'off', autocapitalize: 'none', spellcheck: false } as const
+
 /** Terms and what is known of them; rows without a value are left out. */
 export function Facts({ rows }: { rows: [term: string, value: ComponentChildren][] }): VNode {
   return (
