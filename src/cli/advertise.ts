@@ -29,7 +29,7 @@ import { wantedAdvertisements } from '../server/discovery/discovery.js'
 import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError } from './command.js'
 import { type CommandOutput, grouped } from './output.js'
-import { isPassing, OverlayServer } from './overlay-server.js'
+import { OverlayServer } from './overlay-server.js'
 import {
   confirmPayment,
   feeRateText,
@@ -256,11 +256,6 @@ function report(
   output.note(paid === undefined ? 'nothing was paid' : `paid ${grouped(paid.fee)} satoshis of fees`)
 }
 
-const deploymentShape = z.looseObject({
-  profile: z.string(),
-  genesis: z.string().optional(),
-  advertisedAs: z.looseObject({ identityKey: z.string(), url: z.string() }).optional(),
-})
 const outputsShape = z.object({
   outputs: z.array(z.object({ beef: z.array(z.int()), outputIndex: z.int().min(0) })),
 })
@@ -298,10 +293,7 @@ class AdvertisedServer {
    * live network must not get tokens with fake funding.
    */
   async followsTree({ profile, url }: { profile: string; url: string }): Promise<boolean> {
-    const { body } = await this.ask('/deployment.json')
-    const parsed = deploymentShape.safeParse(readJson(body))
-    if (!parsed.success) throw new CommandError(`${this.url} is not a minetree server`)
-    const { genesis, advertisedAs, profile: others } = parsed.data
+    const { genesis, advertisedAs, profile: others } = await this.server.deployment()
     if (advertisedAs === undefined)
       throw new CommandError(
         `${this.url} has no ls_ship: start it with the same SERVER_PRIVATE_KEY and HOSTING_URL`,
@@ -328,7 +320,9 @@ class AdvertisedServer {
     for (const { service } of Object.values(ADVERTISEMENTS)) {
       const body = JSON.stringify({ service, query: { identityKey: this.identityKey } })
       const headers = { 'Content-Type': 'application/json' }
-      const answer = await this.ask('/lookup', { method: 'POST', headers, body })
+      const answer = await this.server.askPatiently('/lookup', {
+        ...{ method: 'POST', headers, body, maxBytes: MAX_ANSWER_BYTES },
+      })
       const parsed = outputsShape.safeParse(readJson(answer.body))
       if (answer.status !== 200 || !parsed.success)
         throw new CommandError(`${this.url} answers ${service} with HTTP ${answer.status} and no tokens`)
@@ -336,15 +330,6 @@ class AdvertisedServer {
         found.push({ transaction: read(beef), vout })
     }
     return found
-  }
-
-  private async ask(path: string, init: Partial<Parameters<OverlayServer['ask']>[1]> = {}) {
-    const answer = await this.server.ask(path, { maxBytes: MAX_ANSWER_BYTES, ...init })
-    if (isPassing(answer.status))
-      throw new CommandError(`${this.url}${path} answers HTTP ${answer.status}: try again later`, {
-        exit: 'unavailable',
-      })
-    return answer
   }
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isHostLabel, outpointLabel } from '../../backend/src/protocol/host-label.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { fetchBounded, fetchFailure, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import type { Destination, Submitted } from '../payments/payments.js'
 import { CommandError } from './command.js'
@@ -22,7 +22,9 @@ export const MAX_BEEF_BYTES = 64 * 1024 * 1024
 const deployment = z.object({
   profile: z.literal(Object.keys(PROFILES)),
   network: z.string(),
+  genesis: z.string().optional(),
   sites: z.object({ name: z.string(), outpoint: z.string() }).optional(),
+  advertisedAs: z.object({ identityKey: z.string(), url: z.string() }).optional(),
 })
 const refusal = z.object({ error: z.string(), code: z.string().optional(), txid: z.string().optional() })
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
@@ -96,9 +98,10 @@ export class OverlayServer {
     }
   }
 
-  private async deployment(): Promise<z.output<typeof deployment>> {
+  /** What it says of itself. @throws CommandError */
+  async deployment(): Promise<z.output<typeof deployment>> {
     if (this.described !== undefined) return this.described
-    const { body } = await this.ask('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
+    const { body } = await this.askPatiently('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
     const described = deployment.safeParse(readJson(body))
     if (!described.success) throw new CommandError(`${this.url} is not a minetree server`)
     this.described = described.data
@@ -174,6 +177,15 @@ export class OverlayServer {
     return found
   }
 
+  /** As {@link ask}. @throws CommandError (`unavailable`) for an answer that may be another one later, too. */
+  async askPatiently(...question: Parameters<OverlayServer['ask']>): ReturnType<OverlayServer['ask']> {
+    const answer = await this.ask(...question)
+    if (!isPassing(answer.status)) return answer
+    throw new CommandError(`${this.url}${question[0]} answers HTTP ${answer.status}: try again later`, {
+      exit: 'unavailable',
+    })
+  }
+
   /**
    * Makes a request, and reads a limited part of the answer.
    *
@@ -206,7 +218,7 @@ export class OverlayServer {
 const MAX_SPENDS = 1000
 
 /** Whether a status may be another one later: of a server that starts or is busy, or of a proxy before it. */
-export function isPassing(status: number): boolean {
+function isPassing(status: number): boolean {
   return status >= 500 || status === 429
 }
 
@@ -215,16 +227,10 @@ const HUNG_UP = ['EPIPE', 'ECONNRESET', 'UND_ERR_SOCKET']
 /** Why there is no answer, in one line; `sent` is the length of the request's body. */
 function reasonOf(url: string, error: SourceError, sent: number | undefined): string {
   if (error.code !== 'UNREACHABLE') return error.message
-  const { reason, hungUp } = failureOf(error.cause)
+  const reason = fetchFailure(error.cause)
+  const { cause } = (error.cause ?? {}) as { cause?: { code?: string } }
   // A server that rejects a body by its length may close the connection early, and its answer is lost.
-  if (sent !== undefined && hungUp) return `${url} hung up on ${sent} bytes, which may be too many: ${reason}`
+  if (sent !== undefined && HUNG_UP.includes(cause?.code ?? ''))
+    return `${url} hung up on ${sent} bytes, which may be too many: ${reason}`
   return `${url} does not answer: ${reason}`
-}
-
-/** The reason of a failed `fetch`: it is in the error's cause, and in its code if several addresses were tried. */
-function failureOf(error: unknown): { reason: string; hungUp: boolean } {
-  const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
-  if (!(inner instanceof Error)) return { reason: String(inner), hungUp: false }
-  const code = 'code' in inner ? String(inner.code) : ''
-  return { reason: inner.message || code, hungUp: HUNG_UP.includes(code) }
 }

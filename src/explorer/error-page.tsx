@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { renderPage, SearchField, type Site } from './page.js'
-import { BLOCK, shown } from './text.js'
+import { BLOCK, errorTitle, sentence, shown } from './text.js'
 
 export interface ErrorView {
   status: number
@@ -10,25 +10,9 @@ export interface ErrorView {
   requestId?: string | undefined
 }
 
-/** What an error means to a reader, by its status. */
-const TITLES: Record<number, string> = {
-  400: 'This address cannot be right.',
-  401: 'This is for the operator.',
-  404: 'There is nothing here.',
-  409: 'Somebody else was first.',
-  412: 'It has changed meanwhile.',
-  413: 'This is too much at once.',
-  415: 'This cannot be read here.',
-  416: 'It is not as long as that.',
-  429: 'That was too fast.',
-  451: 'The operator has blocked this.',
-  500: 'Something broke here.',
-  503: 'Not ready yet.',
-}
-
 export function errorPage({ site, error }: { site: Site; error: ErrorView }): string {
   const { status, code, message, requestId } = error
-  const title = titleOf(error)
+  const title = errorTitle(error)
   return renderPage({
     site,
     title,
@@ -56,18 +40,6 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
       </div>
     ),
   })
-}
-
-function titleOf({ status, code }: ErrorView): string {
-  if (code === 'ORIGIN_PENDING') return 'Its history is being fetched.'
-  if (code === 'NOT_CAUGHT_UP') return 'Not known here yet.'
-  return TITLES[status] ?? 'This did not work.'
-}
-
-/** With a capital, unless it begins with a name, and a full stop. */
-function sentence(text: string): string {
-  const start = / is not claimed$/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?…]$/.test(start) ? start : `${start}.`
 }
 
 /** The mark, large, with a leaf that has fallen. */

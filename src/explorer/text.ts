@@ -67,3 +67,31 @@ export function moment(milliseconds: number): string {
 export function isWellFormed(text: string): boolean {
   return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
 }
+
+/** What an error means to a reader, by its status. */
+const ERROR_TITLES: Record<number, string> = {
+  400: 'This address cannot be right.',
+  401: 'This is for the operator.',
+  404: 'There is nothing here.',
+  409: 'Somebody else was first.',
+  412: 'It has changed meanwhile.',
+  413: 'This is too much at once.',
+  415: 'This cannot be read here.',
+  416: 'It is not as long as that.',
+  429: 'That was too fast.',
+  451: 'The operator has blocked this.',
+  500: 'Something broke here.',
+  503: 'Not ready yet.',
+}
+
+export function errorTitle({ status, code }: { status: number; code: string }): string {
+  if (code === 'ORIGIN_PENDING') return 'Its history is being fetched.'
+  if (code === 'NOT_CAUGHT_UP') return 'Not known here yet.'
+  return ERROR_TITLES[status] ?? 'This did not work.'
+}
+
+/** With a capital, unless it begins with a name, and a full stop. */
+export function sentence(text: string): string {
+  const start = / is not claimed$/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?…]$/.test(start) ? start : `${start}.`
+}

@@ -15,6 +15,7 @@ import {
   type LiveNode,
   quote,
   refusalOf,
+  submitBeef,
   unexpectedAnswer,
 } from './server-answers.js'
 
@@ -65,7 +66,6 @@ export const EVIDENCE_BYTES = 8 * 1024 * 1024
 /** The longest evidence that is read, in bytes: at least one mint, which may be as long as a server takes one, with what proves it. */
 export const MAX_EVIDENCE_BYTES = 128 * 1024 * 1024
 
-const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const origin = z.object({ outpoint: z.string() })
 
 /** A minetree server over HTTP. */
@@ -129,15 +129,8 @@ export class HttpMineIndex implements MineIndex {
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
     const topics = [TOPICS.names, TOPICS.ordinals]
-    const { status, body } = await askJson({
-      ...this.options,
-      url: `${this.url}/submit`,
-      timeout: SUBMIT_TIMEOUT,
-      init: {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) },
-        body: Uint8Array.from(beef),
-      },
+    const { status, body, admitted } = await submitBeef({
+      ...{ ...this.options, url: this.url, timeout: SUBMIT_TIMEOUT, beef, topics },
     })
     if (status === 409) {
       const { error = 'another mint has spent the node', txid: by } = refusalOf(body) ?? {}
@@ -148,8 +141,8 @@ export class HttpMineIndex implements MineIndex {
     const answer = await this.ask(`${this.namesUrl}/origin/${name}`)
     if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return
     // A proven mint is stored even if another one counts.
-    const admitted = steak.safeParse(body).data?.[TOPICS.names]?.outputsToAdmit ?? []
-    if (admitted.length > 0) throw new NodeMovedError('another mint has spent the node')
+    if (admitted?.[TOPICS.names]?.outputsToAdmit.length)
+      throw new NodeMovedError('another mint has spent the node')
     throw new MiningError(
       'NOT_ADMITTED',
       `${this.url} accepted ${txid}, but not as the mint of ${name}: see its log`,

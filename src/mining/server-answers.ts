@@ -95,6 +95,28 @@ export async function askLiveNode({
   return { domain: found.domain, outpoint }
 }
 
+const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
+
+/**
+ * Submits a transaction.
+ *
+ * @returns The answer, and of one that takes it the outputs that each topic admits.
+ * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`.
+ */
+export async function submitBeef({
+  url,
+  beef,
+  topics,
+  ...question
+}: Omit<Question, 'init'> & { beef: Uint8Array; topics: readonly string[] }): Promise<
+  JsonAnswer & { admitted: Record<string, { outputsToAdmit: number[] } | undefined> | undefined }
+> {
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) }
+  const init = { method: 'POST', headers, body: Uint8Array.from(beef) }
+  const answer = await askJson({ ...question, url: `${url}/submit`, init })
+  return { ...answer, admitted: answer.status === 200 ? steak.safeParse(answer.body).data : undefined }
+}
+
 /** What a body says if it is an error; undefined if it is none. */
 export function refusalOf(body: unknown): z.output<typeof refusal> | undefined {
   return refusal.safeParse(body).data

@@ -1,3 +1,5 @@
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+
 /**
  * The element of the page with this id.
  * @throws Error if there is none of that kind: page and script do not match.
@@ -18,4 +20,10 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
   made.append(...children)
   return made
+}
+
+/** Why something failed, as a sentence. */
+export function reasonOf(error: unknown): string {
+  const message = typeof error === 'string' ? error : messageOf(error)
+  return message.endsWith('.') ? message : `${message}.`
 }

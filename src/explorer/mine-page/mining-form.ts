@@ -3,7 +3,7 @@ import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import { longestName } from '../../../backend/src/protocol/mint.js'
 import type { MiningEvent } from '../../mining/mine-name.js'
 import type { ServerDeployment } from '../../mining/server-deployment.js'
-import { element, make } from './elements.js'
+import { element, make, reasonOf } from './elements.js'
 import { type MiningOrder, nameRule, type OrderFields } from './mining-order.js'
 import type { ShownMint } from './mining-run.js'
 import type { CardState, MintCard } from './mint-card.js'
@@ -289,9 +289,4 @@ function nextSteps({ name, payer, ownerLock }: MiningOrder, { url }: Served, hos
       text(`: names that begin with ${name} continue from here.`),
     ],
   ]
-}
-
-function reasonOf(error: unknown): string {
-  const message = messageOf(error)
-  return message.endsWith('.') ? message : `${message}.`
 }

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Transaction } from '../../../backend/src/protocol/sdk-types.js'
@@ -15,10 +14,10 @@ import { type NameCoin, nameCoin, nameSteps } from '../../identity/name-coin.js'
 import { MiningError } from '../../mining/mining-error.js'
 import {
   ANSWER_TIMEOUT,
-  askJson,
   askServer,
   quote,
   refusalOf,
+  submitBeef,
   unexpectedAnswer,
 } from '../../mining/server-answers.js'
 import type { ServerDeployment } from '../../mining/server-deployment.js'
@@ -133,32 +132,24 @@ export async function moveName(
 /** In milliseconds: submissions are queued, and a site is read, verified and stored as a whole. */
 const SUBMIT_TIMEOUT = 120_000
 
-const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
-
 /**
  * Submits a change of a name, whose ordinals have to be admitted.
  *
- * @throws MiningError `REFUSED` if another transaction counts, or the server leaves part of it out; of {@link askJson}.
+ * @throws MiningError `REFUSED` if another transaction counts, or the server leaves part of it out; of {@link submitBeef}.
  */
 export async function submitMove(
   url: string,
   { transaction, beef }: { transaction: Transaction; beef: Uint8Array },
 ): Promise<void> {
-  const { status, body } = await askJson({
-    url: `${url}/submit`,
-    timeout: SUBMIT_TIMEOUT,
-    init: {
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/octet-stream',
-        'X-Topics': JSON.stringify([TOPICS.ordinals]),
-      },
-      body: Uint8Array.from(beef),
-    },
+  const {
+    status,
+    body,
+    admitted: said,
+  } = await submitBeef({
+    ...{ url, beef, topics: [TOPICS.ordinals], timeout: SUBMIT_TIMEOUT },
   })
   if (status === 409)
     throw new MiningError('REFUSED', quote(refusalOf(body)?.error ?? 'another transaction counts'))
-  const said = status === 200 ? steak.safeParse(body).data : undefined
   if (said === undefined) throw unexpectedAnswer(url, { status, body })
   const admitted = new Set(said[TOPICS.ordinals]?.outputsToAdmit)
   // Change is never 1 satoshi.

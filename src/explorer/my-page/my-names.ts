@@ -6,11 +6,11 @@ import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { ANSWER_TIMEOUT, askJson, unexpectedAnswer } from '../../mining/server-answers.js'
 import { sendWithWallet } from '../../payments/wallet.js'
 import { NAME_BASKET } from '../../payments/wallet-keys.js'
-import { element, make } from '../mine-page/elements.js'
+import { element, make, reasonOf } from '../mine-page/elements.js'
 import { findWallet } from '../mine-page/find-wallet.js'
 import { forgetPayment, type SavedPayment, savedPayments } from '../mine-page/saved-payments.js'
 import { type Served, submitMove } from './deeds.js'
-import { NamePanel, reasonOf } from './name-panel.js'
+import { NamePanel } from './name-panel.js'
 
 /** How many names are listed: of a network, and of a wallet. */
 const MOST_LISTED = 100

@@ -1,5 +1,4 @@
 import { addressLock, encodeAddress } from '../../../backend/src/protocol/address.js'
-import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import { ownerOf } from '../../../backend/src/protocol/inscription.js'
 import type { BindingWallet, NameMove } from '../../identity/move-name.js'
@@ -10,7 +9,7 @@ import type { FolderEntry } from '../../publish/content-tree.js'
 import type { PublishOutput } from '../../publish/inscribe.js'
 import type { SiteChange } from '../../publish/plan.js'
 import { transactionSize } from '../../publish/transaction-size.js'
-import { element, make } from '../mine-page/elements.js'
+import { element, make, reasonOf } from '../mine-page/elements.js'
 import { count } from '../mine-page/figures.js'
 import { savedPayments } from '../mine-page/saved-payments.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
@@ -341,9 +340,4 @@ function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTM
     ...(kept > 0 ? [row(`${count(kept)} kept`, 'not paid for again')] : []),
     ...leftOut.slice(0, MOST_LISTED).map((path) => row(path, 'hidden: left out')),
   ]
-}
-
-export function reasonOf(error: unknown): string {
-  const message = typeof error === 'string' ? error : messageOf(error)
-  return message.endsWith('.') ? message : `${message}.`
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ErrorPage, ShownError } from '../http/error-response.js'
+import { errorTitle, sentence } from '../../explorer/text.js'
+import type { ErrorPage } from '../http/error-response.js'
 
 /** The look of the explorer, as far as an error needs it. */
 const STYLE = `:root{color-scheme:light dark;--ink:light-dark(#1b1d1a,#e9ece7);--soft:light-dark(#5a6058,#9fa89f);--leaf:light-dark(#1f6b45,#7fd0a3)}
@@ -20,21 +21,11 @@ const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').upd
 /** The mark of the explorer, with a leaf that has fallen. */
 const MARK = `<svg width="110" height="110" viewBox="0 0 26 28" aria-hidden="true" focusable="false"><path d="M13 25V14M13 14 6 8M13 14l7-6M6 8V4" stroke-width="1.2"/><circle cx="13" cy="14" r="1.6"/><circle cx="6" cy="8" r="1.4"/><circle cx="13" cy="25" r="1.5"/><circle class="leaf" cx="20.4" cy="24.6" r="1.4"/></svg>`
 
-/** What an error means to somebody who opened a site, by its status. */
-const TITLES: Record<number, string> = {
-  400: 'This address cannot be right.',
-  404: 'There is nothing here.',
-  429: 'That was too fast.',
-  451: 'The operator has blocked this.',
-  500: 'Something broke here.',
-  503: 'Not ready yet.',
-}
-
 /** An error as a page. It belongs to the origin of whatever the host shows, and has nothing in it that could harm that. */
 export const errorPage: ErrorPage = async ({ code, message, data, status }) => {
   const { mine, name } = data ?? {}
   const isFree = typeof mine === 'string' && typeof name === 'string'
-  const title = isFree ? `Nobody has mined ${name}.` : titleOf({ code, status })
+  const title = isFree ? `Nobody has mined ${name}.` : errorTitle({ code, status })
   const said = isFree ? howToMine({ name, mine }) : `<p>${escaped(sentence(message))}</p>`
   const html = `<!doctype html>
 <html lang="en">
@@ -53,22 +44,11 @@ ${said}
   return { html, headers: { 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' } }
 }
 
-function titleOf({ code, status }: Pick<ShownError, 'code' | 'status'>): string {
-  if (code === 'NOT_CAUGHT_UP') return 'Not known here yet.'
-  return TITLES[status] ?? 'This did not work.'
-}
-
 function howToMine({ name, mine }: { name: string; mine: string }): string {
   const service = mine.replace(/\/mine\?.*$/, '')
   return `<p>It will belong to whoever first finds a proof of work for each of its characters.</p>
 <p><a class="button" href="${escaped(mine)}">Mine it in the browser</a></p>
 <p>Or in a terminal: <code>npx minetree mine ${escaped(name)} --url ${escaped(service)}</code></p>`
-}
-
-/** With a capital and a full stop. */
-function sentence(text: string): string {
-  const start = text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?…]$/.test(start) ? start : `${start}.`
 }
 
 const ENTITIES: Record<string, string> = {

@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
+import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import {
   type ContentReference,
@@ -122,7 +123,8 @@ export class DnsDomains implements CustomDomains {
         throw error
       })
       .finally(() => this.running--)
-    return referenceIn(await withinTime(records))
+    const error = (): Error => new Error(`no answer within ${PATIENCE} ms`)
+    return referenceIn(await answeredWithin(PATIENCE, () => records, { error }))
   }
 
   /** Whether there may be another lookup now, which then counts. */
@@ -187,12 +189,4 @@ function readReference(text: string): ContentReference | undefined {
 function isAbsent(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'ENOTFOUND' || code === 'ENODATA'
-}
-
-async function withinTime<Value>(value: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${PATIENCE} ms`)), PATIENCE)
-  })
-  return await Promise.race([value, late]).finally(() => clearTimeout(timer))
 }
