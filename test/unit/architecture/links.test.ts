@@ -40,10 +40,10 @@ test.each(pages)('every relative link in %s resolves', (page) => {
   expect(broken).toEqual([])
 })
 
-test('docs/README.md lists every page, and each of them once', () => {
-  const listed = relativeLinks('docs/README.md').filter((target) => target !== '../README.md')
-  const others = docs.filter((name) => name.endsWith('.md') && name !== 'README.md')
-  expect(listed.toSorted()).toEqual(others.toSorted())
+test('README.md lists every page', () => {
+  const listed = relativeLinks('README.md').filter((target) => target.startsWith('docs/'))
+  const all = docs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)
+  expect([...new Set(listed)].toSorted()).toEqual(all.toSorted())
 })
 
 test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('every file that %s names exists', (page) => {
