@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Mutex } from 'async-mutex'
 import * as z from 'zod'
@@ -10,11 +9,9 @@ import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
-import { changeUserJson, userFolder } from './user-files.js'
+import { UserJson, userFolder } from './user-files.js'
 
-const file = z.record(z.string(), treeJson)
-
-type Entries = z.output<typeof file>
+const trees = z.record(z.string(), treeJson)
 
 /**
  * The trees that servers named when they were first asked, in a file of the user. A server that later names another tree is
@@ -26,14 +23,12 @@ type Entries = z.output<typeof file>
 export class KnownTrees {
   private readonly writing = new Mutex()
 
-  private constructor(
-    /** The file, which exists once a tree has been remembered. */
-    readonly path: string,
-  ) {}
+  private constructor(readonly file: UserJson<z.output<typeof trees>>) {}
 
   /** `$XDG_CONFIG_HOME/minetree/known-trees.json`, or the same below `~/.config`. Does not read it yet. */
   static open(env: Record<string, string | undefined>): KnownTrees {
-    return new KnownTrees(join(userFolder(env, 'XDG_CONFIG_HOME'), 'known-trees.json'))
+    const path = join(userFolder(env, 'XDG_CONFIG_HOME'), 'known-trees.json')
+    return new KnownTrees(new UserJson(path, trees, 'correct it or remove it, or set GENESIS'))
   }
 
   /**
@@ -43,10 +38,10 @@ export class KnownTrees {
    * again. MiningError (`NEWER_COVENANT`) if a later release has stored rules that this one does not know.
    */
   async treeOf(url: string): Promise<ServerDeployment | undefined> {
-    const entries = await this.read()
+    const entries = (await this.file.read()) ?? {}
     const key = keyOf(url)
     const found = Object.hasOwn(entries, key) ? entries[key] : undefined
-    return found && treeOfJson(found, { says: `${this.path} has` })
+    return found && treeOfJson(found, { says: `${this.file.path} has` })
   }
 
   /**
@@ -55,14 +50,13 @@ export class KnownTrees {
    * @throws CommandError (`usage`) if the file cannot be read or written.
    */
   private async remember(url: string, tree: ServerDeployment): Promise<void> {
-    const change = async (): Promise<object> => {
-      const kept = Object.entries(await this.read()).map(([key, tree]) => [
+    await this.file.change((held = {}) => {
+      const kept = Object.entries(held).map(([key, each]) => [
         key,
-        { ...tree, genesis: formatOutpoint(tree.genesis) },
+        { ...each, genesis: formatOutpoint(each.genesis) },
       ])
       return { ...Object.fromEntries(kept), [keyOf(url)]: jsonOfTree(tree) }
-    }
-    await this.possible('write', () => changeUserJson(this.path, change))
+    })
   }
 
   /**
@@ -87,7 +81,7 @@ export class KnownTrees {
     if (difference === undefined) return known !== undefined
     const [before, now] = [difference.expected, difference.actual].map((value) => cut(String(value), 80))
     throw new CommandError(
-      `${url} names ${difference.setting} ${now}, and named ${before} before: set GENESIS or --genesis to the right tree, or remove ${keyOf(url)} from ${this.path}`,
+      `${url} names ${difference.setting} ${now}, and named ${before} before: set GENESIS or --genesis to the right tree, or remove ${keyOf(url)} from ${this.file.path}`,
       { exit: 'usage' },
     )
   }
@@ -105,33 +99,7 @@ export class KnownTrees {
       )
       return
     }
-    output.note(`trusting ${url} for the genesis ${genesis} from now on: remembered in ${this.path}`)
-  }
-
-  private async read(): Promise<Entries> {
-    const text = await this.possible('read', async () => {
-      try {
-        return await readFile(this.path, 'utf8')
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-        throw error
-      }
-    })
-    if (text === undefined) return {}
-    const parsed = file.safeParse(parse(text))
-    if (parsed.success) return parsed.data
-    throw new CommandError(`${this.path} is damaged: correct it or remove it, or set GENESIS`, {
-      exit: 'usage',
-    })
-  }
-
-  private async possible<Result>(what: 'read' | 'write', doing: () => Promise<Result>): Promise<Result> {
-    try {
-      return await doing()
-    } catch (cause) {
-      const reason = messageOf(cause)
-      throw new CommandError(`cannot ${what} ${this.path}: ${reason}`, { cause, exit: 'usage' })
-    }
+    output.note(`trusting ${url} for the genesis ${genesis} from now on: remembered in ${this.file.path}`)
   }
 }
 
@@ -170,13 +138,4 @@ function requirePlausible(url: string, tree: ServerDeployment): void {
     `${url} names a marker or a TLD of more than ${MAX_TERM_LENGTH} characters, which no tree has`,
     { exit: 'usage' },
   )
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Reported like JSON of the wrong form.
-    return undefined
-  }
 }

@@ -1,10 +1,14 @@
 import { constants, createReadStream, fstat, open } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
+import type { z } from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { readJson } from '../client/bounded-fetch.js'
 import { withFileLock, writeDurably } from '../server/store/durable-file.js'
+import { CommandError } from './command.js'
 
 /** The variables of the XDG Base Directory Specification, and what stands for each below the home directory. */
 const BASES = {
@@ -52,16 +56,47 @@ export async function readSecretFile(path: string, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
-/**
- * Changes a JSON file of the user, which readers find with the old or the new content. Commands that do so at the same time lose
- * nothing.
- *
- * @param change The new content; it reads the old one.
- */
-export async function changeUserJson(path: string, change: () => Promise<unknown>): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  await withFileLock(path, async () => {
-    const content = `${JSON.stringify(await change(), null, 2)}\n`
-    await writeDurably({ file: path, part: `${path}.part`, content, flag: 'w' })
-  })
+/** A JSON file of the user, which readers find with the old or the new content. Changes at the same time lose nothing. */
+export class UserJson<Content extends object> {
+  /** @param advice What to do if it is damaged. */
+  constructor(
+    readonly path: string,
+    private readonly schema: z.ZodType<Content>,
+    private readonly advice = 'correct it or remove it',
+  ) {}
+
+  /** What it holds; undefined if there is no such file. @throws CommandError (`usage`) if it cannot be read, or is damaged. */
+  async read(): Promise<Content | undefined> {
+    const text = await this.possible('read', () =>
+      readFile(this.path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return undefined
+        throw error
+      }),
+    )
+    if (text === undefined) return undefined
+    const { data } = this.schema.safeParse(readJson(text))
+    if (data !== undefined) return data
+    throw new CommandError(`${this.path} is damaged: ${this.advice}`, { exit: 'usage' })
+  }
+
+  /** @param change The new content. @throws CommandError (`usage`) if it cannot be read or written. */
+  async change(change: (held: Content | undefined) => object): Promise<void> {
+    const { path } = this
+    await this.possible('write', async () => {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      await withFileLock(path, async () => {
+        const content = `${JSON.stringify(change(await this.read()), null, 2)}\n`
+        await writeDurably({ file: path, part: `${path}.part`, content, flag: 'w' })
+      })
+    })
+  }
+
+  private async possible<Result>(what: 'read' | 'write', doing: () => Promise<Result>): Promise<Result> {
+    try {
+      return await doing()
+    } catch (cause) {
+      if (cause instanceof CommandError) throw cause
+      throw new CommandError(`cannot ${what} ${this.path}: ${messageOf(cause)}`, { cause, exit: 'usage' })
+    }
+  }
 }

@@ -272,9 +272,9 @@ describe('the file', () => {
   const treeSaid = async (): Promise<ServerDeployment> => await serverDeployment(server.url)
 
   test('is found by the environment', () => {
-    expect(KnownTrees.open({ XDG_CONFIG_HOME: '/x' }).path).toBe('/x/minetree/known-trees.json')
+    expect(KnownTrees.open({ XDG_CONFIG_HOME: '/x' }).file.path).toBe('/x/minetree/known-trees.json')
     for (const XDG_CONFIG_HOME of ['', 'relative', undefined])
-      expect(KnownTrees.open({ XDG_CONFIG_HOME, HOME: '/home/a' }).path).toBe(
+      expect(KnownTrees.open({ XDG_CONFIG_HOME, HOME: '/home/a' }).file.path).toBe(
         '/home/a/.config/minetree/known-trees.json',
       )
   })
@@ -305,7 +305,7 @@ describe('the file', () => {
     await expect(
       trees.trust({ url: 'https://a.example', said: long, output: keptOutput().output }),
     ).rejects.toThrow('names a marker or a TLD of more than 255 characters')
-    await expect(stat(trees.path)).rejects.toThrow('ENOENT')
+    await expect(stat(trees.file.path)).rejects.toThrow('ENOENT')
   })
 })
 
