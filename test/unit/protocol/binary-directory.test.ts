@@ -36,6 +36,13 @@ test.each(valid.map((each) => [each.name, each] as const))(
   },
 )
 
+test('the high byte of the count comes first', () => {
+  const many = Array.from({ length: 258 }, (_, at) => ({ name: `${1000 + at}`, flags: 0, target: 0 }))
+  const body = encodeBinaryDirectory(many)
+  expect(toHex(body.subarray(0, 3))).toBe('010102')
+  expect([...readBinaryDirectory(body)]).toEqual(many)
+})
+
 test.each(invalid.map((each) => [each.name, each] as const))('%s is refused, with the offset', (_, each) => {
   const error = expect.objectContaining({
     name: 'DirectoryError',
