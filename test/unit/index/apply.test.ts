@@ -277,6 +277,19 @@ describe('conflicts', () => {
     expect(index.index.reasonAgainst(built.txid)).toBeUndefined()
   })
 
+  test('over a node are left by a mint that turns out to spend another node, too', () => {
+    const index = open(chain)
+    const b = chain.mint('b')
+    const root = chain.node('')
+    const ba = chain.mint('ba')
+    const two = chain.mint('c', { from: root, funding: [{ transaction: ba, vout: 1 }] })
+    const rival = chain.mint('c', { from: root })
+    index.transactions(chain.genesis, b, two, rival)
+    expect(index.index.status(rival.txid)).toMatchObject({ isInactive: true })
+    index.transactions(ba)
+    expect(index.index.status(rival.txid)).toMatchObject({ isInactive: false })
+  })
+
   test('give what counts again a new score, and what is spent no more', () => {
     const index = open(chain)
     const scoreOf = ({ txid }: FakeTransaction): number =>
