@@ -110,9 +110,10 @@ function showPlan(update: Update): void {
   const { options, plan, summary } = update
   const { changes, isUnchanged } = plan
   const { fee, satoshis } = costOf(update)
-  const lines = changes.map(({ kind, path, bytes }) =>
-    escapeControlChars(`${kind.padEnd(7)} ${path} (${bytesText(bytes)})`),
-  )
+  const lines = changes.map(({ kind, path, bytes, patch }) => {
+    const size = bytesText(bytes) + (patch === undefined ? '' : `, as a patch of ${bytesText(patch)}`)
+    return escapeControlChars(`${kind.padEnd(7)} ${path} (${size})`)
+  })
   options.output.result(
     { ...summary, dryRun: true, ...(!isUnchanged && { fee, satoshis }), changes },
     ...(isUnchanged ? [unchangedText(update)] : [...lines, costText(update)]),
@@ -198,7 +199,9 @@ function costText(update: Update): string {
   const cost = isFakeMoney(options, named)
     ? 'the money is fake'
     : `about ${grouped(satoshis)} satoshis: a fee of ${grouped(fee)} (${rate} per 1,000 bytes), and 1 for each new file and directory`
-  return `${what}; in 1 transaction of ${grouped(bytes)} bytes, ${cost}`
+  const patches = plan.changes.filter(({ patch }) => patch !== undefined).length
+  const asPatches = patches === 0 ? '' : `, ${grouped(patches)} as ${patches === 1 ? 'a patch' : 'patches'}`
+  return `${what}${asPatches}; in 1 transaction of ${grouped(bytes)} bytes, ${cost}`
 }
 
 /** How many files are new, changed, kept and removed. */

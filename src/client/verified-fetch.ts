@@ -11,7 +11,14 @@ import {
   PointerError,
   parseContentReference,
 } from '../../backend/src/protocol/outpoint.js'
-import { baseOf, checkPatches, PATCH_TYPE, PatchError, patched } from '../../backend/src/protocol/patch.js'
+import {
+  baseOf,
+  checkPatches,
+  PATCH_TYPE,
+  PatchError,
+  patched,
+  patchPart,
+} from '../../backend/src/protocol/patch.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { quoted, withQuery } from '../../backend/src/protocol/redirects.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
@@ -277,13 +284,7 @@ class VerifiedFetcher {
         const outpoint = baseOf(at.content.body)
         chain.unshift(await this.file({ kind: 'outpoint', outpoint }, 'content', limits))
       }
-      const parts = chain.map(({ outpoint, content: { body } }) => ({
-        ...{ outpoint, length: body.length },
-        // biome-ignore lint/correctness/useYield: it is here.
-        *read() {
-          return body
-        },
-      }))
+      const parts = chain.map(({ outpoint, content }) => patchPart(outpoint, content.body))
       const steps = patched(parts, this.trust.maxBytes)
       const thread = new ThreadShare()
       let step = steps.next()

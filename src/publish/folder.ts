@@ -17,6 +17,8 @@ import {
   type FolderEntry,
 } from './content-tree.js'
 import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
+import { patchOn } from './patch.js'
+import type { PublishedContent } from './published.js'
 
 /** How directories are written: JSON of the profile's own type, which is the default, or `ordfs/dir`. */
 export type DirectoryFormat = 'json' | 'dir'
@@ -78,14 +80,22 @@ export function hasIndex(entries: readonly { name: string }[]): boolean {
   return entries.some(({ name }) => name === 'index.html')
 }
 
+/** Where something is inscribed, and how long it is; as a patch, how long that is. */
+export interface LaidOutPlace {
+  vout: number
+  bytes: number
+  patch?: number
+}
+
 /** Outputs of one transaction, in which nothing is inscribed that is inscribed already. */
 export class Layout {
   readonly outputs: PublishOutput[] = []
   /** Where nodes are, by id, and how long their bodies are. */
-  readonly places = new Map<string, { vout: number; bytes: number }>()
+  readonly places = new Map<string, LaidOutPlace>()
 
   /**
    * @param options.inscribed Where something is inscribed already, by its id.
+   * @param options.earlier What was shown in the place of a node, which a patch may be built on.
    * @throws PublishError `BAD_LOCK`.
    */
   constructor(
@@ -95,6 +105,7 @@ export class Layout {
       format?: DirectoryFormat | undefined
       firstOutput?: number
       inscribed?: ((id: string) => Outpoint | undefined) | undefined
+      earlier?: (node: ContentNode) => PublishedContent | undefined
     },
   ) {
     checkLock(options.lock)
@@ -104,14 +115,16 @@ export class Layout {
   inscribe(node: ContentNode): number {
     const { lock, firstOutput = 0 } = this.options
     const at = this.outputs.length
-    const place = { vout: firstOutput + at, bytes: 0 }
+    const place: LaidOutPlace = { vout: firstOutput + at, bytes: 0 }
     this.places.set(node.id, place)
     // The place of a directory comes before those of its entries, and its map after them.
     this.outputs.push({ satoshis: 1, lockingScript: lock, tags: [] })
     const content = 'entries' in node ? this.directory(node) : node
-    const { contentType, body, tag } = content
-    place.bytes = body.length
-    this.outputs[at] = inscribe({ lock, contentType, body, tags: [tag] })
+    place.bytes = content.body.length
+    const patch = patchOn(this.options.earlier?.(node), content)
+    if (patch !== undefined) place.patch = patch.body.length
+    const { contentType, body } = patch ?? content
+    this.outputs[at] = inscribe({ lock, contentType, body, tags: [content.tag] })
     return place.vout
   }
 

@@ -4,6 +4,7 @@ import type { Profile } from '../../backend/src/protocol/profile.js'
 import { type ContentNode, contentTree, encodeDirectory, type FolderEntry } from './content-tree.js'
 import { checkedDirectory, type DirectoryFormat, hasIndex, Layout } from './folder.js'
 import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
+import { patchOn } from './patch.js'
 import type { DirectoryPointer, Published, PublishedContent } from './published.js'
 
 /** What becomes of a file, or of a directory, whose path ends with a slash. */
@@ -14,6 +15,8 @@ export interface SiteChange {
   kind: 'new' | 'changed' | 'kept' | 'removed'
   /** Of the content; of the map for a directory. */
   bytes: number
+  /** Of the patch by which it is inscribed, if it is. */
+  patch?: number
 }
 
 export interface SitePlan {
@@ -44,7 +47,11 @@ export function planSite(options: {
 }): SitePlan {
   const { site, lock, profile, format, published } = options
   const root = contentTree(site)
-  const layout = new Layout({ lock, profile, format, inscribed: published?.inscribed })
+  const before = earlierContents(root, published)
+  const layout = new Layout({
+    ...{ lock, profile, format, inscribed: published?.inscribed },
+    earlier: (node) => before.get(node),
+  })
   layout.inscribe(root)
   const earlier = published?.inscribed(root.id)
   return {
@@ -78,10 +85,11 @@ export function planReturn(options: { published: Published; sequence: number; lo
   const body = entries === undefined ? state.body : checkedDirectory(returnedDirectory(contentType, entries))
   const before = published.shown && published.entriesOf(published.shown)
   const removed = [...(before ?? [])].filter(([name]) => !entries?.has(name))
+  const patch = patchOn(published.shown, { contentType, body })
   return {
-    outputs: [inscribe({ lock, contentType, body, tags: [contentTag(body)] })],
+    outputs: [inscribe({ lock, ...(patch ?? { contentType, body }), tags: [contentTag(body)] })],
     changes: [
-      { path: './', kind: 'changed', bytes: body.length },
+      { path: './', kind: 'changed', bytes: body.length, ...(patch && { patch: patch.body.length }) },
       ...[...(entries ?? [])].map(([name, target]) => ({
         ...earlierPlace(name, target, published),
         kind: 'kept' as const,
@@ -104,6 +112,25 @@ function returnedDirectory(contentType: string, entries: Map<string, DirectoryPo
         ),
       )
     : encodeDirectory([...entries].map(([name, { pointer }]) => [name, pointer]))
+}
+
+/** What the name shows in the place of each node. */
+function earlierContents(
+  root: ContentNode,
+  published: Published | undefined,
+): Map<ContentNode, PublishedContent> {
+  const found = new Map<ContentNode, PublishedContent>()
+  const visit = (node: ContentNode, content: PublishedContent | undefined): void => {
+    if (content === undefined || published === undefined) return
+    found.set(node, content)
+    const earlier = published.entriesOf(content)
+    for (const entry of 'entries' in node ? node.entries : []) {
+      const target = earlier?.get(entry.name)?.outpoint
+      visit(entry, target && published.at(target))
+    }
+  }
+  visit(root, published?.shown)
+  return found
 }
 
 function isShown(outpoint: Outpoint, published: Published | undefined): boolean {
@@ -141,6 +168,7 @@ function changesOf(
         path: path || './',
         kind: place === undefined ? 'kept' : isNew ? 'new' : 'changed',
         bytes: isFolder ? (place?.bytes ?? 0) : node.body.length,
+        ...(place?.patch !== undefined && { patch: place.patch }),
       })
     const earlier = before && published?.entriesOf(before)
     const left = new Set<string>()

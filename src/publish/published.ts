@@ -6,6 +6,14 @@ import {
 import { DirectoryError, directoryEntries, pointerOf } from '../../backend/src/protocol/directory.js'
 import { readEnvelope, readInscription } from '../../backend/src/protocol/inscription.js'
 import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
+import {
+  baseOf,
+  checkPatches,
+  PATCH_TYPE,
+  PatchError,
+  patched,
+  patchPart,
+} from '../../backend/src/protocol/patch.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { directoryId, fileId, MAX_LEVELS } from './content-tree.js'
 import { MAX_DIRECTORY_BYTES } from './folder.js'
@@ -20,6 +28,8 @@ export interface PublishedContent {
   outpoint: Outpoint
   contentType: string
   body: Uint8Array
+  /** How many patches make it. */
+  patches: number
 }
 
 export interface Published {
@@ -61,16 +71,27 @@ export function publishedOn(options: {
   const { steps, profile } = options
   const directoryTypes = new Set(profile.directoryContentTypes)
   const byTxid = new Map(steps.map((step) => [step.txid, step]))
+  const made = new Map<string, PublishedContent>()
+  let left = MAX_MADE_BYTES
   const at = (outpoint: Outpoint): PublishedContent | undefined => {
     const script = byTxid.get(outpoint.txid)?.outputs[outpoint.vout]?.lockingScript
     const content = script && readInscription(script).content
     if (content === undefined) return undefined
     const { txid, vout } = outpoint
-    return { outpoint: { txid, vout }, contentType: content.contentType, body: content.body }
+    const key = formatOutpoint({ txid, vout })
+    const { contentType, body } = content
+    const inscribed = { outpoint: { txid, vout }, contentType, body, patches: 0 }
+    if (contentType !== PATCH_TYPE) return inscribed
+    const known = made.get(key)
+    if (known !== undefined) return known
+    const shown = patchedContent(inscribed, { at, maxBytes: left })
+    left -= shown.body.length
+    made.set(key, shown)
+    return shown
   }
   const entriesOf = (content: PublishedContent) =>
     directoryTypes.has(content.contentType) ? readEntries(content) : undefined
-  const ids = identified(steps, entriesOf)
+  const ids = identified(steps, { at, entriesOf })
   const places = new Map<string, Outpoint>()
   for (const [id, outpoint] of ids.values()) if (!places.has(id)) places.set(id, outpoint)
   const idOf = (outpoint: Outpoint): string | undefined => ids.get(formatOutpoint(outpoint))?.[0]
@@ -95,20 +116,49 @@ export function publishedOn(options: {
   }
 }
 
+/** What a patch makes of what these steps have inscribed; otherwise what it is itself. */
+function patchedContent(
+  patch: PublishedContent,
+  { at, maxBytes }: { at: Published['at']; maxBytes: number },
+): PublishedContent {
+  try {
+    const base = at(baseOf(patch.body))
+    if (base === undefined || base.contentType === PATCH_TYPE) return patch
+    checkPatches(base.patches + 1)
+    const { outpoint } = patch
+    const steps = patched([patchPart(base.outpoint, base.body), patchPart(outpoint, patch.body)], maxBytes)
+    let step = steps.next()
+    while (!step.done) step = steps.next()
+    return { outpoint, contentType: base.contentType, body: step.value, patches: base.patches + 1 }
+  } catch (error) {
+    if (error instanceof PatchError) return patch
+    throw error
+  }
+}
+
+/** What patches make of all that a name has inscribed, in bytes: who owned the name before may have inscribed anything. */
+const MAX_MADE_BYTES = 256 * 1024 * 1024
+
 type Identified = Map<string, readonly [id: string, outpoint: Outpoint]>
 
 /** Says what each output shows, by its outpoint. A directory of which that is not known whole has no id. */
-function identified(steps: readonly PublishedStep[], entriesOf: Published['entriesOf']): Identified {
+function identified(
+  steps: readonly PublishedStep[],
+  { at, entriesOf }: Pick<Published, 'at' | 'entriesOf'>,
+): Identified {
   const ids: Identified = new Map()
   let directories: { outpoint: Outpoint; entries: Map<string, DirectoryPointer> }[] = []
   for (const { txid, outputs } of steps) {
     for (const [vout, { satoshis, lockingScript }] of outputs.entries()) {
       const { envelope } = readEnvelope(lockingScript)
-      const { contentType, body, fields = [] } = envelope ?? {}
+      const { contentType: inscribed, body: bytes, fields = [] } = envelope ?? {}
       // Other fields of an envelope may say how the body is to be read.
-      if (satoshis !== 1 || contentType === undefined || body === undefined || fields.length > 0) continue
+      if (satoshis !== 1 || inscribed === undefined || bytes === undefined || fields.length > 0) continue
       const outpoint = { txid, vout }
-      const entries = entriesOf({ outpoint, contentType, body })
+      const content = at(outpoint)
+      if (content === undefined) continue
+      const { contentType, body } = content
+      const entries = entriesOf(content)
       if (entries === undefined)
         ids.set(formatOutpoint(outpoint), [fileId({ contentType, tag: contentTag(body) }), outpoint])
       // Nothing may point at one that gateways do not follow paths into.

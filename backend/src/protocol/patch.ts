@@ -54,6 +54,15 @@ export interface PatchPart {
   read: () => Steps<Uint8Array>
 }
 
+/** One whose bytes are in memory. */
+export function patchPart(outpoint: Outpoint, body: Uint8Array): PatchPart {
+  // biome-ignore lint/correctness/useYield: there is nothing to wait for.
+  function* read(): Steps<Uint8Array> {
+    return body
+  }
+  return { outpoint, length: body.length, read }
+}
+
 /**
  * What patches make, in steps.
  *

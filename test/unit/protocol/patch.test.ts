@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { fromHex, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { baseOf, encodePatch, patchChain, patched } from '../../../backend/src/protocol/patch.js'
+import { baseOf, encodePatch, patchChain, patched, patchPart } from '../../../backend/src/protocol/patch.js'
 import { applyDelta, DeltaError, encodeDelta, targetLength } from '../../../backend/src/protocol/vcdiff.js'
 import { bytes, edits, mutated, outpoint } from '../../support/protocol/arbitraries.js'
 import { type DeltaWindow, delta } from '../../support/protocol/deltas.js'
@@ -195,14 +195,7 @@ test('a delta of an edited text is short', () => {
 })
 
 describe('a patch', () => {
-  const part = (name: string, bytes: Uint8Array) => ({
-    outpoint: { txid: name.repeat(64), vout: 0 },
-    length: bytes.length,
-    // biome-ignore lint/correctness/useYield: it is here.
-    *read() {
-      return bytes
-    },
-  })
+  const part = (name: string, bytes: Uint8Array) => patchPart({ txid: name.repeat(64), vout: 0 }, bytes)
   const patch = (base: string, bytes: Uint8Array) =>
     encodePatch({ base: { txid: base.repeat(64), vout: 0 }, delta: bytes })
   const root = part('a', utf8('abcdefgh'))

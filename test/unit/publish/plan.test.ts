@@ -2,8 +2,10 @@ import fc from 'fast-check'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { directoryEntries, pointerOf } from '../../../backend/src/protocol/directory.js'
 import { encodeEnvelope, readInscription } from '../../../backend/src/protocol/inscription.js'
-import { formatOutpoint, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { baseOf, encodePatch, PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import { applyDelta, encodeDelta, targetLength } from '../../../backend/src/protocol/vcdiff.js'
 import {
   contentTypeOf,
   type DirectoryFormat,
@@ -14,6 +16,7 @@ import {
   publishedOn,
   type SitePlan,
 } from '../../../src/publish/index.js'
+import { contentTag } from '../../../src/publish/inscribe.js'
 import { binaryDirectory } from '../../support/gateway/site.js'
 import { inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 
@@ -49,10 +52,22 @@ const changes = ({ changes: all }: SitePlan): string[] =>
 /** Files by paths, as a reader finds them that has the transactions of the steps and no others. */
 function filesOf(steps: readonly PublishedStep[]): Record<string, string> {
   const files: Record<string, string> = {}
-  const read = (outpoint: { txid: string; vout: number }, path: string): void => {
+  const shownAt = (outpoint: Outpoint, patches = 0): { contentType: string; body: Uint8Array } => {
     const output = steps.find(({ txid }) => txid === outpoint.txid)?.outputs[outpoint.vout]
     const { content } = readInscription(output?.lockingScript ?? new Uint8Array())
-    if (content === undefined) throw new Error(`nothing at ${formatOutpoint(outpoint)} for ${path}`)
+    if (content === undefined) throw new Error(`nothing at ${formatOutpoint(outpoint)}`)
+    expect(patches).toBeLessThanOrEqual(8)
+    if (content.contentType !== PATCH_TYPE) return content
+    const base = shownAt(baseOf(content.body), patches + 1)
+    const delta = content.body.subarray(37)
+    const making = applyDelta(delta, base.body, targetLength(delta, base.body.length))
+    let made = making.next()
+    while (!made.done) made = making.next()
+    expect(content.body.length).toBeLessThanOrEqual(made.value.length / 2)
+    return { contentType: base.contentType, body: made.value }
+  }
+  const read = (outpoint: Outpoint, path: string): void => {
+    const content = shownAt(outpoint)
     if (!DIRECTORIES.includes(content.contentType)) {
       files[path] = `${content.contentType} ${Buffer.from(content.body).toString('hex')}`
       return
@@ -78,6 +93,8 @@ function wanted(entry: FolderEntry, path = ''): Record<string, string> {
   return Object.assign({ [`${path}/`]: 'directory' }, ...inside)
 }
 
+const LONG = 'a longer text that is worth a patch, as it has more than a hundred bytes of its own. '.repeat(3)
+
 /** Few names and contents, so that files move, come back and are copied. */
 const { anySite } = fc.letrec<{ anySite: FolderEntry[]; entry: FolderEntry }>((tie) => ({
   anySite: fc.uniqueArray(tie('entry'), { maxLength: 4, selector: ({ name }) => name }),
@@ -85,7 +102,7 @@ const { anySite } = fc.letrec<{ anySite: FolderEntry[]; entry: FolderEntry }>((t
     { maxDepth: 3 },
     fc.record({
       name: fc.constantFrom('index.html', 'a.css', '__proto__', 'é'),
-      bytes: fc.constantFrom('', 'one', 'two').map(utf8),
+      bytes: fc.constantFrom('', 'one', 'two', LONG, `${LONG}one`, `two${LONG}`).map(utf8),
     }),
     fc.record({ name: fc.constantFrom('x', 'y', 'index.html'), entries: tie('anySite') }),
   ),
@@ -114,7 +131,7 @@ test('any sequence of sites reads back from the steps alone, and nothing but the
           expect(filesOf(steps)).toEqual(wanted(site(...entries)))
           for (const { lockingScript } of planned.outputs.slice(1)) {
             const { contentType, body } = readInscription(lockingScript).content ?? {}
-            if (DIRECTORIES.includes(contentType ?? '')) continue
+            if ([...DIRECTORIES, PATCH_TYPE].includes(contentType ?? '')) continue
             const content = `${contentType} ${body}`
             expect(inscribed.has(content)).toBe(false)
             inscribed.add(content)
@@ -281,4 +298,73 @@ test('a directory that no gateway follows paths into is refused', () => {
   const scripts = [inscriptionScript({ contentType: 'gw-fs/json', body }), inscriptionScript({ body })]
   const [other, shown] = [step(1, scripts), step(2, [inscriptionScript({ body: utf8('later') })])]
   expect(() => planReturn({ published: published([mint, other, shown]), sequence: 1, lock })).toThrow(refusal)
+})
+
+const lines = (count: number): string => Array.from({ length: count }, (_, at) => `line ${at}\n`).join('')
+const typesIn = ({ outputs }: SitePlan): (string | undefined)[] =>
+  outputs.map(({ lockingScript }) => readInscription(lockingScript).content?.contentType)
+
+test('a patch is published where it has at most half of the bytes, for a file of the same type in the same place', () => {
+  const text = lines(100)
+  const steps = after([mint], plan(site(file('a.txt', text), file('b.txt', 'b')), [mint]))
+  const next = (name: string, body: string) => plan(site(file(name, body), file('b.txt', 'b')), steps)
+  const second = next('a.txt', `${text}more`)
+  expect(typesIn(second)).toEqual(['gw-fs/json', PATCH_TYPE])
+  const change = second.changes.find(({ path }) => path === 'a.txt')
+  expect(change).toMatchObject({ kind: 'changed', bytes: text.length + 4 })
+  expect(change?.patch).toBe(readInscription(second.outputs[1]?.lockingScript ?? lock).content?.body.length)
+  expect(change?.patch).toBeLessThan(70)
+  expect(second.outputs[1]?.tags).toEqual([contentTag(utf8(`${text}more`))])
+  expect(typesIn(next('a.txt', lines(3)))).toEqual(['gw-fs/json', 'text/plain; charset=utf-8'])
+  expect(typesIn(next('c.txt', `${text}more`))).not.toContain(PATCH_TYPE)
+  expect(typesIn(plan(site(file('a.txt', `${text}more`), file('b.txt', 'b')), [mint]))).not.toContain(
+    PATCH_TYPE,
+  )
+})
+
+test('a patch is the eighth on the others at most, and then the file is inscribed whole', () => {
+  let steps = after([mint], plan(file('page.html', lines(100)), [mint]))
+  const types = Array.from({ length: 18 }, (_, at) => {
+    const planned = plan(file('page.html', `${lines(100)}${'x'.repeat(at + 1)}`), steps)
+    steps = after(steps, planned)
+    filesOf(steps)
+    return typesIn(planned)[0] === PATCH_TYPE
+  })
+  const whole = types.flatMap((isPatch, at) => (isPatch ? [] : [at]))
+  expect(whole).toEqual([8, 17])
+})
+
+test('a patch may make a directory, and an earlier state that is put back', () => {
+  const files = Array.from({ length: 30 }, (_, at) => file(`${at}.txt`, `file ${at}`))
+  let steps = [mint]
+  const states = [files, [...files, file('new.txt')], [...files, file('newer.txt')]]
+  const plans = states.map((entries) => {
+    const planned = plan(site(...entries), steps)
+    steps = after(steps, planned)
+    expect(filesOf(steps)).toEqual(wanted(site(...entries)))
+    return planned
+  })
+  // The first points at its siblings, and what follows at them from another transaction.
+  expect(plans.map((each) => typesIn(each)[0])).toEqual(['gw-fs/json', 'gw-fs/json', PATCH_TYPE])
+  const back = planReturn({ published: published(steps), sequence: 2, lock })
+  expect(typesIn(back)).toEqual([PATCH_TYPE])
+  expect(back.changes[0]?.patch).toBeGreaterThan(40)
+  expect(filesOf(after(steps, back))).toEqual(wanted(site(...files, file('new.txt'))))
+})
+
+test.each([
+  [
+    'on what is not of this name',
+    encodePatch({ base: { txid: 'ab'.repeat(32), vout: 0 }, delta: encodeDelta(utf8(''), utf8('x')) }),
+  ],
+  ['that is none', utf8('no record')],
+  [
+    'that cannot be applied',
+    encodePatch({ base: { txid: step(1, []).txid, vout: 0 }, delta: utf8('no delta') }),
+  ],
+])('a patch %s is shown as inscribed, and nothing is built on it', (_, body) => {
+  const steps = [mint, step(1, [inscriptionScript({ contentType: 'text/plain', body: utf8(lines(50)) })])]
+  const inscribed = [...steps, step(2, [inscriptionScript({ contentType: PATCH_TYPE, body })])]
+  expect(published(inscribed).shown).toMatchObject({ contentType: PATCH_TYPE, patches: 0 })
+  expect(typesIn(plan(file('a.txt', lines(51)), inscribed))).toEqual(['text/plain; charset=utf-8'])
 })
