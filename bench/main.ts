@@ -16,6 +16,7 @@ import { lists } from './lists.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
 import { pages } from './pages.js'
+import { patches } from './patches.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
@@ -38,6 +39,7 @@ const benches = {
   gateway,
   lists,
   pages,
+  patches,
   large,
   'stored-bytes': storedBytes,
   constants,

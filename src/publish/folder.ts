@@ -17,8 +17,7 @@ import {
   type FolderEntry,
 } from './content-tree.js'
 import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
-import { patchOn } from './patch.js'
-import type { PublishedContent } from './published.js'
+import { type PublishedContent, patchOn } from './patch.js'
 
 /** How directories are written: JSON of the profile's own type, which is the default, or `ordfs/dir`. */
 export type DirectoryFormat = 'json' | 'dir'

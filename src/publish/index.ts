@@ -14,6 +14,7 @@ export {
 export { type DirectoryFormat, type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
 export type { PublishOutput } from './inscribe.js'
 export { contentTypeOf, PublishError, type PublishErrorCode } from './inscribe.js'
+export type { PublishedContent } from './patch.js'
 export { planReturn, planSite, type SiteChange, type SitePlan } from './plan.js'
-export { type Published, type PublishedContent, type PublishedStep, publishedOn } from './published.js'
+export { type Published, type PublishedStep, publishedOn } from './published.js'
 export { transactionSize } from './transaction-size.js'

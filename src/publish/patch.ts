@@ -1,7 +1,15 @@
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { encodePatch, PATCH_TYPE } from '../../backend/src/protocol/patch.js'
 import { encodeDelta } from '../../backend/src/protocol/vcdiff.js'
 import type { InscriptionContent } from './inscribe.js'
-import type { PublishedContent } from './published.js'
+
+export interface PublishedContent {
+  outpoint: Outpoint
+  contentType: string
+  body: Uint8Array
+  /** How many patches make it. */
+  patches: number
+}
 
 /** How many patches are built on each other: gateways of 1sat-stack read no more, and this one twice as many. */
 const MAX_PUBLISHED = 8

@@ -4,8 +4,8 @@ import type { Profile } from '../../backend/src/protocol/profile.js'
 import { type ContentNode, contentTree, encodeDirectory, type FolderEntry } from './content-tree.js'
 import { checkedDirectory, type DirectoryFormat, hasIndex, Layout } from './folder.js'
 import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } from './inscribe.js'
-import { patchOn } from './patch.js'
-import type { DirectoryPointer, Published, PublishedContent } from './published.js'
+import { type PublishedContent, patchOn } from './patch.js'
+import type { DirectoryPointer, Published } from './published.js'
 
 /** What becomes of a file, or of a directory, whose path ends with a slash. */
 export interface SiteChange {

@@ -18,18 +18,11 @@ import type { Profile } from '../../backend/src/protocol/profile.js'
 import { directoryId, fileId, MAX_LEVELS } from './content-tree.js'
 import { MAX_DIRECTORY_BYTES } from './folder.js'
 import { contentTag } from './inscribe.js'
+import type { PublishedContent } from './patch.js'
 
 /** A step of a name: the transaction, whose txid is the hash of it, and which of its outputs the name went to. */
 export interface PublishedStep extends Outpoint {
   outputs: readonly { satoshis: number; lockingScript: Uint8Array }[]
-}
-
-export interface PublishedContent {
-  outpoint: Outpoint
-  contentType: string
-  body: Uint8Array
-  /** How many patches make it. */
-  patches: number
 }
 
 export interface Published {

@@ -95,8 +95,8 @@ class DeltaReader {
   }
 
   byte(): number {
-    this.skip(1)
-    return this.delta[this.at - 1] ?? 0
+    if (this.at >= this.end) throw new DeltaError(this.at, 'unexpected end')
+    return this.delta[this.at++] ?? 0
   }
 
   /** Passes over bytes, and says where they are. */
@@ -200,11 +200,14 @@ export function* applyDelta(
         if (size > stop - to) throw new DeltaError(place, 'a window makes more bytes than it says')
         // What is copied, and what of it follows in the target of the window: its segment and its target are one.
         let from: Uint8Array = delta
-        let [address, left, following] = [0, size, 0]
+        let address = 0
+        let left = size
+        let following = 0
         if (type === ADD) address = data.skip(size)
         else if (type === RUN) {
           target[to] = data.byte()
-          ;[from, address] = [target, to]
+          from = target
+          address = to
           if (size > 0) to++
           left = Math.max(size - 1, 0)
         } else {
@@ -220,20 +223,28 @@ export function* applyDelta(
           }
         }
         budget -= size + INSTRUCTION
-        for (; left > 0; [from, address, left, following] = [target, start, following, 0])
-          while (left > 0) {
-            // What is copied may reach into what it becomes: then it repeats, and each time there is twice as much of it.
-            const period = from === target ? to - address : STEP
-            const part = Math.min(left, period, STEP)
-            if (part <= FEW)
-              for (let each = 0; each < part; each++) target[to + each] = from[address + each] ?? 0
-            else if (from === target) target.copyWithin(to, address, address + part)
-            else target.set(from.subarray(address, address + part), to)
-            to += part
-            left -= part
-            if (period >= STEP) address += part
-            if (left >= STEP) yield
-          }
+        // Most are short, and copied byte by byte, whatever they reach into.
+        if (left === size && size <= FEW) {
+          for (; left > 0; left--) target[to++] = from[address++] ?? 0
+        }
+        while (left > 0) {
+          // What is copied may reach into what it becomes: then it repeats, and each time there is twice as much of it.
+          const period = from === target ? to - address : STEP
+          const part = Math.min(left, period, STEP)
+          if (part <= FEW)
+            for (let each = 0; each < part; each++) target[to + each] = from[address + each] ?? 0
+          else if (from === target) target.copyWithin(to, address, address + part)
+          else target.set(from.subarray(address, address + part), to)
+          to += part
+          left -= part
+          if (period >= STEP) address += part
+          if (left >= STEP) yield
+          if (left > 0 || following === 0) continue
+          from = target
+          address = start
+          left = following
+          following = 0
+        }
         if (budget < 0) {
           yield
           budget = STEP

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CHUNK_BYTES, type ContentSummary } from '../../../backend/src/graph/records.js'
-import { inSlices, type Steps } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { inSlices, type Steps, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -19,9 +19,6 @@ import { ofLength } from '../http/send-body.js'
 import type { RangeReader, StoredResponse } from '../http/stored-response.js'
 import { type ContentOutput, contentAt } from './content-root.js'
 import { type Ahead, afterLong, LongReads, type PatchReader } from './directory.js'
-
-/** How many steps of a patch are made at once: some milliseconds, for what has up to some megabytes. */
-const STEPS_AT_ONCE = 24
 
 /** What patches make, and its bytes; or why they make nothing that is shown. */
 type Made = { content: ContentSummary; bytes: Uint8Array } | PatchError
@@ -98,7 +95,7 @@ export class Patches implements PatchReader {
       const known = ahead?.get(key) as Made | undefined
       if (known !== undefined) return known
       const steps = this.steps(key, chain)
-      for (let taken = 0; taken < STEPS_AT_ONCE && !long.isReading(key); taken++) {
+      for (const slice = new TimeSlice(); !slice.isOver && !long.isReading(key); ) {
         const step = steps.next()
         if (step.done === true) return step.value
       }

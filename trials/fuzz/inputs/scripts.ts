@@ -4,8 +4,11 @@ import { encodeBinaryDirectory } from '../../../backend/src/protocol/binary-dire
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodePatch, PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
 import { encodePush, OP } from '../../../backend/src/protocol/script-walk.js'
+import { encodeDelta } from '../../../backend/src/protocol/vcdiff.js'
 import { bytes, mutated, outpoint } from '../../../test/support/protocol/arbitraries.js'
+import { delta } from '../../../test/support/protocol/deltas.js'
 import { bitcomTail, inscriptionScript, OPEN_LOCK, p2pkh } from '../../../test/support/protocol/fake-chain.js'
 import type { Prey } from '../world.js'
 import { HUGE_COUNTS } from './bytes.js'
@@ -155,6 +158,17 @@ const code = fc.oneof(
   bytes(60),
 )
 
+/** Deltas that can be applied to what is a few bytes long at least, before they are changed. */
+const DELTAS = [
+  encodeDelta(new Uint8Array(), utf8('{"index.html":"_1"}')),
+  delta({ segment: '01 04 00', makes: 4, codes: '14', addresses: '00' }),
+  delta({ segment: '01 04 00', makes: 1000, data: '7b7d', codes: '03 13 8766', addresses: '04' }),
+  delta(
+    { makes: 3, data: '616263', codes: '04' },
+    { segment: '02 03 00', makes: 6, codes: '1303 1303', addresses: '00 03' },
+  ),
+]
+
 /** Locking scripts that the service reads something in. */
 export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
   const inscription = fc
@@ -180,6 +194,17 @@ export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
   const directory = fc
     .tuple(fc.constantFrom('gw-fs/json', 'ord-fs/json', 'GW-FS/JSON; a=b'), directoryBodies(prey))
     .map(([contentType, body]) => inscriptionScript({ contentType, body: utf8(body) }))
+  const patch = fc
+    .tuple(
+      fc.constantFrom(...prey.directories, ...prey.streams).map(parseOutpoint),
+      mutated(fc.constantFrom(...DELTAS)),
+      fc.nat({ max: 3 }),
+    )
+    .map(([base, bytes, cut]) => {
+      const record = encodePatch({ base, delta: bytes })
+      const body = cut === 0 ? record.subarray(0, bytes.length) : record
+      return inscriptionScript({ contentType: PATCH_TYPE, body })
+    })
   const name = names(prey).map((text) =>
     inscriptionScript({ contentType: 'application/name-claim', body: utf8(text) }),
   )
@@ -193,6 +218,7 @@ export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
     { weight: 4, arbitrary: inscription },
     { weight: 4, arbitrary: directory },
     { weight: 3, arbitrary: bytesOfDirectory },
+    { weight: 3, arbitrary: patch },
     { weight: 2, arbitrary: fc.tuple(lock, maps).map((parts) => concatBytes(...parts)) },
     fc.tuple(lock, bProtocol).map((parts) => concatBytes(...parts)),
     {
