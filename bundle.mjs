@@ -20,7 +20,7 @@ const PROGRAMS = [
   'src/client/check-worker.ts',
 ]
 /** Those that are small, as modules. */
-const MODULES = ['src/mining/search/search-worker.ts']
+const MODULES = ['src/mining/search/search-worker.ts', 'src/server/images/image-process.ts']
 /** What runs a program: it is put under the name of each. */
 const START = 'src/cli/start.ts'
 

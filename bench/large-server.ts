@@ -1,3 +1,4 @@
+import { IMAGE_PROGRAM } from '../src/server/images/images.js'
 import { startServer } from '../src/server/server.js'
 import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, SILENT } from './support.js'
@@ -12,5 +13,6 @@ const server = await startServer({
   config: configFor(new FakeChain(), folder),
   logger: SILENT,
   submissionWorker,
+  imageProgram: IMAGE_PROGRAM,
 })
 process.send?.(server.url)

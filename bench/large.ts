@@ -41,19 +41,19 @@ export async function* large(): AsyncGenerator<string> {
   }
 }
 
-async function submit(url: string, beef: Uint8Array): Promise<void> {
+export async function submit(url: string, beef: Uint8Array): Promise<void> {
   const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': '["tm_ordinals"]' }
   const { status } = await fetch(`${url}/submit`, { method: 'POST', headers, body: new Uint8Array(beef) })
   if (status !== 200) throw new Error(`the submission was answered ${status}`)
 }
 
-async function timesOf(path: string, goOn: (count: number) => boolean): Promise<number[]> {
+export async function timesOf(path: string, goOn: (count: number) => boolean): Promise<number[]> {
   const times: number[] = []
   while (goOn(times.length)) times.push(await timed(async () => await (await fetch(path)).text()))
   return times.sort((a, b) => a - b)
 }
 
-function shown(times: number[]): string {
+export function shown(times: number[]): string {
   const at = (share: number): string =>
     (times[Math.floor((times.length - 1) * share)] ?? Number.NaN).toFixed(1)
   return `half within ${at(0.5)}, 99 of 100 within ${at(0.99)}, the slowest ${at(1)}`

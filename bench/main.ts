@@ -10,6 +10,7 @@ import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { headers } from './headers.js'
 import { host } from './host.js'
+import { images } from './images.js'
 import { inscriptions } from './inscriptions.js'
 import { large } from './large.js'
 import { lists } from './lists.js'
@@ -41,6 +42,7 @@ const benches = {
   pages,
   patches,
   large,
+  images,
   'stored-bytes': storedBytes,
   constants,
   memory,

@@ -6,6 +6,7 @@ import { trackerName } from '../chain/tracker/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { packageFolder } from '../server/config/package-info.js'
 import { placeOf } from '../server/config/place.js'
+import { IMAGE_PROGRAM } from '../server/images/images.js'
 import { WRITER_THREAD } from '../server/node.js'
 import { type RunningServer, startServer } from '../server/server.js'
 import type { Deploy } from '../server/store/pinned-genesis.js'
@@ -41,6 +42,7 @@ export async function serve({
     logger,
     submissionWorker: SUBMISSION_WORKER,
     writerThread: WRITER_THREAD,
+    imageProgram: IMAGE_PROGRAM,
     pages,
     ownsProcess: true,
     deploy,

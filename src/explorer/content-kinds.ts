@@ -36,6 +36,13 @@ const PAGES = new Set(['text/html', 'application/xhtml+xml'])
 /** What `<img>` shows, in every browser, without running anything. */
 const IMAGES = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)$/
 
+/** What smaller images are made of, where a host does that (`docs/spec/http.md`, Images). */
+const RESIZED = /^image\/(?:png|jpeg|gif|webp)$/
+
+export function isResized(contentType: string): boolean {
+  return RESIZED.test(essenceOf(contentType))
+}
+
 /** The kind of some content, by the type that was inscribed: a stranger's text. */
 export function kindOf(contentType: string): ContentKind {
   // As the gateway reads them: exactly.

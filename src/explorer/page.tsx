@@ -21,6 +21,8 @@ export interface Site {
   path: string
   /** Whether it has a page about its state. */
   hasStatus: boolean
+  /** Whether it makes images smaller. */
+  hasImages: boolean
 }
 
 /** How far the host has come, for the foot of a page that is made for each request. */

@@ -191,6 +191,8 @@ export interface ContentView {
   length: number
   /** The start of short text. */
   quote?: string | undefined
+  /** Where the image can be had in other sizes. */
+  image?: string | undefined
   /** The URL of the host that it has for itself, if it opens as a page. */
   host?: string | undefined
   /** The files of a short directory that has no index: nothing opens as a page. */
@@ -242,7 +244,7 @@ export function Tile({ content }: { content: ContentView }): VNode {
 }
 
 function TileContent({ content }: { content: ContentView }): VNode {
-  const { outpoint, contentType, length, quote, files, host } = content
+  const { outpoint, contentType, length, quote, files, host, image } = content
   const kind = kindOf(contentType)
   if (files !== undefined)
     return files.total === 0 ? (
@@ -263,6 +265,19 @@ function TileContent({ content }: { content: ContentView }): VNode {
       <span class="quote">
         <Text text={quote} most={140} />
       </span>
+    )
+  if (image !== undefined)
+    return (
+      <img
+        src={squareOf(image, 192)}
+        srcset={[192, 384, 512].map((side) => `${squareOf(image, side)} ${side}w`).join()}
+        sizes="160px"
+        alt=""
+        loading="lazy"
+        decoding="async"
+        width="160"
+        height="160"
+      />
     )
   // Of a stream, its first chunk alone is at this path.
   if (kind === 'image' && length <= TILE_IMAGE && content.stream === undefined)
@@ -288,6 +303,10 @@ function TileContent({ content }: { content: ContentView }): VNode {
       <Text text={contentType} most={40} />
     </span>
   )
+}
+
+function squareOf(image: string, side: number): string {
+  return `${image}?w=${side}&h=${side}&fit=fill`
 }
 
 /** Where content opens: on its host, or else where the content route has it. A directory without an index does as it was inscribed. */

@@ -8,7 +8,7 @@ import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/p
 import type { GraphReads } from '../../backend/src/read/graph-reads.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
 import type { TreeTerms } from '../../backend/src/read/name-offer.js'
-import { isQuotable, kindOf } from './content-kinds.js'
+import { isQuotable, isResized, kindOf } from './content-kinds.js'
 import { directorySize, filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
 import type { ContentView } from './parts.js'
@@ -29,6 +29,8 @@ export interface MadePage {
 
 /** Longer text is not quoted, in bytes: half of it might be read as another. */
 const QUOTED_BYTES = 64 * 1024
+/** Longer images are not made smaller, in bytes. */
+const RESIZED_BYTES = 24 * 1024 * 1024
 /** Up to how many bytes of it are read for a tile, and for a preview. */
 export const TILE_QUOTE = 400
 export const PREVIEW_QUOTE = 4000
@@ -43,6 +45,13 @@ export function contentView(
   const kind = kindOf(contentType)
   const host = kind === 'directory' || kind === 'page' ? outpointHostUrl(site, outpoint) : undefined
   const view = { outpoint: formatOutpoint(outpoint), contentType, length, host }
+  if (
+    site.hasImages &&
+    isResized(contentType) &&
+    length <= RESIZED_BYTES &&
+    store.things.furtherChunks(outpoint) === undefined
+  )
+    return { ...view, image: `${site.gatewayPrefix}/image/${view.outpoint}` }
   if (kind === 'directory')
     return {
       ...view,

@@ -17,6 +17,7 @@ import type { RouteGroup } from './http/route-group.js'
 import { sandboxPolicy } from './http/security-headers.js'
 import { ResponseCache } from './http/stored-response.js'
 import { NOTHING_FOLLOWED } from './http/tree-progress.js'
+import { IMAGE_OPERATIONS, type ImageMaker, imageRoutes } from './images/images.js'
 import { LISTS_OPERATIONS, listsRoutes } from './lists/lists.js'
 import { LOOKUP_OPERATIONS, lookupRoutes } from './lookups/lookup-routes.js'
 import { METADATA_OPERATIONS, metadataRoutes } from './metadata/metadata.js'
@@ -50,6 +51,8 @@ export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others
   port?: () => number | undefined
   /** Whether it has a page about its state. */
   hasStatus?: boolean
+  /** If missing, images come as inscribed only. */
+  images?: ImageMaker | undefined
   advertisedAs?: DeploymentRoutesOptions['advertisedAs']
   /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pageFiles?: PageFiles | undefined
@@ -112,6 +115,7 @@ export function openGateway(
   const site = siteOf({
     ...{ profile, network, deployment, gatewayHost, publicUrl, path, progress },
     ...{ hasStatus: options.hasStatus ?? false, port: options.port },
+    hasImages: options.images !== undefined,
   })
   const render = pageRenderer(site, progress)
   const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
@@ -190,6 +194,16 @@ export function openGateway(
       }),
     }),
   ]
+  const { images } = options
+  if (images !== undefined)
+    groups.push(
+      group({
+        prefixes,
+        operations: [IMAGE_OPERATIONS],
+        capability: 'image',
+        handler: imageRoutes({ prefixes, store, images, answers, policy }),
+      }),
+    )
   if (options.explorer) {
     const { pageFiles: files } = options
     groups.push(

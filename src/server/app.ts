@@ -14,6 +14,7 @@ import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { RouteGroup } from '../gateway/http/route-group.js'
 import { NOTHING_FOLLOWED } from '../gateway/http/tree-progress.js'
+import type { ImageMaker } from '../gateway/images/images.js'
 import { LOOKUP_OPERATIONS } from '../gateway/lookups/lookup-routes.js'
 import { aboutRoutes } from '../gateway/openapi/about-routes.js'
 import type { PageFiles } from '../gateway/pages/page-files.js'
@@ -50,6 +51,8 @@ export interface AppOptions {
   sightings?: Sightings
   /** If missing, proofs are not verified again. */
   reorgMonitor?: ReorgMonitor
+  /** See `ServerOptions`. */
+  images?: ImageMaker | undefined
   /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pageFiles?: PageFiles
   ping: () => Promise<void>
@@ -118,6 +121,7 @@ export function createApp(options: AppOptions): App {
       hasStatus: true,
       advertisedAs: host && { identityKey: host.key.toPublicKey().toString(), url: host.url },
       pageFiles: options.pageFiles,
+      images: options.images,
     },
   )
   const { bodies, responses, render, errorPage: page, hostsOf, sites } = gateway

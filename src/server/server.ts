@@ -14,6 +14,7 @@ import { FollowedChain } from './followed-chain.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { listen, openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
+import { type Images, openImages } from './images/images.js'
 import { type Node, openNode } from './node.js'
 import { startingApp } from './starting-app.js'
 import type { NodeIndex } from './store/index-status.js'
@@ -49,6 +50,7 @@ export async function startServer({
   logger,
   submissionWorker,
   writerThread,
+  imageProgram,
   deploy,
   pages: pageFolder,
   ownsProcess = false,
@@ -59,6 +61,8 @@ export async function startServer({
   submissionWorker?: URL
   /** The compiled `writer-worker`, which writes; if missing, this thread does. */
   writerThread?: URL | undefined
+  /** The compiled `image-process`, which makes images; if missing, none are made. */
+  imageProgram?: URL
   /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
   /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
@@ -101,7 +105,8 @@ export async function startServer({
   engine.writes.onWritten = () => following?.ancestors.notify()
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   await chain.open()
-  const metrics = metricsOf(node, chain.parts)
+  const images = imageProgram && openImages({ ...config, logger, program: imageProgram })
+  const metrics = metricsOf(node, chain.parts, images)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
   const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(monotonic())), logger })
@@ -124,6 +129,7 @@ export async function startServer({
     logger,
     ...(reorgMonitor && { reorgMonitor }),
     ...(pageFiles && { pageFiles }),
+    images,
     ...(large && { submit: large.submit }),
     ...(following && { ancestors: node.ancestors, sightings: following.sightings }),
   })
@@ -164,6 +170,7 @@ export async function startServer({
       await peersSync?.stop()
       await chain.stop()
       await nonFinal.stop()
+      await images?.close()
       await finished
       await large?.close()
       await node.close()
@@ -217,10 +224,15 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
 
-function metricsOf({ config: { profile }, caches, overlay, maintenance }: Node, chain: ChainParts): Metrics {
+function metricsOf(
+  { config: { profile }, caches, overlay, maintenance }: Node,
+  chain: ChainParts,
+  images: Images | undefined,
+): Metrics {
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
-    ...{ prefixes, caches, indexLag: () => maintenance.lag() },
+    ...{ prefixes, caches: { ...caches, ...(images && { images: images.use }) } },
+    ...{ indexLag: () => maintenance.lag() },
     chain,
   })
   overlay.onEvent(metrics.countEvent)

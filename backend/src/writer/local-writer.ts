@@ -32,6 +32,11 @@ export function storeFiles(folder: string): { log: string; index: string } {
   return { log: join(folder, 'log.db'), index: join(folder, `index-${INDEX_VERSION}.db`) }
 }
 
+/** The folder of images that were made of content, which can be removed at any time. */
+export function imagesFolder(folder: string): string {
+  return join(folder, 'images')
+}
+
 const INDEX_FILES = /^index-(\d+)\.db/
 
 /**

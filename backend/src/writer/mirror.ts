@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { FACT, type Fact, type FactKind, type NewFact } from '../facts/log.js'
@@ -39,6 +40,8 @@ export interface MirrorOptions {
   log: LocalLog
   pending: Pending
   state: State
+  /** The folder of what was made of content. */
+  images: string
 }
 
 /** How much is read at once: a host does that in its main thread. */
@@ -132,7 +135,10 @@ export class Mirror {
     logFile.exec('begin immediate')
     try {
       const purged = new Set(rows.flatMap((row) => this.storeRow(row) ?? []))
-      if (purged.size > 0) this.forgetOwn(purged)
+      if (purged.size > 0) {
+        this.forgetOwn(purged)
+        rmSync(this.options.images, { recursive: true, force: true })
+      }
       this.end(last)
       logFile.exec('commit')
     } catch (error) {

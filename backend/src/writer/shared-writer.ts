@@ -15,7 +15,7 @@ import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { BEAT, Leases } from './leases.js'
-import { LocalWriter, RETRY_DELAY } from './local-writer.js'
+import { imagesFolder, LocalWriter, RETRY_DELAY } from './local-writer.js'
 import { Mirror } from './mirror.js'
 import type { Outcome, Task } from './queue.js'
 import { proofInNote, SharedState, WITHOUT_ANCESTORS } from './shared-state.js'
@@ -75,7 +75,7 @@ export class SharedWriter extends LocalWriter {
     const { logFile, log, pending, state } = this
     this.shared = shared
     this.poll = poll
-    this.mirror = new Mirror({ shared, logFile, log, pending, state })
+    this.mirror = new Mirror({ shared, logFile, log, pending, state, images: imagesFolder(folder) })
     this.sharedState = new SharedState({ log: shared, logFile })
     this.leases = new Leases({ log: shared })
     this.report({ state: 'reading', done: 0 })

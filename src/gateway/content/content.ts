@@ -216,7 +216,7 @@ export function sendRedirect({
 }
 
 /** The bytes of a short body, and otherwise a function that reads a range of them. */
-function bodyOf(store: GraphReads, { sha256, length, made }: ShownContent): StoredResponse['body'] {
+export function bodyOf(store: GraphReads, { sha256, length, made }: ShownContent): StoredResponse['body'] {
   if (made !== undefined) return made.body()
   if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
   const body = store.content.chunk(sha256, 0)

@@ -146,7 +146,7 @@ export const HEADERS = {
   'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
   'Retry-After': count.describe('In how many seconds to try again.'),
   Vary: text.describe(
-    '`Accept`: an error is a page for requests that prefer `text/html`. `Accept-Encoding`: the body may be compressed.',
+    '`Accept`: an error is a page for requests that prefer `text/html`, or an image has the format that it names. `Accept-Encoding`: the body may be compressed.',
   ),
   'WWW-Authenticate': z
     .literal('Bearer realm="minetree"')
@@ -156,6 +156,10 @@ export const HEADERS = {
     .literal('false')
     .describe('Present until the host has followed the tree of names to its end once.'),
   'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not guess another type.'),
+  'X-Image-Frames': matching(
+    /^[0-9]+\/[0-9]+$/,
+    'Of an animated image: how many of its frames are shown, and how many it has.',
+  ),
   'X-Map': map.describe(
     'The MAP of the output; with a sequence, merged up to the step. Absent over 4,096 bytes, with `map=true` over 12,288: the metadata has all of it.',
   ),

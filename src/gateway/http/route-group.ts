@@ -1,8 +1,8 @@
 import type { RequestHandler } from 'express'
 import type { OperationGroup } from './operation.js'
 
-/** The groups of routes that wallets ask for by name; `@1sat/types` has these names. */
-export type Capability = 'beef' | 'txo' | 'overlay' | 'ordfs'
+/** The groups of routes that clients ask for by name; `@1sat/types` has these names, but `image`. */
+export type Capability = 'beef' | 'txo' | 'overlay' | 'ordfs' | 'image'
 
 /** Routes that belong together, and what describes them. The OpenAPI document and the capabilities are those of the mounted groups. */
 export interface RouteGroup {

@@ -120,7 +120,7 @@ export function position({ most = Number.MAX_SAFE_INTEGER }: { most?: number } =
 }
 
 /** A number of a query string, as JSON would write it. */
-function number({ least, most }: { least: number; most: number }) {
+export function number({ least, most }: { least: number; most: number }) {
   return z
     .string()
     .regex(/^(?:0|[1-9]\d{0,15})$/)

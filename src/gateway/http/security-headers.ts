@@ -73,6 +73,7 @@ export const EXPOSED_HEADERS = [
   'X-As-Of',
   'X-Complete',
   'X-Content-Type-Options',
+  'X-Image-Frames',
   'X-Log-Position',
   'X-Map',
   'X-Name',

@@ -247,7 +247,7 @@ class DocumentWriter {
         ...('NOT_CAUGHT_UP' in own && tag !== 'transactions' ? (['X-As-Of'] as const) : []),
       ],
       412: kept,
-      415: ['Accept-Encoding'],
+      415: 'UNSUPPORTED_ENCODING' in all ? ['Accept-Encoding'] : [],
       416: ['Content-Range', ...kept],
       429: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
       503: saysWhen ? ['Retry-After'] : [],

@@ -31,11 +31,12 @@ export interface SiteOptions {
   path: string
   /** Whether it has a page about its state. */
   hasStatus: boolean
+  hasImages: boolean
   progress: TreeProgress
 }
 
 export function siteOf(options: SiteOptions): Site {
-  const { profile, network, deployment, path, hasStatus, progress } = options
+  const { profile, network, deployment, path, hasStatus, hasImages, progress } = options
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),
@@ -48,7 +49,7 @@ export function siteOf(options: SiteOptions): Site {
     namesPrefix: profile.namesPrefixes[0] ?? '',
     gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
     version: VERSION,
-    ...{ path, hasStatus },
+    ...{ path, hasStatus, hasImages },
   }
 }
 

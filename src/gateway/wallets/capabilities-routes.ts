@@ -5,7 +5,7 @@ import type { OperationGroup } from '../http/operation.js'
 import type { Capability, RouteGroup } from '../http/route-group.js'
 
 /** Those of a host that has all, in their order. */
-const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs'] as const satisfies readonly Capability[]
+const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs', 'image'] as const satisfies readonly Capability[]
 
 /** `GET /capabilities`, at the root and below each of the prefixes: the groups of wallet routes that this host has. */
 export function capabilitiesRoutes(prefixes: readonly string[], groups: readonly RouteGroup[]): RouteGroup {

@@ -56,6 +56,8 @@ export const LIMITS = {
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** Memory of cached answers and content. */
   maxCachedBytes: { setting: 'MAX_CACHED_BYTES', least: MiB, most: 64 * GiB, usual: 64 * MiB },
+  /** The disk of images that were made of others; 0: none are made. */
+  maxImageCacheBytes: { setting: 'MAX_IMAGE_CACHE_BYTES', least: 0, most: 1024 * GiB, usual: 256 * MiB },
   /** How many proxies in front of this host are trusted to name the client. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
   /** Domains that are looked up in DNS a minute. */

@@ -5,6 +5,7 @@ import { PROFILES, type ProfileName } from '../../../backend/src/protocol/profil
 import { MINE_PAGE_FILES } from '../../../src/gateway/pages/mine-page-routes.js'
 import { builtPages } from '../cli/built-package.js'
 import { whileReplaced } from '../gateway/faults.js'
+import { animated, encoded, imageProgram, picture } from '../images/pictures.js'
 import { blockOfTwo, proofIn, recordOf } from '../protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { bodyHolder, changeStore } from '../storage/changed-files.js'
@@ -50,6 +51,8 @@ export interface Stored {
   damaged: string
   /** An output with more MAP than any host shows. */
   mapped: string
+  /** Outputs with images: 0 a still one, 1 an animated one, 2 one that is cut off, 3 SVG. All are origins. */
+  image: (vout: number) => string
   /** An ordinal of `awaiting` without content. */
   waiting: string
   /** The origin of the name `a`. */
@@ -97,18 +100,19 @@ export async function openapiHosts({
   const pages = await builtPages()
   const wells = { ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }
   const DATA_DIR = await followedStore(start, settings)
-  const well = await start({ ...wells, DATA_DIR }, { pages })
+  const making = { imageProgram: await imageProgram() }
+  const well = await start({ ...wells, DATA_DIR }, { pages, ...making })
   const unreachable = { ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9' }
-  const empty = await start({
-    ...{ ...unreachable, ARC_CALLBACK_TOKEN },
-    DATA_DIR: await followedStore(start, unreachable),
-  })
-  const broken = await start({ ...settings, ADMIN_TOKEN })
+  const empty = await start(
+    { ...unreachable, ARC_CALLBACK_TOKEN, DATA_DIR: await followedStore(start, unreachable) },
+    making,
+  )
+  const broken = await start({ ...settings, ADMIN_TOKEN }, making)
   await broken.node.close()
 
   const full = await start({ ...settings, ADMIN_TOKEN })
 
-  const awaiting = await start({ ...settings, CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' })
+  const awaiting = await start({ ...settings, CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' }, making)
   const placeless = chain.spend({
     inputs: [chain.madeUpCoin()],
     outputs: [{ satoshis: 1, lockingScript: concatBytes(p2pkh(1), mapTail({ title: 'from somewhere' })) }],
@@ -170,8 +174,27 @@ export async function openapiHosts({
   const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
   await submit(beefOf(hidden), ['tm_ordinals'])
   const blocked = hidden.outpoint(0)
-  const rotten = chain.inscribe({ contentType: 'text/plain', body: utf8('rotten') })
+  const rotten = chain.inscribe({ contentType: 'image/png', body: utf8('rotten') })
   await submit(beefOf(rotten), ['tm_ordinals'])
+  const still = await encoded(picture({ width: 40, height: 20 }), 'png')
+  const bodies = {
+    still,
+    moving: await animated('gif', 2),
+    halved: still.subarray(0, 60),
+    drawn: utf8('<svg/>'),
+  }
+  const coins = chain.spend({ inputs: [], outputs: [{ satoshis: 4, lockingScript: p2pkh(0) }] })
+  const images = chain.spend({
+    inputs: [{ transaction: coins, vout: 0 }],
+    outputs: Object.entries(bodies).map(([name, body]) => ({
+      satoshis: 1,
+      lockingScript: inscriptionScript({
+        contentType: name === 'drawn' ? 'image/svg+xml' : 'image/png',
+        body,
+      }),
+    })),
+  })
+  await submit(beefOf(images, { with: [coins] }), ['tm_ordinals'])
   damage(well.dataDir, utf8('rotten'))
   const mapped = chain.inscribe({
     ...{ contentType: 'text/plain', body: utf8('much is said of it') },
@@ -207,6 +230,7 @@ export async function openapiHosts({
       blocked,
       damaged: rotten.outpoint(0),
       mapped: mapped.outpoint(0),
+      image: images.outpoint,
       waiting: placeless.outpoint(0),
       named: minted.outpoint(2),
       submittable,
@@ -277,7 +301,7 @@ function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
 
 /** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, blocked, damaged, mapped, waiting, named, submittable, conflicting, notice },
+  stored: { site, blocked, damaged, mapped, image, waiting, named, submittable, conflicting, notice },
   gateway,
   names,
   wallets,
@@ -309,6 +333,7 @@ export function openapiRequests({
   const manyOutpoints = Array.from({ length: 1001 }, () => site(0))
   const many = [`${site(1)}:0`, site(0), 'ab'.repeat(32)]
   const metadata = `${gateway}/metadata/${site(1)}`
+  const images = (vout: number): string => `${gateway}/image/${image(vout)}`
   const provenance = `${gateway}/provenance/${site(1)}`
   const proof = `${gateway}/proof/${site(1)}`
   const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
@@ -366,6 +391,25 @@ export function openapiRequests({
     [400, '/content/x/index.html'],
     [400, `/content/${site(0)}:x/index.html`],
     [400, `/content/${site(0)}${'/loop'.repeat(9)}`],
+
+    ...['?f=jpeg', ':0?f=png', ':0?f=avif', ''].map((rest): OpenapiRequest => [200, `${images(0)}${rest}`]),
+    [200, `${images(1)}:0?f=webp`],
+    [200, `${images(3)}:0`],
+    [304, `${images(1)}:0?f=webp`, KNOWN],
+    [304, `${images(3)}:0`, KNOWN],
+    [304, images(0), KNOWN],
+    [400, `${images(0)}?w=x`],
+    [400, images(0), worker],
+    [400, `${gateway}/image/x`],
+    [400, `${images(0)}:x`],
+    [404, images(0), {}, 'empty'],
+    [404, `${gateway}/image/${waiting}:0`, {}, 'awaiting'],
+    [415, `${gateway}/image/${site(1)}`],
+    [400, `${gateway}/image/${site(3)}`],
+    [422, images(2)],
+    [451, `${gateway}/image/${blocked}`],
+    [503, `${gateway}/image/${damaged}`],
+    lost(images(0)),
 
     [200, `${names}?prefix=a&limit=1&after=`],
     [200, `${names}?limit=1`],

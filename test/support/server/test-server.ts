@@ -91,7 +91,10 @@ export interface TestServer {
 
 /** `logger` takes what the server logs; without one, nobody does. `limits` replaces limits that follow from settings. */
 export type StartOptions = Partial<
-  Pick<Parameters<typeof startServer>[0], 'logger' | 'pages' | 'deploy' | 'submissionWorker' | 'writerThread'>
+  Pick<
+    Parameters<typeof startServer>[0],
+    'logger' | 'pages' | 'deploy' | 'submissionWorker' | 'writerThread' | 'imageProgram'
+  >
 > & { limits?: Partial<Limits> }
 
 /** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */

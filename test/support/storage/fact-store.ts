@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../backend/src/facts/local-log.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
@@ -33,5 +33,8 @@ export function inLog<Result>(dataDir: string, work: (sql: Sql, log: LocalLog) =
 
 /** The files of a store in which some bytes stand. */
 export function filesWith(dataDir: string, bytes: Uint8Array): string[] {
-  return readdirSync(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(Buffer.from(bytes)))
+  const names = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(dataDir, join(entry.parentPath, entry.name)))
+  return names.filter((name) => readFileSync(join(dataDir, name)).includes(Buffer.from(bytes)))
 }

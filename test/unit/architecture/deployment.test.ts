@@ -75,10 +75,11 @@ describe('the packed package', () => {
 
   test('names what a host brings as optional peers, in the versions that are tested', () => {
     const { peerDependencies, peerDependenciesMeta, devDependencies } = JSON.parse(read('package.json'))
-    expect(Object.keys(peerDependencies)).toEqual(['@bsv/overlay', '@bsv/overlay-express'])
+    expect(Object.keys(peerDependencies)).toEqual(['@bsv/overlay', '@bsv/overlay-express', 'sharp'])
     expect(peerDependenciesMeta).toEqual({
       '@bsv/overlay': { optional: true },
       '@bsv/overlay-express': { optional: true },
+      sharp: { optional: true },
     })
     expect(peerDependencies['@bsv/overlay']).toContain(devDependencies['@bsv/overlay'])
     const ranges = String(peerDependencies['@bsv/overlay']).match(/\d+\.\d+/g)

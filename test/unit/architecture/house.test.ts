@@ -129,6 +129,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
   'src/gateway': {
     http: [],
     content: ['http'],
+    images: ['http', 'content'],
     streams: ['http'],
     names: ['http'],
     preview: ['http'],
@@ -144,6 +145,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     wiring: [
       'http',
       'content',
+      'images',
       'hosts',
       'streams',
       'names',
@@ -173,12 +175,13 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     hosts: ['config'],
     writer: ['config', 'store', 'discovery'],
     telemetry: ['config', 'writer'],
+    images: ['config', 'telemetry'],
     http: ['config', 'store', 'telemetry'],
     gasp: ['config', 'writer'],
     routes: ['config', 'store', 'discovery', 'writer', 'telemetry', 'http', 'gasp'],
     wiring: [
       ...['config', 'store', 'discovery', 'writer', 'telemetry'],
-      ...['http', 'hosts', 'gasp', 'routes'],
+      ...['http', 'hosts', 'images', 'gasp', 'routes'],
     ],
   },
 }

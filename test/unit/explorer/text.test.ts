@@ -80,7 +80,7 @@ test.each([
 ])('the host of %s is %s', (name, url) => {
   const site = {
     ...{ network: 'local', genesis: undefined, namesPrefix: '', gatewayPrefix: '', version: '1' },
-    ...{ gatewayHost: 'localhost:8080', path: '', hasStatus: true },
+    ...{ gatewayHost: 'localhost:8080', path: '', hasStatus: true, hasImages: false },
   }
   expect(nameHostUrl(site, name)).toBe(url)
   expect(nameHostUrl({ ...site, gatewayHost: undefined }, name)).toBeUndefined()

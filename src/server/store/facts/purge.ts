@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { FACT, readTransactionFact } from '../../../../backend/src/facts/log.js'
 import {
@@ -22,6 +23,7 @@ import {
   TransactionError,
   type TransactionView,
 } from '../../../../backend/src/protocol/transaction.js'
+import { imagesFolder } from '../../../../backend/src/writer/local-writer.js'
 import { holdersOf, purgedValueOf, withoutContent } from '../../../../backend/src/writer/purged-content.js'
 import { changeRow, readStateChange } from '../../../../backend/src/writer/state-changes.js'
 import { type CommandLog, type FoundRow, pagesOf } from './folder-log.js'
@@ -53,7 +55,12 @@ export async function purge(
   outpoints: readonly Outpoint[],
   reason: string,
 ): Promise<Purged> {
-  return await changeLog(place, (log) => purgeLog(log, outpoints, reason))
+  return await changeLog(place, async (log) => {
+    const purged = await purgeLog(log, outpoints, reason)
+    // Gateways over a database do the same as they read it.
+    if ('folder' in place) await rm(imagesFolder(place.folder), { recursive: true, force: true })
+    return purged
+  })
 }
 
 /** As {@link purge}. */

@@ -29,6 +29,7 @@ const PATTERNS: Record<string, string[]> = {
   [String(/^\/metadata\/[^/]+$/)]: ['/metadata/{reference}'],
   [String(/^\/proof\//)]: ['/proof/{reference}'],
   [String(/^\/provenance\//)]: ['/provenance/{outpoint}'],
+  [String(/^\/image\//)]: ['/image/{reference}'],
   [String(/^\/stream\//)]: ['/stream/{outpoint}'],
   [String(/^\/preview(?:\/|$)/)]: ['/preview/{html}'],
 }
@@ -97,6 +98,7 @@ async function setUp(name: ProfileName) {
     overlay: hosts.well.node.overlay,
     graph: hosts.well.node.graph,
     ping: async () => {},
+    images: { image: () => Promise.reject(new Error('nobody asks')), forget: async () => {} },
     logger: SILENT,
   })
   return { served, document, contract, exchanges, app }

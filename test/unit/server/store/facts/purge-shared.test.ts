@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Sql } from '../../../../../backend/src/facts/connection.js'
 import { FACT } from '../../../../../backend/src/facts/log.js'
 import { readRegisterFact } from '../../../../../backend/src/facts/registers.js'
@@ -6,7 +7,7 @@ import { Pending, STATE_SCHEMA } from '../../../../../backend/src/facts/state.js
 import { CHUNK_BYTES } from '../../../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { encodePush, OP } from '../../../../../backend/src/protocol/script-walk.js'
-import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
+import { imagesFolder, storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { stateRows } from '../../../../../backend/src/writer/state-changes.js'
 import { purgeLog } from '../../../../../src/server/store/facts/purge.js'
 import { MemoryLog, type MemoryRows } from '../../../../support/facts/memory-log.js'
@@ -92,6 +93,10 @@ async function world(): Promise<World> {
   const loser = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [one(text(NOTE), 9)] })
   expect(await submit(second, [loser])).toBe(false)
   await gateways.expectEqual()
+  for (const { folder } of gateways.all) {
+    mkdirSync(imagesFolder(folder))
+    writeFileSync(join(imagesFolder(folder), 'made of it'), encodePush(NOTE))
+  }
   return { rows, gateways, note, long, pieces, moved }
 }
 

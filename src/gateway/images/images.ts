@@ -1,0 +1,295 @@
+import { type Request, type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { essenceOf } from '../../../backend/src/protocol/media-type.js'
+import {
+  decodedPointer,
+  formatOutpoint,
+  parseContentReference,
+} from '../../../backend/src/protocol/outpoint.js'
+import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import { bodyOf, type ContentAnswers } from '../content/content.js'
+import { type ContentRoot, contentRoot, type ShownContent } from '../content/content-root.js'
+import { type Ahead, afterLong, shownBy } from '../content/directory.js'
+import { entityTag } from '../http/caching.js'
+import { AnswerError } from '../http/errors.js'
+import { countTransactions, leavingOf } from '../http/long-read.js'
+import {
+  CONTENT_HEADERS,
+  DAMAGED,
+  type OperationGroup,
+  ORIGIN_PENDING,
+  SERVICE_WORKER,
+  STORE_ERRORS,
+} from '../http/operation.js'
+import { askedReference, number, validate, wholeNumber } from '../http/schemas.js'
+import { refuseServiceWorkers, securityHeaders } from '../http/security-headers.js'
+import { StoredResponse, sendStored } from '../http/stored-response.js'
+
+/** The sides of images in pixels, as far as those of the field go here (1sat-stack, `/ordfs/image`). */
+export const SIZES = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 640, 828, 1080, 1200, 1920]
+const LARGEST = 1920
+const DEFAULT_WIDTH = 384
+/** What images are made of. */
+export const READ_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const SVG = 'image/svg+xml'
+/** The longest image that another is made of, in bytes. */
+export const MAX_IMAGE_BYTES = 24 * 1024 * 1024
+/** A millisecond of the processor counts as so many transactions of an answer: 2.5 of them as a read. */
+const TRANSACTIONS_PER_MILLISECOND = 40
+
+const FITS = ['limit', 'fit', 'fill', 'pad', 'scale'] as const
+const GRAVITIES = [
+  'center',
+  'north',
+  'northeast',
+  'east',
+  'southeast',
+  'south',
+  'southwest',
+  'west',
+  'northwest',
+] as const
+const FORMATS = ['auto', 'jpeg', 'png', 'webp', 'avif'] as const
+
+/** What image is to be made, with nothing in it that makes no difference. */
+export interface WantedImage {
+  /** In pixels. At least one side is there, for `fill`, `pad` and `scale` both. */
+  width?: number | undefined
+  height?: number | undefined
+  fit: (typeof FITS)[number]
+  gravity: (typeof GRAVITIES)[number]
+  /** `plain` is PNG where something is transparent, and otherwise JPEG. */
+  format: 'plain' | 'jpeg' | 'png' | 'webp' | 'avif'
+  quality: number
+}
+
+export interface MadeImage {
+  type: string
+  body: Uint8Array
+  /** Of the body, in hex. */
+  sha256: string
+  /** Of an animated image: how many frames are shown, and of how many. */
+  frames?: readonly [shown: number, all: number] | undefined
+}
+
+/** The bytes that an image is made of. */
+export interface ImageSource {
+  /** In hex: what is made of the same bytes is the same. */
+  sha256: string
+  chunks: () => Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+}
+
+/** Makes images, which may take a while. */
+export interface ImageMaker {
+  /**
+   * @param options.signal Aborted when nobody waits for it any more.
+   * @param options.charge Called with the milliseconds of the processor that it took, if it was not made before; also later.
+   * @throws AnswerError if it cannot be made; the reason of the signal.
+   */
+  image(
+    source: ImageSource,
+    options: { wanted: WantedImage; signal: AbortSignal; charge: (milliseconds: number) => void },
+  ): Promise<MadeImage>
+  /** Removes everything that was made of some bytes. */
+  forget(sha256: string): Promise<void>
+}
+
+const side = number({ least: 1, most: 100_000 }).optional()
+
+const imageQuery = z.object({
+  w: side.describe(
+    `The width in pixels, rounded up to one of ${SIZES.join(', ')}, or else the last. Without \`h\`, 384.`,
+  ),
+  h: side.describe('The height, in the same steps.'),
+  fit: z
+    .enum(FITS)
+    .default('limit')
+    .describe(
+      '`limit`: within the box, never enlarged. `fit`: within it, enlarged if need be. `fill`: covers it, and the rest is cut off. `pad`: within it, and filled up with transparency, or white in JPEG. `scale`: stretched. The last three need both sides, and are `limit` otherwise.',
+    ),
+  g: z.enum(GRAVITIES).default('center').describe('What `fill` keeps, and where `pad` puts it.'),
+  f: z
+    .enum(FORMATS)
+    .default('auto')
+    .describe(
+      '`auto`: WebP where `Accept` names it; otherwise PNG where something is transparent, and JPEG.',
+    ),
+  q: wholeNumber({ most: 100, usual: 75 }).describe('The quality from 1 to 100, rounded to the nearest 5.'),
+})
+
+/**
+ * What image a request asks for, and whether that follows from its `Accept`.
+ *
+ * @throws AnswerError `BAD_BODY`
+ */
+export function wantedImage(request: Pick<Request, 'query' | 'accepts'>): {
+  wanted: WantedImage
+  varies: boolean
+} {
+  const { w, h, fit, g, f, q } = validate(imageQuery, request.query, ([issue]) => {
+    const rule = RULES[String(issue?.path[0])]
+    return new AnswerError('BAD_BODY', `${String(issue?.path[0])} must be ${rule}, once`)
+  })
+  const isBox = w !== undefined && h !== undefined
+  const placed = isBox && (fit === 'fill' || fit === 'pad')
+  const format =
+    f === 'auto' ? (request.accepts(['image/jpeg', 'image/webp']) === 'image/webp' ? 'webp' : 'plain') : f
+  return {
+    wanted: {
+      width: roundedUp(w ?? (h === undefined ? DEFAULT_WIDTH : undefined)),
+      height: roundedUp(h),
+      fit: isBox || fit === 'fit' ? fit : 'limit',
+      gravity: placed ? g : 'center',
+      format,
+      quality: format === 'png' ? 100 : Math.max(5, Math.round(q / 5) * 5),
+    },
+    varies: f === 'auto',
+  }
+}
+
+function roundedUp(pixels: number | undefined): number | undefined {
+  return pixels && (SIZES.find((size) => size >= pixels) ?? LARGEST)
+}
+
+const RULES: Record<string, string> = {
+  w: 'a whole number from 1 to 100000',
+  h: 'a whole number from 1 to 100000',
+  fit: `one of ${FITS.join(', ')}`,
+  g: `one of ${GRAVITIES.join(', ')}`,
+  f: `one of ${FORMATS.join(', ')}`,
+  q: 'a whole number from 1 to 100',
+}
+
+export interface ImageRouteOptions {
+  prefixes: string[]
+  store: GraphReads
+  images: ImageMaker
+  answers: ContentAnswers
+  /** The `Content-Security-Policy` of active content, as SVG is. */
+  policy: string
+}
+
+/** `GET /image/{pointer}[:seq]`, below each of the prefixes: an image that is made of the one inscribed there. */
+export function imageRoutes({ prefixes, ...options }: ImageRouteOptions): Router {
+  // Not a path with a parameter: text that Express cannot decode is no pointer, like any other.
+  return Router().use(prefixes, Router().get(/^\/image\//, refuseServiceWorkers, serveImage(options)))
+}
+
+function serveImage({ store, images, answers, policy }: Omit<ImageRouteOptions, 'prefixes'>): RequestHandler {
+  return async (request, response) => {
+    const reference = parseContentReference(decodedPointer(request.path.slice('/image/'.length)))
+    const { wanted, varies } = wantedImage(request)
+    const resolved = <Found>(
+      find: (root: ContentRoot, content: ShownContent, ahead: Ahead | undefined) => Found,
+    ) =>
+      afterLong((ahead) =>
+        store.consistent(() => {
+          const root = contentRoot(store, reference)
+          return find(root, shownBy(answers.patches, root.output, ahead).content, ahead)
+        }),
+      )
+    const { sha256, length, type, svg } = await resolved((root, content, read) => {
+      const type = essenceOf(content.contentType)
+      const asked = { segments: [], raw: false, isMapAsked: false, policy, read }
+      return { ...content, type, svg: type === SVG ? answers.answer(bare(root), asked) : undefined }
+    })
+    if (svg instanceof StoredResponse) return await sendStored({ request, response, stored: inFull(svg) })
+    if (!READ_TYPES.has(type))
+      throw new AnswerError(
+        'UNSUPPORTED_IMAGE',
+        `images are made of JPEG, PNG, GIF and WebP, and not of ${type}`,
+      )
+    if (length > MAX_IMAGE_BYTES)
+      throw new AnswerError(
+        'BAD_IMAGE',
+        `images of more than ${MAX_IMAGE_BYTES} bytes are not made smaller here`,
+      )
+    const made = await images.image(
+      { sha256, chunks: () => chunksOf(() => resolved((_, content) => bodyOf(store, content)), length) },
+      {
+        ...{ wanted, signal: leavingOf(response) },
+        charge: (milliseconds) => countTransactions(response, milliseconds * TRANSACTIONS_PER_MILLISECOND),
+      },
+    )
+    // It may have been blocked and purged meanwhile.
+    const { cache, headers, outpoint } = await Promise.resolve()
+      .then(() => resolved((root) => root))
+      .catch(async (error: unknown) => {
+        await images.forget(sha256)
+        throw error
+      })
+    const tag = entityTag(made.sha256, made.type)
+    const representation = {
+      headers: [
+        ['Cache-Control', cache],
+        ...Object.entries(headers),
+        ['X-Outpoint', formatOutpoint(outpoint)],
+        ...securityHeaders({ active: false }),
+        ...(varies ? [['Vary', 'Accept'] as const] : []),
+        ...(made.frames ? [['X-Image-Frames', made.frames.join('/')] as const] : []),
+        ['ETag', tag],
+      ] as const,
+      contentType: made.type,
+      length: made.body.length,
+      tag,
+    }
+    await sendStored({ request, response, stored: new StoredResponse(representation, made.body, []) })
+  }
+}
+
+/** Images have no headers of metadata. */
+function bare(root: ContentRoot): ContentRoot {
+  return { ...root, metadataHeaders: () => ({}) }
+}
+
+/** As all images are, without ranges. */
+function inFull({ representation, body, dependsOn }: StoredResponse): StoredResponse {
+  const headers = representation.headers.filter(([name]) => name !== 'Accept-Ranges')
+  return new StoredResponse({ ...representation, headers, hasRanges: false }, body, dependsOn)
+}
+
+async function* chunksOf(
+  body: () => Awaitable<StoredResponse['body']>,
+  length: number,
+): AsyncGenerator<Uint8Array> {
+  const found = await body()
+  const bytes = typeof found === 'function' ? found({ from: 0, length }) : found
+  if ('next' in bytes) yield* bytes
+  else yield bytes
+}
+
+export const IMAGE_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  errors: {
+    BAD_OUTPOINT: 'The pointer is not an outpoint.',
+    BAD_SEQUENCE: 'The sequence is not a number.',
+    BAD_PATCH: 'A patch cannot be applied, or more than 16 are built on each other.',
+    BAD_BODY: 'A parameter has no such value, or a service worker is being installed.',
+    ORIGIN_PENDING,
+    NOT_FOUND: 'This store has no such output or step, or nothing that a patch is built on.',
+    UNSUPPORTED_IMAGE: 'What is inscribed is no JPEG, PNG, GIF, WebP or SVG, by its type or by its bytes.',
+    BAD_IMAGE: 'The image is damaged, or too large to be read.',
+    BLOCKED: 'The operator has blocked the output, its content, or the name that it is the origin of.',
+    NOT_READY:
+      'Too many images are being made, or this one took too long. `Retry-After` says when to ask again.',
+    DAMAGED,
+    ...STORE_ERRORS,
+  },
+  operations: {
+    image: {
+      route: 'GET /image/{reference}',
+      summary: 'An image in another size',
+      description:
+        'Made of the image that is inscribed in an output, or shown by an ordinal at a step, without its metadata, and upright as that says. SVG is sent as inscribed. Animated images keep their frames in WebP, within limits, and otherwise show the first.',
+      params: z.object({ reference: askedReference }),
+      query: imageQuery,
+      headers: SERVICE_WORKER,
+      answer: {
+        description: 'The image.',
+        headers: [...CONTENT_HEADERS, 'ETag', 'X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Image-Frames'],
+        types: ['image/jpeg', 'image/png', 'image/webp', 'image/avif', 'image/svg+xml'],
+      },
+    },
+  },
+}

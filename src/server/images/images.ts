@@ -1,0 +1,242 @@
+import { execFile } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { imagesFolder } from '../../../backend/src/writer/local-writer.js'
+import { AnswerError } from '../../gateway/http/errors.js'
+import type { ImageMaker, ImageSource, MadeImage, WantedImage } from '../../gateway/images/images.js'
+import type { Config } from '../config/config.js'
+import { storeFolder } from '../config/place.js'
+import type { CacheUse } from '../telemetry/metrics.js'
+import { ImageCache } from './image-cache.js'
+import type { Outcome } from './make-image.js'
+
+/** The program that makes an image, compiled beside this module or bundled with it. */
+export const IMAGE_PROGRAM = new URL('./image-process.js', import.meta.url)
+
+/** The most images that wait to be made. */
+const MAX_WAITING = 32
+/** How long the process of one may take, in milliseconds: it ends itself earlier, unless the machine is busy or it hangs. */
+const PATIENCE = 30_000
+/** The longest image that is made, in bytes, and the heap of its process beside the image, in MiB. */
+const MAX_MADE_BYTES = 16 * 1024 * 1024
+const MAX_HEAP_MIB = 64
+
+const milliseconds = z.number()
+/** What the process says, which strangers' bytes may have got hold of. */
+const outcomeShape: z.ZodType<Outcome> = z.union([
+  z.strictObject({
+    type: z.enum(['image/jpeg', 'image/png', 'image/webp', 'image/avif']),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    frames: z.tuple([z.int(), z.int()]).optional(),
+    milliseconds,
+  }),
+  z.strictObject({ refused: z.enum(['UNSUPPORTED_IMAGE', 'BAD_IMAGE']), message: z.string(), milliseconds }),
+])
+
+/** What came of an image. */
+interface Read {
+  outcome: Outcome
+  body: Buffer
+}
+
+/** An image that is being made, or waits for it. */
+interface Job {
+  source: ImageSource
+  wanted: WantedImage
+  isStarted: boolean
+  /** Each takes what it cost of whoever waits for it. */
+  charges: Set<(milliseconds: number) => void>
+  result: Promise<Read>
+  resolve: (made: Read) => void
+  reject: (error: unknown) => void
+}
+
+type Options = Parameters<typeof storeFolder>[0] & {
+  limits: Pick<Config['limits'], 'maxImageCacheBytes'>
+  patience?: number
+  logger: Logger
+  program: URL
+}
+
+/** What makes images; undefined where `sharp` is not installed, or there is no room for images. */
+export function openImages(options: Options): Images | undefined {
+  if (options.limits.maxImageCacheBytes === 0) return undefined
+  try {
+    return new Images(createRequire(import.meta.url).resolve('sharp'), options)
+  } catch {
+    return undefined
+  }
+}
+
+/** Makes one image after another, each in a process of its own, and keeps them on disk. */
+export class Images implements ImageMaker {
+  readonly use: CacheUse = { hits: 0, misses: 0 }
+  private readonly cache: ImageCache
+  /** In the order in which they came. */
+  private readonly jobs = new Map<string, Job>()
+  private readonly closing = new AbortController()
+  private running: Promise<void> | undefined
+
+  /** @param sharp The path of its module. */
+  constructor(
+    private readonly sharp: string,
+    private readonly options: Options,
+  ) {
+    this.cache = new ImageCache(imagesFolder(storeFolder(options)), options.limits.maxImageCacheBytes)
+  }
+
+  async image(source: ImageSource, question: Parameters<ImageMaker['image']>[1]): Promise<MadeImage> {
+    const name = nameOf(source, question.wanted)
+    const kept = await this.cache.get(name)
+    const known = kept && read(kept)
+    this.use[known === undefined ? 'misses' : 'hits']++
+    const { outcome, body } = known ?? (await this.made(name, source, question))
+    if ('refused' in outcome) throw new AnswerError(outcome.refused, outcome.message)
+    return { ...outcome, body }
+  }
+
+  /** How many are being made, or wait for it. */
+  get waiting(): number {
+    return this.jobs.size
+  }
+
+  async forget(sha256: string): Promise<void> {
+    await this.cache.delete((name) => name.startsWith(sha256))
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort(new AnswerError('NOT_READY', 'the host is shutting down'))
+    await this.running
+  }
+
+  /** Waits for a job, with all others that want the same. */
+  private async made(
+    name: string,
+    source: ImageSource,
+    { wanted, signal, charge }: Parameters<ImageMaker['image']>[1],
+  ): Promise<Read> {
+    signal.throwIfAborted()
+    const job = this.jobs.get(name) ?? this.begin(name, source, wanted)
+    job.charges.add(charge)
+    const leave = (): void => {
+      if (job.isStarted) return
+      job.charges.delete(charge)
+      if (job.charges.size > 0) return
+      this.jobs.delete(name)
+      job.reject(signal.reason)
+    }
+    signal.addEventListener('abort', leave)
+    try {
+      return await job.result
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  private begin(name: string, source: ImageSource, wanted: WantedImage): Job {
+    if (this.jobs.size >= MAX_WAITING)
+      throw new AnswerError('NOT_READY', `${MAX_WAITING} images are waiting to be made; try again`)
+    let handlers: Pick<Job, 'resolve' | 'reject'> | undefined
+    const result = new Promise<Read>((resolve, reject) => {
+      handlers = { resolve, reject }
+    })
+    result.catch(() => {})
+    const job = { source, wanted, isStarted: false, charges: new Set(), result, ...handlers } as Job
+    this.jobs.set(name, job)
+    this.running ??= this.run()
+    return job
+  }
+
+  private async run(): Promise<void> {
+    // Those that come meanwhile are visited too.
+    for (const [name, job] of this.jobs) {
+      job.isStarted = true
+      try {
+        const made = await this.work(job)
+        job.resolve(made)
+        await this.cache.set(name, made.whole)
+      } catch (error) {
+        // Of one that is not kept, as the disk is full, nobody waits any more.
+        job.reject(error)
+      } finally {
+        this.jobs.delete(name)
+      }
+    }
+    this.running = undefined
+  }
+
+  /** Runs the process. What it says is kept as it is, refusals too. */
+  private async work({ source, wanted, charges }: Job): Promise<Read & { whole: Buffer }> {
+    const { signal } = this.closing
+    signal.throwIfAborted()
+    const { logger, program, patience = PATIENCE } = this.options
+    const charge = (milliseconds: number): void => {
+      for (const each of charges) each(milliseconds)
+    }
+    // It throws where the store has too few bytes.
+    const chunks = Readable.from(source.chunks())
+    const running = promisify(execFile)(
+      process.execPath,
+      [`--max-old-space-size=${MAX_HEAP_MIB}`, fileURLToPath(program), this.sharp, JSON.stringify(wanted)],
+      {
+        // Nothing of this host's: the decoders of images have had holes.
+        ...{ env: {}, encoding: 'buffer', signal, timeout: patience, killSignal: 'SIGKILL' },
+        maxBuffer: MAX_MADE_BYTES,
+      },
+    )
+    const { stdin } = running.child
+    if (stdin === null) throw new Error('the process has no standard input')
+    const [fed, ran] = await Promise.allSettled([pipeline(chunks, stdin), running])
+    // A process that has read enough closes its input; anything else is an error of the store.
+    if (fed.status === 'rejected' && !isClosedPipe(fed.reason)) throw fed.reason
+    if (ran.status === 'fulfilled') {
+      const made = read(ran.value.stdout)
+      charge(made?.outcome.milliseconds ?? patience)
+      if (made === undefined)
+        throw new Error('the process that makes images has said nothing that can be read')
+      return { ...made, whole: ran.value.stdout }
+    }
+    signal.throwIfAborted()
+    charge(patience)
+    const {
+      code,
+      signal: ended,
+      killed,
+    } = ran.reason as { code?: unknown; signal?: string; killed?: boolean }
+    if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
+      throw new AnswerError('BAD_IMAGE', `the image would have more than ${MAX_MADE_BYTES} bytes`)
+    if (killed) throw new AnswerError('NOT_READY', `the image was not made within ${patience / 1000} seconds`)
+    if (!ended) throw ran.reason
+    logger.warn({ sha256: source.sha256, signal: ended }, 'the process that reads an image has crashed')
+    throw new AnswerError('BAD_IMAGE', `the process that reads the image has ended: ${ended}`)
+  }
+}
+
+function isClosedPipe(error: unknown): boolean {
+  return /^(?:EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(String((error as { code?: unknown }).code))
+}
+
+/** The name of a file: the hash first, and everything that makes a difference. */
+function nameOf({ sha256 }: ImageSource, wanted: WantedImage): string {
+  const { width = '', height = '', fit, gravity, quality, format } = wanted
+  return `${sha256}-${width}x${height}-${fit}-${gravity}-${quality}.${format}`
+}
+
+/** A line of JSON, and the image behind it; undefined if they are not whole, as after a power failure. */
+function read(made: Buffer): Read | undefined {
+  const end = made.indexOf('\n')
+  try {
+    const outcome = outcomeShape.parse(JSON.parse(made.toString('utf8', 0, end)))
+    const body = made.subarray(end + 1)
+    const isWhole = 'refused' in outcome || sha256(body).toString('hex') === outcome.sha256
+    return isWhole ? { outcome, body } : undefined
+  } catch {
+    return undefined
+  }
+}

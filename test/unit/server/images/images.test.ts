@@ -1,0 +1,486 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { encodePatch, PATCH_TYPE } from '../../../../backend/src/protocol/patch.js'
+import { encodeDelta } from '../../../../backend/src/protocol/vcdiff.js'
+import { purge } from '../../../../src/server/store/facts/purge.js'
+import { livesOn } from '../../../support/graph/lives.js'
+import {
+  animated,
+  colourAt,
+  encoded,
+  imageProgram,
+  picture,
+  sharp,
+} from '../../../support/images/pictures.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { withinAMinute } from '../../../support/server/openapi-requests.js'
+import {
+  type Answer,
+  type Question,
+  type TestServer,
+  useServers,
+} from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
+
+const servers = useServers()
+const chain = new FakeChain()
+const program = await imageProgram()
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+const server = await servers.start({ ADMIN_TOKEN }, { imageProgram: program })
+
+async function submitted(transaction: FakeTransaction, to = server): Promise<string> {
+  expect((await to.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+  return transaction.outpoint(0)
+}
+
+async function inscribed(contentType: string, body: Uint8Array, to = server): Promise<string> {
+  return await submitted(chain.inscribe({ contentType, body }), to)
+}
+
+async function imageOf(
+  outpoint: string,
+  query = '',
+  question: Question = {},
+  of: TestServer = server,
+): Promise<Answer> {
+  return await of.ask(`/svc/gateway/image/${outpoint}${query}`, question)
+}
+
+const WEBP = { headers: { Accept: 'image/avif,image/webp,image/apng,image/*,*/*;q=0.8' } }
+const wide = await inscribed('image/png', await encoded(picture({ width: 600, height: 300 }), 'png'))
+const clear = await inscribed('image/png', await encoded(picture({ width: 40, height: 20, alpha: 0 }), 'png'))
+
+test.each([
+  ['', [384, 192]],
+  ['?w=100', [128, 64]],
+  ['?w=1', [16, 8]],
+  ['?w=384', [384, 192]],
+  ['?w=385', [512, 256]],
+  // Never enlarged.
+  ['?w=1920', [600, 300]],
+  ['?w=99999', [600, 300]],
+  ['?h=96', [192, 96]],
+  ['?w=192&h=48', [96, 48]],
+  ['?w=1080&fit=fit', [1080, 540]],
+  ['?w=640&h=640&fit=fit', [640, 320]],
+  ['?w=128&h=128&fit=fill', [128, 128]],
+  ['?w=828&h=828&fit=fill', [828, 828]],
+  ['?w=128&h=128&fit=pad', [128, 128]],
+  ['?w=128&h=48&fit=scale', [128, 48]],
+  // Without both sides, as `limit`.
+  ['?w=1200&fit=fill', [600, 300]],
+  ['?h=48&fit=scale', [96, 48]],
+])('%s is %j', async (query, [width, height]) => {
+  const { status, body, headers } = await imageOf(wide, query)
+  expect(status).toBe(200)
+  const read = await sharp(body).metadata()
+  expect([read.width, read.height]).toEqual([width, height])
+  expect(headers).toMatchObject({
+    'content-length': String(body.length),
+    'cache-control': 'public, max-age=31536000, immutable',
+    'x-outpoint': wide,
+    'x-content-type-options': 'nosniff',
+    'cross-origin-resource-policy': 'cross-origin',
+  })
+})
+
+test.each([
+  ['?w=64&h=64&fit=fill&g=west', [255, 0, 0, 255]],
+  ['?w=64&h=64&fit=fill&g=northeast', [0, 0, 255, 255]],
+  // What `pad` fills up is at the other side.
+  ['?w=64&h=64&fit=pad&g=south&f=png', [0, 0, 0, 0]],
+  ['?w=64&h=64&fit=pad&g=north&f=jpeg', [255, 0, 0, 255]],
+])('%s begins with %j', async (query, colour) => {
+  const [x, y] = [0.2, 0.05]
+  const found = await colourAt((await imageOf(wide, query)).body, [x, y])
+  const isClear = colour[3] === 0
+  for (const [index, value] of found.entries())
+    if (!isClear || index === 3) expect(Math.abs(value - (colour[index] ?? 0))).toBeLessThan(12)
+})
+
+test.each([
+  ['', WEBP, 'image/webp'],
+  ['', {}, 'image/jpeg'],
+  ['', { headers: { Accept: '*/*' } }, 'image/jpeg'],
+  ['', { headers: { Accept: 'image/webp;q=0.1, image/png' } }, 'image/webp'],
+  ['', { headers: { Accept: 'image/webp;q=0, image/png' } }, 'image/jpeg'],
+  ['?w=16&h=16&fit=pad', {}, 'image/png'],
+  ['?f=auto', WEBP, 'image/webp'],
+  ['?f=jpeg', WEBP, 'image/jpeg'],
+  ['?f=png', WEBP, 'image/png'],
+  ['?f=webp', {}, 'image/webp'],
+  ['?f=avif', {}, 'image/avif'],
+])('%s for %j is %s', async (query, question, type) => {
+  const { headers, body } = await imageOf(wide, query, question)
+  expect(headers['content-type']).toBe(type)
+  expect(`image/${(await sharp(body).metadata()).format}`.replace('heif', 'avif')).toBe(type)
+  expect(headers.vary).toBe(/f=(?!auto)/.test(query) ? undefined : 'Accept')
+})
+
+test('what is transparent stays so where the format can, and is white otherwise', async () => {
+  const plain = await imageOf(clear)
+  expect(plain.headers['content-type']).toBe('image/png')
+  expect((await colourAt(plain.body, [0.1, 0.5]))[3]).toBe(0)
+  const [red = 0, green = 0] = await colourAt((await imageOf(clear, '?f=jpeg')).body, [0.1, 0.5])
+  expect(Math.min(red, green)).toBeGreaterThan(245)
+})
+
+test('a lower quality is shorter, and qualities are those of steps', async () => {
+  const noise = { type: 'gaussian' as const, mean: 128, sigma: 60 }
+  const noisy = sharp({ create: { width: 200, height: 200, channels: 3, background: '#000', noise } })
+  const outpoint = await inscribed('image/png', await encoded(noisy, 'png'))
+  const tags = new Map<string, string>()
+  const lengths: number[] = []
+  for (const q of ['1', '5', '73', '75', '77', '78', '80']) {
+    const { headers, body } = await imageOf(outpoint, `?f=jpeg&q=${q}`)
+    tags.set(q, headers.etag ?? '')
+    lengths.push(body.length)
+  }
+  expect(lengths).toEqual([...lengths].sort((one, other) => one - other))
+  expect(tags.get('1')).toBe(tags.get('5'))
+  for (const q of ['73', '77']) expect(tags.get(q)).toBe(tags.get('75'))
+  expect(tags.get('78')).toBe(tags.get('80'))
+  expect(new Set(tags.values()).size).toBe(3)
+  expect((await imageOf(outpoint, '?f=jpeg')).headers.etag).toBe(tags.get('75'))
+})
+
+test.each([
+  ['w=0', 'w'],
+  ['w=-1', 'w'],
+  ['w=1.5', 'w'],
+  ['w=', 'w'],
+  ['w=0x10', 'w'],
+  ['w=100001', 'w'],
+  ['w=1e3', 'w'],
+  ['w=64&w=64', 'w'],
+  ['w[]=64&h=x', 'h'],
+  ['h=big', 'h'],
+  ['fit=cover', 'fit'],
+  ['fit=Fill', 'fit'],
+  ['g=face', 'g'],
+  ['f=gif', 'f'],
+  ['f=image/webp', 'f'],
+  ['q=0', 'q'],
+  ['q=101', 'q'],
+  ['q=best', 'q'],
+])('?%s is refused, by its name', async (query, name) => {
+  const { status, json } = await imageOf(wide, `?${query}`)
+  expect(status).toBe(400)
+  expect(json).toEqual({ code: 'BAD_BODY', error: expect.stringMatching(new RegExp(`^${name} must be `)) })
+})
+
+test('what is not asked for changes nothing', async () => {
+  const { etag } = (await imageOf(wide)).headers
+  for (const query of ['?', '?x=1', '?g=south', '?w=384&fit=limit&q=75&f=auto&g=center'])
+    expect((await imageOf(wide, query)).headers.etag).toBe(etag)
+})
+
+test('HEAD, If-None-Match and If-Match are those of the image', async () => {
+  const whole = await imageOf(wide, '?w=64')
+  const head = await imageOf(wide, '?w=64', { method: 'HEAD' })
+  expect([head.status, head.body.length, head.headers['content-length']]).toEqual([
+    200,
+    0,
+    String(whole.body.length),
+  ])
+  const { etag = '' } = whole.headers
+  expect(etag).toMatch(/^"[0-9a-f]{64}"$/)
+  const same = await imageOf(wide, '?w=64', { headers: { 'If-None-Match': etag } })
+  expect([same.status, same.headers.etag, same.headers.vary]).toEqual([304, etag, 'Accept'])
+  expect((await imageOf(wide, '?w=96', { headers: { 'If-None-Match': etag } })).status).toBe(200)
+  expect((await imageOf(wide, '?w=96', { headers: { 'If-Match': etag } })).status).toBe(412)
+})
+
+test('SVG is sent as inscribed, in its sandbox, whatever is asked for', async () => {
+  const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>')
+  const outpoint = await inscribed('image/svg+xml', svg)
+  const { status, headers, body } = await imageOf(outpoint, '?w=64&f=png')
+  expect([status, headers['content-type']]).toEqual([200, 'image/svg+xml'])
+  expect(headers['content-security-policy']).toMatch(/^sandbox /)
+  expect(body).toEqual(svg)
+  expect((await imageOf(outpoint, '', { headers: { 'If-None-Match': headers.etag ?? '' } })).status).toBe(304)
+})
+
+describe('metadata of a photograph', () => {
+  test('is applied where it says how it is turned, and sent to nobody', async () => {
+    const exif = { IFD0: { Copyright: 'a secret place' }, IFD3: { GPSLatitude: '51/1 30/1 0/1' } }
+    const turned = await picture({ width: 60, height: 30 })
+      .withMetadata({ orientation: 6 })
+      .withExif(exif)
+      .jpeg()
+      .toBuffer()
+    const oriented = await sharp(turned).withMetadata({ orientation: 6 }).jpeg().toBuffer()
+    const outpoint = await inscribed('image/jpeg', oriented)
+    const { body } = await imageOf(outpoint, '?f=jpeg')
+    const read = await sharp(body).metadata()
+    expect([read.width, read.height]).toEqual([30, 60])
+    expect([read.orientation, read.exif, read.xmp, read.icc]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    expect(body.includes('secret')).toBe(false)
+    const [red = 0] = await colourAt(body, [0.5, 0.1])
+    expect(red).toBeGreaterThan(200)
+  })
+})
+
+describe('animated images', () => {
+  test.each(['gif', 'webp'] as const)('of %s keep their frames in WebP', async (format) => {
+    const outpoint = await inscribed(`image/${format}`, await animated(format, 5))
+    const { headers, body } = await imageOf(outpoint, '?w=32&fit=fit', WEBP)
+    expect(headers['x-image-frames']).toBe('5/5')
+    expect(await sharp(body, { animated: true }).metadata()).toMatchObject({
+      pages: 5,
+      width: 32,
+      pageHeight: 32,
+    })
+  })
+
+  test.each([
+    ['in another format', '?f=png', 5, '1/5'],
+    ['if they are too many', '', 201, '1/201'],
+    ['if all of them have too many pixels', '?w=1920&fit=fit', 5, '1/5'],
+  ])('show the first frame %s, and say so', async (_, query, frames, shown) => {
+    const outpoint = await inscribed('image/gif', await animated('gif', frames))
+    const { status, headers, body } = await imageOf(outpoint, query, WEBP)
+    expect([status, headers['x-image-frames']]).toEqual([200, shown])
+    expect((await sharp(body).metadata()).pages ?? 1).toBe(1)
+  })
+
+  test('and still ones say nothing of frames', async () => {
+    expect((await imageOf(wide)).headers['x-image-frames']).toBeUndefined()
+  })
+})
+
+describe('what is no image', () => {
+  const png = encoded(picture({ width: 64, height: 64 }), 'png')
+  const jpeg = picture({ width: 300, height: 300 }).flatten().jpeg().toBuffer()
+
+  test.each([
+    ['text', 'text/plain', async () => Buffer.from('hello'), 415, 'UNSUPPORTED_IMAGE'],
+    ['an image with another type', 'application/octet-stream', () => png, 415, 'UNSUPPORTED_IMAGE'],
+    [
+      'an image of another kind',
+      'image/avif',
+      async () =>
+        await sharp(await png)
+          .avif()
+          .toBuffer(),
+      415,
+      'UNSUPPORTED_IMAGE',
+    ],
+    [
+      'text that says it is an image',
+      'image/png',
+      async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'),
+      415,
+      'UNSUPPORTED_IMAGE',
+    ],
+    [
+      'TIFF that says it is PNG',
+      'image/png',
+      async () =>
+        await sharp(await png)
+          .tiff()
+          .toBuffer(),
+      415,
+      'UNSUPPORTED_IMAGE',
+    ],
+    ['nothing', 'image/png', async () => Buffer.alloc(0), 415, 'UNSUPPORTED_IMAGE'],
+    ['a signature alone', 'image/png', async () => (await png).subarray(0, 8), 422, 'BAD_IMAGE'],
+    [
+      'half a PNG',
+      'image/png',
+      async () => (await png).subarray(0, (await png).length / 2),
+      422,
+      'BAD_IMAGE',
+    ],
+    [
+      'half a JPEG',
+      'image/jpeg',
+      async () => (await jpeg).subarray(0, (await jpeg).length / 2),
+      422,
+      'BAD_IMAGE',
+    ],
+  ])('%s', async (_, type, body, status, code) => {
+    const outpoint = await inscribed(type, await body())
+    for (const method of ['GET', 'GET']) {
+      const answer = await imageOf(outpoint, '', { method })
+      expect([answer.status, answer.headers['cache-control']]).toEqual([status, 'no-store'])
+      expect(answer.json).toEqual({ code, error: expect.stringMatching(/^[ -~]{20,300}$/) })
+    }
+  })
+
+  test('of a bomb, no pixel is read', async () => {
+    const bomb = Buffer.from(await png)
+    // The sides in its first chunk, whose checksum comes behind.
+    bomb.writeUInt32BE(30_000, 16)
+    bomb.writeUInt32BE(30_000, 20)
+    bomb.writeUInt32BE(crc32(bomb.subarray(12, 29)), 29)
+    const { status, json } = await imageOf(await inscribed('image/png', bomb))
+    expect(status).toBe(422)
+    expect(json).toMatchObject({ code: 'BAD_IMAGE', error: expect.stringContaining('50000000 pixels') })
+  })
+
+  test('of another type by its bytes, an image is read as what it is', async () => {
+    const outpoint = await inscribed('image/png', await jpeg)
+    expect((await imageOf(outpoint)).status).toBe(200)
+  })
+
+  test.each([
+    ['', 400, 'BAD_OUTPOINT'],
+    ['nothing', 400, 'BAD_OUTPOINT'],
+    [`${'0'.repeat(64)}_0`, 404, 'NOT_FOUND'],
+    [`${'0'.repeat(64)}_0/a.png`, 400, 'BAD_OUTPOINT'],
+    [`${'0'.repeat(64)}_0:x`, 400, 'BAD_SEQUENCE'],
+    ['%ff', 400, 'BAD_OUTPOINT'],
+  ])('%s is %d', async (pointer, status, code) => {
+    const answer = await imageOf(pointer)
+    expect([answer.status, (answer.json as { code: string }).code]).toEqual([status, code])
+  })
+})
+
+/** As PNG has it (ISO 3309). */
+function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+  }
+  return (crc ^ 0xffffffff) >>> 0
+}
+
+test('at steps of an ordinal, the image is that of the step, with its headers', async () => {
+  const contents = await Promise.all([20, 40].map((width) => encoded(picture({ width, height: 20 }), 'png')))
+  const [first, second] = contents.map((body) => inscriptionScript({ contentType: 'image/png', body }))
+  const { life } = livesOn(server, chain)
+  const steps = await life(first ?? '', [p2pkh(1), second ?? new Uint8Array()])
+  const at = (step: number): string => steps[step]?.outpoint(0) ?? ''
+  for (const [asked, step, width, cache] of [
+    [`${at(0)}:-1`, 2, 32, 'no-cache'],
+    [`${at(2)}:0`, 0, 16, 'public, max-age=31536000, immutable'],
+    [`${at(0)}:1`, 1, 16, 'public, max-age=31536000, immutable'],
+  ] as const) {
+    const { status, headers, body } = await imageOf(asked, '?w=32&h=16')
+    expect(status).toBe(200)
+    expect((await sharp(body).metadata()).width).toBe(width)
+    expect(headers).toMatchObject({
+      ...{ 'cache-control': cache, 'x-outpoint': at(step) },
+      ...{ 'x-origin': at(0), 'x-ord-seq': String(step) },
+    })
+  }
+  expect((await imageOf(`${at(0)}:3`)).status).toBe(404)
+  expect((await imageOf(at(1))).status).toBe(404)
+})
+
+test('an image that a patch makes is one of its own', async () => {
+  const small = await encoded(picture({ width: 20, height: 10 }), 'png')
+  const base = await inscribed('image/png', small)
+  const next = await encoded(picture({ width: 60, height: 10 }), 'png')
+  const body = encodePatch({ base: parseOutpoint(base), delta: encodeDelta(small, next) })
+  const { status, headers, body: made } = await imageOf(await inscribed(PATCH_TYPE, body), '?f=png')
+  expect([status, headers['content-type']]).toEqual([200, 'image/png'])
+  expect((await sharp(made).metadata()).width).toBe(60)
+  const broken = await inscribed(PATCH_TYPE, body.subarray(0, -3))
+  expect((await imageOf(broken)).status).toBe(400)
+})
+
+test('what is made once is read from disk, also by the next process', async () => {
+  const first = await servers.start({}, { imageProgram: program })
+  const outpoint = await inscribed(
+    'image/png',
+    await encoded(picture({ width: 50, height: 20 }), 'png'),
+    first,
+  )
+  const made = await imageOf(outpoint, '?w=48', WEBP, first)
+  expect(made.status).toBe(200)
+  await first.stop()
+  const [file, ...others] = readdirSync(join(first.dataDir, 'images'))
+  expect(file).toMatch(/^[0-9a-f]{64}-48x-limit-center-75\.webp$/)
+  expect(others).toEqual([])
+  // Only what is on disk is here.
+  const second = await servers.start(
+    { DATA_DIR: first.dataDir },
+    { imageProgram: new URL('missing.js', program) },
+  )
+  const again = await imageOf(outpoint, '?w=48', WEBP, second)
+  expect([again.status, again.headers.etag]).toEqual([200, made.headers.etag])
+  expect(again.body).toEqual(made.body)
+  expect((await imageOf(outpoint, '?w=64', WEBP, second)).status).toBe(500)
+  const { body } = await second.ask('/metrics')
+  expect(body.toString()).toContain('minetree_cache_lookups_total{cache="images",result="hit"} 1')
+})
+
+test('what is blocked is not shown, also if it was made before', async () => {
+  const outpoint = await inscribed('image/png', await encoded(picture({ width: 70, height: 20 }), 'png'))
+  expect((await imageOf(outpoint)).status).toBe(200)
+  const block = {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' },
+  }
+  const answer = await server.ask('/admin/block', {
+    ...block,
+    body: JSON.stringify({ outpoint, reason: 'for a test' }),
+  })
+  expect(answer.status).toBe(200)
+  for (const query of ['', '?w=16']) expect((await imageOf(outpoint, query)).status).toBe(451)
+})
+
+test('what was made of content goes with it when it is purged', async () => {
+  const purged = await servers.start({}, { imageProgram: program })
+  const body = await encoded(picture({ width: 60, height: 20 }), 'png')
+  const outpoint = await inscribed('image/png', body, purged)
+  expect((await imageOf(outpoint, '', {}, purged)).status).toBe(200)
+  await purged.stop()
+  await purge({ folder: purged.dataDir }, [parseOutpoint(outpoint)], 'for a test')
+  expect(existsSync(join(purged.dataDir, 'images'))).toBe(false)
+  const again = await servers.start({ DATA_DIR: purged.dataDir }, { imageProgram: program })
+  expect((await imageOf(outpoint, '', {}, again)).status).toBe(451)
+})
+
+test('an image that is made costs a client more than one read, and one that was made does not', async () => {
+  const limited = await servers.start({ TRUST_PROXY: '1' }, { imageProgram: program })
+  const body = await encoded(picture({ width: 80, height: 20 }), 'png')
+  const outpoint = await inscribed('image/png', body, limited)
+  const client = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
+  const left = async (): Promise<number> => {
+    const { status, headers } = await imageOf(outpoint, '', client, limited)
+    expect(status).toBe(200)
+    return Number(/r=(\d+)/.exec(String(headers.ratelimit))?.[1])
+  }
+  await withinAMinute(async () => {
+    const first = await left()
+    const folder = join(limited.dataDir, 'images')
+    await until(() => existsSync(folder) && readdirSync(folder).some((name) => name.endsWith('plain')))
+    const second = await left()
+    expect(first - second).toBeGreaterThan(5)
+    expect(second - (await left())).toBe(1)
+  })
+})
+
+describe('without sharp, or room', () => {
+  test.each([
+    ['program', {}, {}],
+    ['room', { MAX_IMAGE_CACHE_BYTES: '0' }, { imageProgram: program }],
+  ])('without %s there is no route and no capability', async (_, settings, options) => {
+    const bare = await servers.start(settings, options)
+    expect((await imageOf(wide, '', {}, bare)).status).toBe(404)
+    expect((await bare.ask('/capabilities')).json).not.toContain('image')
+    expect(existsSync(join(bare.dataDir, 'images'))).toBe(false)
+  })
+
+  test('with both, there is', async () => {
+    expect((await server.ask('/capabilities')).json).toContain('image')
+    const { paths } = (await server.ask('/openapi.json')).json as { paths: object }
+    expect(Object.keys(paths)).toContain('/svc/gateway/image/{reference}')
+  })
+})
