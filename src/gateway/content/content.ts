@@ -13,7 +13,7 @@ import {
 import { withQuery } from '../../../backend/src/protocol/redirects.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
-import { CACHE } from '../http/caching.js'
+import { CACHE, digestField } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import {
   CONTENT_HEADERS,
@@ -141,7 +141,11 @@ export class ContentAnswers {
       ...{ policy, status, isSite },
       start: typeof body === 'function' ? () => startOf(store, file.content) : body,
     })
-    return new StoredResponse(representation, body, [...dependsOn, ...dependenciesOfOutput(file)])
+    const digest = digestField(file.content.sha256)
+    return new StoredResponse({ ...representation, digest }, body, [
+      ...dependsOn,
+      ...dependenciesOfOutput(file),
+    ])
   }
 }
 
@@ -278,7 +282,7 @@ export function decodedSegments(segments: readonly string[]): string[] {
 const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']
 const answer: Operation['answer'] = {
   description: 'The content, with its inscribed type if that is a valid one.',
-  headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', ...OUTPUT_HEADERS],
+  headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', 'Repr-Digest', 'Content-Digest', ...OUTPUT_HEADERS],
   types: ['*/*'],
 }
 

@@ -30,6 +30,11 @@ export function entityTag(sha256: string, contentType: string): string {
   return `"${createHash('sha256').update(`${sha256} ${contentType}`).digest('hex')}"`
 }
 
+/** A digest as fields have it (RFC 9530). @param sha256 In hex. */
+export function digestField(sha256: string): string {
+  return `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`
+}
+
 /**
  * Evaluates the preconditions of a GET or HEAD, in the order of RFC 9110 13.2.2, against the strong entity tag of the
  * response, and sends 304 if the client has it already. The request's `Cache-Control` is for caches and ignored here. So are

@@ -23,6 +23,8 @@ const BODY_HEADERS = [
   'Content-Length',
   'Content-Range',
   'Accept-Ranges',
+  'Repr-Digest',
+  'Content-Digest',
 ]
 
 export interface ErrorResponseOptions {

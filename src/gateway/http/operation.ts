@@ -100,6 +100,8 @@ export const PROOF_ANSWER: Answer = {
 
 const matching = (pattern: RegExp, description: string) => z.string().regex(pattern).describe(description)
 
+const DIGEST = /^sha-256=:[A-Za-z0-9+/]{43}=:$/
+
 export type HeaderName = keyof typeof HEADERS
 
 export const HEADERS = {
@@ -115,6 +117,7 @@ export const HEADERS = {
     .describe(
       'Immutable for content at an outpoint, and at a step of an ordinal that is mined; a minute for a step that is not mined yet; `no-cache` for everything else that may change; `no-store` for errors.',
     ),
+  'Content-Digest': matching(DIGEST, 'Of the bytes of the body, where it is whole (RFC 9530).'),
   'Content-Length': count.describe('The length of the body in bytes.'),
   'Content-Range': matching(
     /^bytes ([0-9]+-[0-9]+|\*)\/[0-9]+$/,
@@ -144,6 +147,10 @@ export const HEADERS = {
     'The limit: how many requests a client may send in how many seconds.',
   ),
   'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
+  'Repr-Digest': matching(
+    DIGEST,
+    'Of the whole content as it is coded, also with a part of it (RFC 9530). Absent where what was inscribed compressed is sent uncompressed.',
+  ),
   'Retry-After': count.describe('In how many seconds to try again.'),
   Vary: text.describe(
     '`Accept`: an error is a page for requests that prefer `text/html`, or an image has the format that it names. `Accept-Encoding`: the body may be compressed.',

@@ -26,6 +26,8 @@ export interface Representation {
   hasRanges?: boolean
   /** 200 by default. With another, preconditions and ranges are ignored (RFC 9110 13.2.1). */
   status?: number
+  /** Its digest (RFC 9530), where that is known: of its bytes, coded as they are sent. */
+  digest?: string
   /** Of what is compressed: the entity tag of the same without that. */
   plainTag?: string
 }
@@ -94,7 +96,7 @@ const GZIP_HEADERS: readonly Header[] = [
 export function sendHead({
   request,
   response,
-  representation: { headers, contentType, length, tag, plainTag, hasRanges = false, status = 200 },
+  representation: { headers, contentType, length, tag, digest, plainTag, hasRanges = false, status = 200 },
 }: {
   request: Request
   response: Response
@@ -118,6 +120,11 @@ export function sendHead({
     response.setHeader('Content-Range', contentRange(range, length))
   response.setHeader('Content-Type', sent instanceof Multipart ? sent.contentType : contentType)
   response.setHeader('Content-Length', sent.length)
+  if (digest !== undefined) {
+    response.setHeader('Repr-Digest', digest)
+    // Of a part, nobody has it.
+    if (requested === undefined) response.setHeader('Content-Digest', digest)
+  }
   if (request.method !== 'HEAD') return sent
   response.end()
   return undefined

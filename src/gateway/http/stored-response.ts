@@ -392,7 +392,8 @@ async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promis
   const { plainTag: _, ...asIs } = representation
   if (plain === undefined)
     return await sendStored({ ...asked, stored: new StoredResponse(asIs, body, stored.dependsOn) })
-  const inPlain = { ...asIs, headers, length: plain.length, tag: plainTag }
+  const { digest: __, ...undigested } = asIs
+  const inPlain = { ...undigested, headers, length: plain.length, tag: plainTag }
   await sendStored({ ...asked, stored: new StoredResponse(inPlain, plain, stored.dependsOn) })
 }
 

@@ -11,7 +11,7 @@ import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
 import { bodyOf, type ContentAnswers } from '../content/content.js'
 import { type ContentRoot, contentRoot, type ShownContent } from '../content/content-root.js'
 import { type Ahead, afterLong, shownBy } from '../content/directory.js'
-import { entityTag } from '../http/caching.js'
+import { digestField, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, leavingOf } from '../http/long-read.js'
 import {
@@ -232,6 +232,7 @@ function serveImage({ store, images, answers, policy }: Omit<ImageRouteOptions, 
       ] as const,
       contentType: made.type,
       length: made.body.length,
+      digest: digestField(made.sha256),
       tag,
     }
     await sendStored({ request, response, stored: new StoredResponse(representation, made.body, []) })
@@ -287,7 +288,16 @@ export const IMAGE_OPERATIONS: OperationGroup = {
       headers: SERVICE_WORKER,
       answer: {
         description: 'The image.',
-        headers: [...CONTENT_HEADERS, 'ETag', 'X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Image-Frames'],
+        headers: [
+          ...CONTENT_HEADERS,
+          'ETag',
+          'Repr-Digest',
+          'Content-Digest',
+          'X-Outpoint',
+          'X-Origin',
+          'X-Ord-Seq',
+          'X-Image-Frames',
+        ],
         types: ['image/jpeg', 'image/png', 'image/webp', 'image/avif', 'image/svg+xml'],
       },
     },

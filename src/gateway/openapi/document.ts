@@ -97,7 +97,8 @@ export function openapiDocument({ groups, path, isServer, hasCors }: DocumentOpt
 const RETRIED: readonly ErrorCode[] = ['NOT_READY', 'STORE_FULL', 'NOT_CAUGHT_UP']
 
 /** Headers that describe a body, which errors do not have. */
-const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges']
+const DIGESTS: readonly HeaderName[] = ['Repr-Digest', 'Content-Digest']
+const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges', ...DIGESTS]
 
 /** Headers that let pages of other origins read an answer. */
 const OF_CORS: readonly HeaderName[] = [
@@ -204,11 +205,11 @@ class DocumentWriter {
     if (headers.includes('Accept-Ranges'))
       all[206] = {
         description: 'The requested range, or several as `multipart/byteranges`, without Content-Range.',
-        headers: ['Content-Range', ...headers],
+        headers: ['Content-Range', ...headers.filter((name) => name !== 'Content-Digest')],
         ...body,
       }
     if (headers.includes('ETag')) {
-      const kept = headers.filter((name) => name !== 'Content-Length')
+      const kept = headers.filter((name) => name !== 'Content-Length' && !DIGESTS.includes(name))
       all[304] = { description: 'The client has the current body.', headers: kept }
     }
     return mapped(all, ({ description, headers: own = [], ...described }) => {
