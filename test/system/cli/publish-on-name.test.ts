@@ -91,7 +91,8 @@ test('a folder is published on a name where money is fake, and then what has cha
 
   const back = await run('a', '--to', '1', '--json')
   expect(back.json()).toMatchObject({ isUnchanged: false, sequence: 3, url: url('a') })
-  expect(back.stderr).toContain('putting state 1 of a back, 1 as a patch; in 1 transaction of ')
+  // Half of so short a directory is about what a patch has: which is shorter depends on the txids.
+  expect(back.stderr).toMatch(/putting state 1 of a back(?:, 1 as a patch)?; in 1 transaction of /)
   expect([await shown('a'), await shown('a', '/style/main.css')]).toEqual(['<h1>first</h1>', 'h1 {}'])
   // The file that it had not, falls back to the index as any other path.
   expect(await shown('a', '/more.txt')).toBe('<h1>first</h1>')
