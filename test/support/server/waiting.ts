@@ -30,7 +30,8 @@ export async function until<Found>(
 }
 
 /**
- * Tries with more and more time, for what is slow on a busy machine and right whenever there is time enough.
+ * Tries with more and more time, for what is slow on a busy machine and right whenever there is time enough. What fails long before
+ * its time is over had enough of it, and is wrong.
  *
  * @param least The first timeout, in milliseconds.
  */
@@ -39,10 +40,11 @@ export async function givenTime<Found>(
   attempt: (timeout: number) => Promise<Found>,
 ): Promise<Found> {
   for (let timeout = least; 4 * timeout <= PATIENCE; timeout *= 4) {
+    const began = performance.now()
     try {
       return await attempt(timeout)
-    } catch {
-      // There may have been too little of it.
+    } catch (error) {
+      if (performance.now() - began < timeout / 10) throw error
     }
   }
   return await attempt(PATIENCE)
