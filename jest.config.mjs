@@ -24,7 +24,7 @@ export default {
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 300_000,
   // Many tests wait for a timeout or for a process that they started: a core with one of them has time for another.
-  maxWorkers: availableParallelism() * 2,
+  maxWorkers: Math.ceil(availableParallelism() * 1.5),
   // A worker keeps the modules of every suite that it has run. One of gigabytes takes more than the half second to exit after
   // which jest kills it, and says that it "failed to exit gracefully".
   workerIdleMemoryLimit: '512MB',

@@ -4,7 +4,9 @@ import fc from 'fast-check'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { createApp } from '../../src/server/app.js'
 import { openHttpServer } from '../../src/server/http/http-server.js'
+import { type Images, openImages } from '../../src/server/images/images.js'
 import type { Node } from '../../src/server/node.js'
+import { imageProgram } from '../../test/support/images/pictures.js'
 import {
   type Hosts,
   openapiHosts,
@@ -38,11 +40,12 @@ afterAll(async () => {
 /**
  * A server of the routes alone of a node, whose pages lead to the hosts of the server that the node has.
  *
- * @param isCatchingUp Whether the node follows a source that does not respond.
+ * @param options.isCatchingUp Whether the node follows a source that does not respond.
+ * @param options.images What makes its images.
  */
 async function serveRoutes(
   { node, url }: Pick<TestServer, 'node' | 'url'>,
-  isCatchingUp = false,
+  { isCatchingUp = false, images }: { isCatchingUp?: boolean; images?: Images | undefined } = {},
 ): Promise<string> {
   const { config, overlay, graph, store, maintenance, ancestors } = node
   // A node whose store is closed says nothing.
@@ -58,6 +61,7 @@ async function serveRoutes(
     ping: () => graph.ping(),
     index: () => maintenance.status,
     port: () => Number(new URL(url).port),
+    images,
     ...(config.chainSources && { ancestors }),
   })
   const server = openHttpServer({ app, limits: config.limits, onEnd: () => {} })
@@ -96,6 +100,10 @@ const ABOUT_THE_HOST = /^(?:https?:\/\/[^/]*)?\/(?:health|metrics)/i
 /** Hosts whose routes answer by nothing but their stores, settings and states. */
 const COMPARED = ['well', 'empty', 'broken', 'flooded', 'awaiting', 'rebuilding'] as const
 
+/** Those that make images. */
+const MAKES_IMAGES: ReadonlySet<keyof Hosts> = new Set(['well', 'empty', 'broken', 'awaiting'])
+
+const program = await imageProgram()
 const { hosts, stored } = await openapiHosts({ start, profile: 'local' })
 
 test('every request of the OpenAPI document is answered as by the routes', async () => {
@@ -107,7 +115,10 @@ test('every request of the OpenAPI document is answered as by the routes', async
   const routes = new Map<keyof Hosts, string>()
   const hits = new Map<keyof Hosts, () => number>()
   for (const name of COMPARED) {
-    routes.set(name, await serveRoutes(hosts[name], name === 'awaiting'))
+    const { config } = hosts[name].node
+    const images = MAKES_IMAGES.has(name) ? openImages({ ...config, logger: SILENT, program }) : undefined
+    if (images !== undefined) closing.push(() => images.close())
+    routes.set(name, await serveRoutes(hosts[name], { isCatchingUp: name === 'awaiting', images }))
     hits.set(name, countHits(hosts[name].node))
   }
   const flooder = { headers: { 'X-Forwarded-For': '192.0.2.1' } }

@@ -127,7 +127,7 @@ inBrowser('a wallet is asked for nothing before a button is pressed, and once fo
   await chooseFolder(page, await folderOf({ 'index.html': '<h1>Bob</h1>' }))
   await says(page, '#plan-text', 'Your wallet will ask you once, for the payment.')
   await press(page, '#publish')
-  await says(page, '#opened-state', 'Published.')
+  await says(page, '#opened-state', 'Published. Verified in this browser')
   expect(asked()).toEqual(['pay Move the name bob'])
   await says(page, '#bind-text', 'Your wallet will ask you twice')
   await press(page, '#bind')
