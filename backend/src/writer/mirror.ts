@@ -132,12 +132,14 @@ export class Mirror {
     const last = rows.at(-1)
     if (last === undefined) return
     const totals = pending.mark()
+    let isPurged = false
     logFile.exec('begin immediate')
     try {
       const purged = new Set(rows.flatMap((row) => this.storeRow(row) ?? []))
-      if (purged.size > 0) {
+      isPurged = purged.size > 0
+      if (isPurged) {
         this.forgetOwn(purged)
-        rmSync(this.options.images, { recursive: true, force: true })
+        this.removeImages()
       }
       this.end(last)
       logFile.exec('commit')
@@ -146,6 +148,13 @@ export class Mirror {
       pending.restore(totals)
       throw error
     }
+    // Until the commit, others were made of what it removes.
+    if (isPurged) this.removeImages()
+  }
+
+  private removeImages(): void {
+    // One may be written meanwhile.
+    rmSync(this.options.images, { recursive: true, force: true, maxRetries: 5 })
   }
 
   /**

@@ -42,8 +42,14 @@ export class ImageCache {
     await this.open()
     const file = join(this.folder, name)
     await mkdir(this.folder, { recursive: true })
-    await writeFile(file + PART, content)
-    await rename(file + PART, file)
+    try {
+      await writeFile(file + PART, content)
+      await rename(file + PART, file)
+    } catch (error) {
+      // What there was room for counts nowhere.
+      await this.remove(name + PART)
+      throw error
+    }
     this.files.set(name, content.length)
     // Longer than all may be together.
     if (!this.files.has(name)) await this.remove(name)
@@ -61,9 +67,17 @@ export class ImageCache {
   private async open(): Promise<void> {
     this.opened ??= (async () => {
       const found: { name: string; size: number; mtimeMs: number }[] = []
-      for (const name of await readdir(this.folder).catch(() => []))
+      for (const name of await readdir(this.folder).catch(() => [])) {
         if (name.endsWith(PART)) await this.remove(name)
-        else found.push({ name, ...(await stat(join(this.folder, name))) })
+        // It may be gone by now.
+        else
+          found.push(
+            ...(await stat(join(this.folder, name)).then(
+              ({ size, mtimeMs }) => [{ name, size, mtimeMs }],
+              () => [],
+            )),
+          )
+      }
       found.sort((one, other) => one.mtimeMs - other.mtimeMs)
       for (const { name, size } of found) this.files.set(name, size)
     })()

@@ -6,26 +6,23 @@ import type Sharp from 'sharp'
 import type { WantedImage } from '../../gateway/images/images.js'
 import { makeImage, type Outcome, RefusedImageError, restrict } from './make-image.js'
 
-// Makes one image of a stranger's bytes and ends: `image-process.js <path of sharp> <what is wanted, as JSON>`. It reads the bytes from
-// standard input, and writes a line of JSON and the image. Whatever happens to it happens to nobody else.
+// Makes one image of a stranger's bytes and ends: `image-process.js <path of sharp> <what is wanted, as JSON> <milliseconds of the processor
+// that it may take>`. It reads the bytes from standard input, and writes a line of JSON and the image. Whatever happens to it happens to
+// nobody else.
 
 type Untimed<Each> = Each extends unknown ? Omit<Each, 'milliseconds'> : never
 
-/** The most time of the processor that an image takes, in milliseconds. */
-const MAX_MILLISECONDS = 10_000
 /** Below the server, which answers others meanwhile. */
 const PRIORITY = 5
 
-const [path = '', asked = ''] = process.argv.slice(2)
+const [path = '', asked = '', allowed = ''] = process.argv.slice(2)
 setPriority(PRIORITY)
 setInterval(() => {
-  if (spent() < MAX_MILLISECONDS) return
-  const seconds = MAX_MILLISECONDS / 1000
-  writeSync(
-    1,
-    line({ refused: 'BAD_IMAGE', message: `this image takes more than ${seconds} seconds to make` }),
-  )
-  process.exit()
+  if (spent() < Number(allowed)) return
+  const message = `this image takes more than ${Number(allowed) / 1000} seconds to make`
+  writeSync(1, line({ refused: 'BAD_IMAGE', message }))
+  // To exit would wait for the thread that makes it.
+  process.kill(process.pid, 'SIGKILL')
 }, 100).unref()
 const sharp: typeof Sharp = (await import(pathToFileURL(path).href)).default
 restrict(sharp)

@@ -23,6 +23,8 @@ export const IMAGE_PROGRAM = new URL('./image-process.js', import.meta.url)
 const MAX_WAITING = 32
 /** How long the process of one may take, in milliseconds: it ends itself earlier, unless the machine is busy or it hangs. */
 const PATIENCE = 30_000
+/** The most time of the processor that an image takes, in milliseconds. */
+const MAX_MILLISECONDS = 10_000
 /** The longest image that is made, in bytes, and the heap of its process beside the image, in MiB. */
 const MAX_MADE_BYTES = 16 * 1024 * 1024
 const MAX_HEAP_MIB = 64
@@ -60,6 +62,7 @@ interface Job {
 type Options = Parameters<typeof storeFolder>[0] & {
   limits: Pick<Config['limits'], 'maxImageCacheBytes'>
   patience?: number
+  maxMilliseconds?: number
   logger: Logger
   program: URL
 }
@@ -159,10 +162,10 @@ export class Images implements ImageMaker {
       job.isStarted = true
       try {
         const made = await this.work(job)
+        // Before anybody has it: whoever finds that it was purged meanwhile removes it. The disk may be full.
+        await this.cache.set(name, made.whole).catch(() => {})
         job.resolve(made)
-        await this.cache.set(name, made.whole)
       } catch (error) {
-        // Of one that is not kept, as the disk is full, nobody waits any more.
         job.reject(error)
       } finally {
         this.jobs.delete(name)
@@ -175,7 +178,7 @@ export class Images implements ImageMaker {
   private async work({ source, wanted, charges }: Job): Promise<Read & { whole: Buffer }> {
     const { signal } = this.closing
     signal.throwIfAborted()
-    const { logger, program, patience = PATIENCE } = this.options
+    const { logger, program, patience = PATIENCE, maxMilliseconds = MAX_MILLISECONDS } = this.options
     const charge = (milliseconds: number): void => {
       for (const each of charges) each(milliseconds)
     }
@@ -183,7 +186,10 @@ export class Images implements ImageMaker {
     const chunks = Readable.from(source.chunks())
     const running = promisify(execFile)(
       process.execPath,
-      [`--max-old-space-size=${MAX_HEAP_MIB}`, fileURLToPath(program), this.sharp, JSON.stringify(wanted)],
+      [
+        ...[`--max-old-space-size=${MAX_HEAP_MIB}`, fileURLToPath(program)],
+        ...[this.sharp, JSON.stringify(wanted), String(maxMilliseconds)],
+      ],
       {
         // Nothing of this host's: the decoders of images have had holes.
         ...{ env: {}, encoding: 'buffer', signal, timeout: patience, killSignal: 'SIGKILL' },
@@ -203,12 +209,19 @@ export class Images implements ImageMaker {
       return { ...made, whole: ran.value.stdout }
     }
     signal.throwIfAborted()
-    charge(patience)
     const {
       code,
       signal: ended,
       killed,
-    } = ran.reason as { code?: unknown; signal?: string; killed?: boolean }
+      stdout,
+    } = ran.reason as { code?: unknown; signal?: string; killed?: boolean; stdout?: Buffer }
+    const said = stdout && read(stdout)
+    // It ends itself where an image takes too long.
+    if (said !== undefined && 'refused' in said.outcome) {
+      charge(said.outcome.milliseconds)
+      return { ...said, whole: stdout as Buffer }
+    }
+    charge(patience)
     if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
       throw new AnswerError('BAD_IMAGE', `the image would have more than ${MAX_MADE_BYTES} bytes`)
     if (killed) throw new AnswerError('NOT_READY', `the image was not made within ${patience / 1000} seconds`)

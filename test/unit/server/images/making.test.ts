@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,9 +15,11 @@ import { pathToFileURL } from 'node:url'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import type { WantedImage } from '../../../../src/gateway/images/images.js'
 import { Images } from '../../../../src/server/images/images.js'
+import { imageProgram } from '../../../support/images/pictures.js'
 import { SILENT } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
+const program = await imageProgram()
 const folder = await mkdtemp(join(tmpdir(), 'minetree-making-'))
 const opened: Images[] = []
 afterAll(async () => {
@@ -30,12 +41,13 @@ const whenOpen = (then) => fs.existsSync(${JSON.stringify(GATE)}) ? then() : set
 `
 
 let programs = 0
-function open(script: string, options: Partial<ConstructorParameters<typeof Images>[1]> = {}): Images {
+type Options = Partial<ConstructorParameters<typeof Images>[1]>
+function open(script: string, options: Options = {}, sharp = 'sharp'): Images {
   const file = join(folder, `program-${++programs}.cjs`)
   writeFileSync(file, SAID + script)
   const limits = { maxImageCacheBytes: 1024 * 1024 }
   const dataDir = join(folder, `data-${programs}`)
-  const images = new Images('sharp', {
+  const images = new Images(sharp, {
     dataDir,
     limits,
     logger: SILENT,
@@ -176,6 +188,26 @@ test('a refusal is kept, and so costs once', async () => {
   expect(charged).toEqual([9])
 })
 
+test('an image that takes too long is refused while a thread still makes it, and so costs once', async () => {
+  const sharp = join(folder, 'endless.cjs')
+  writeFileSync(
+    sharp,
+    `const { pbkdf2 } = require('node:crypto')
+    const metadata = () => new Promise(() => pbkdf2('', '', 2 ** 31 - 1, 64, 'sha512', () => {}))
+    const nothing = () => {}
+    module.exports = Object.assign(() => ({ metadata }), { concurrency: nothing, cache: nothing, block: nothing, unblock: nothing })`,
+  )
+  const images = open('', { program, maxMilliseconds: 500 }, sharp)
+  const charged: number[] = []
+  for (let times = 0; times < 2; times++)
+    await expect(ask(images, { body: Buffer.from('GIF89a'), charged })).rejects.toMatchObject({
+      code: 'BAD_IMAGE',
+      message: 'this image takes more than 0.5 seconds to make',
+    })
+  expect(charged).toEqual([expect.any(Number)])
+  expect(images.use).toEqual({ hits: 1, misses: 1 })
+})
+
 test('bytes that the store cannot read are no image that is damaged', async () => {
   const images = open(ECHO)
   const source = {
@@ -232,6 +264,27 @@ describe('on disk', () => {
       expect(readdirSync(join(dataDir, 'images'))).toEqual([name])
     }
     expect(started().length).toBe(1 + damages.length)
+  })
+
+  test('what is forgotten as soon as it was made is gone', async () => {
+    const images = open(ECHO)
+    const body = Buffer.from('purged meanwhile')
+    await ask(images, { body })
+    await images.forget(sha256(body).toString('hex'))
+    await until(() => images.waiting === 0)
+    expect(readdirSync(join(folder, `data-${programs}/images`))).toEqual([])
+  })
+
+  test('what cannot be kept is sent, and leaves nothing', async () => {
+    const dataDir = join(folder, 'odd')
+    const body = Buffer.from('kept nowhere')
+    const name = `${sha256(body).toString('hex')}-16x-limit-center-100.png`
+    mkdirSync(join(dataDir, 'images', name, 'below'), { recursive: true })
+    symlinkSync('nothing', join(dataDir, 'images', 'link'))
+    const images = open(ECHO, { dataDir })
+    expect(body.equals((await ask(images, { body })).body)).toBe(true)
+    await until(() => images.waiting === 0)
+    expect(readdirSync(join(dataDir, 'images')).sort()).toEqual([name, 'link'])
   })
 
   test('what is forgotten is gone, and nothing else', async () => {
