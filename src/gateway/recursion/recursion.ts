@@ -81,7 +81,8 @@ export function recursionRoutes(options: RecursionOptions): Router {
   const parents = (params: Params) => {
     const { parent } = inscriptionAt(store, params.id)
     const page = pageOf(params)
-    return { found: parent !== undefined && page === 0 ? [parent] : [], more: false, page }
+    const found = parent !== undefined && page === 0 ? [parent] : []
+    return { found: store.guard.unblocked(found, (each) => [each]), more: false, page }
   }
   const routes = Router()
     .get(

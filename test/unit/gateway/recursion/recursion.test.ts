@@ -414,6 +414,10 @@ test('what is blocked is refused, and missing from its page', async () => {
   const { children } = (await asked(`/r/children/${PARENT}/inscriptions`)) as { children: { id: string }[] }
   expect(children.map(({ id }) => id)).toEqual(ids)
   await act('/admin/unblock', { outpoint })
+  await act('/admin/block', { outpoint: parent.outpoint(0), reason: 'a test' })
+  expect(await asked(`/r/parents/${childId(0)}`)).toEqual({ ids: [], more: false, page: 0, page_index: 0 })
+  expect(await asked(`/r/parents/${childId(0)}/inscriptions`)).toMatchObject({ parents: [] })
+  await act('/admin/unblock', { outpoint: parent.outpoint(0) })
   // Where an ordinal is, that of a blocked place is not said.
   await act('/admin/block', { outpoint: moved.outpoint(0), reason: 'a test' })
   expectError(await server.ask(`/r/inscription/${OF_LAST.id}`), { status: 451, code: 'BLOCKED' })
