@@ -29,8 +29,9 @@ export interface MadePage {
 
 /** Longer text is not quoted, in bytes: half of it might be read as another. */
 const QUOTED_BYTES = 64 * 1024
-/** Longer images are not made smaller, in bytes. */
+/** Longer images are not made smaller, in bytes, nor are shorter ones: that takes a process. */
 const RESIZED_BYTES = 24 * 1024 * 1024
+const SMALL_BYTES = 16 * 1024
 /** Up to how many bytes of it are read for a tile, and for a preview. */
 export const TILE_QUOTE = 400
 export const PREVIEW_QUOTE = 4000
@@ -48,6 +49,7 @@ export function contentView(
   if (
     site.hasImages &&
     isResized(contentType) &&
+    length > SMALL_BYTES &&
     length <= RESIZED_BYTES &&
     store.things.furtherChunks(outpoint) === undefined
   )

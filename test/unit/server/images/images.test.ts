@@ -467,6 +467,19 @@ test('an image that is made costs a client more than one read, and one that was 
   })
 })
 
+test('lists of the explorer show smaller ones of what is not small', async () => {
+  const noise = { type: 'gaussian' as const, mean: 128, sigma: 60 }
+  const noisy = sharp({ create: { width: 200, height: 200, channels: 3, background: '#000', noise } })
+  const [large, small] = [
+    await inscribed('image/png', await encoded(noisy, 'png')),
+    await inscribed('image/png', await encoded(picture({ width: 30, height: 20 }), 'png')),
+  ]
+  const page = (await server.ask('/inscriptions', { headers: { Accept: 'text/html' } })).body.toString()
+  const [src = ''] = new RegExp(`/svc/gateway/image/${large}[^"]*`).exec(page) ?? []
+  expect((await server.ask(src.replaceAll('&amp;', '&'))).status).toBe(200)
+  expect(page).toContain(`src="/content/${small}"`)
+})
+
 describe('without sharp, or room', () => {
   test.each([
     ['program', {}, {}],
