@@ -20,9 +20,12 @@ setPriority(PRIORITY)
 setInterval(() => {
   if (spent() < Number(allowed)) return
   const message = `this image takes more than ${Number(allowed) / 1000} seconds to make`
-  writeSync(1, line({ refused: 'BAD_IMAGE', message }))
-  // To exit would wait for the thread that makes it.
-  process.kill(process.pid, 'SIGKILL')
+  try {
+    writeSync(1, line({ refused: 'BAD_IMAGE', message }))
+  } finally {
+    // To exit would wait for the thread that makes it, also where the server is gone.
+    process.kill(process.pid, 'SIGKILL')
+  }
 }, 100).unref()
 const sharp: typeof Sharp = (await import(pathToFileURL(path).href)).default
 restrict(sharp)
