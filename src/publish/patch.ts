@@ -1,5 +1,5 @@
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { encodePatch, PATCH_TYPE } from '../../backend/src/protocol/patch.js'
+import { encodePatch, PATCH_TYPE, WORK_A_BYTE } from '../../backend/src/protocol/patch.js'
 import { encodeDelta } from '../../backend/src/protocol/vcdiff.js'
 import type { InscriptionContent } from './inscribe.js'
 
@@ -7,12 +7,15 @@ export interface PublishedContent {
   outpoint: Outpoint
   contentType: string
   body: Uint8Array
-  /** How many patches make it. */
+  /** How many patches make it, and how many bytes are read and made for that. */
   patches: number
+  work: number
 }
 
 /** How many patches are built on each other: gateways of 1sat-stack read no more, and this one twice as many. */
 const MAX_PUBLISHED = 8
+/** Gateways make no longer body of patches: the default of `MAX_CONTENT_BYTES`. */
+const MAX_CONTENT_BYTES = 64 * 1024 * 1024
 /** A patch is worth it if it has at most so much of what it makes. */
 const WORTH = 0.5
 
@@ -21,9 +24,12 @@ export function patchOn(
   earlier: PublishedContent | undefined,
   { contentType, body }: Pick<InscriptionContent, 'contentType' | 'body'>,
 ): Pick<InscriptionContent, 'contentType' | 'body'> | undefined {
-  // A patch has the type of what it is built on.
-  if (earlier === undefined || earlier.contentType !== contentType || earlier.patches >= MAX_PUBLISHED)
+  // A patch has the type of what it is built on. A patch that makes nothing is no base.
+  if (earlier?.contentType !== contentType || contentType === PATCH_TYPE || earlier.patches >= MAX_PUBLISHED)
     return undefined
+  if (body.length > MAX_CONTENT_BYTES || earlier.body.length > MAX_CONTENT_BYTES) return undefined
   const record = encodePatch({ base: earlier.outpoint, delta: encodeDelta(earlier.body, body) })
-  return record.length > body.length * WORTH ? undefined : { contentType: PATCH_TYPE, body: record }
+  if (record.length > body.length * WORTH) return undefined
+  const work = earlier.work + record.length + body.length
+  return work > WORK_A_BYTE * MAX_CONTENT_BYTES ? undefined : { contentType: PATCH_TYPE, body: record }
 }

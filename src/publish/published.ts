@@ -73,7 +73,7 @@ export function publishedOn(options: {
     const { txid, vout } = outpoint
     const key = formatOutpoint({ txid, vout })
     const { contentType, body } = content
-    const inscribed = { outpoint: { txid, vout }, contentType, body, patches: 0 }
+    const inscribed = { outpoint: { txid, vout }, contentType, body, patches: 0, work: body.length }
     if (contentType !== PATCH_TYPE) return inscribed
     const known = made.get(key)
     if (known !== undefined) return known
@@ -122,7 +122,9 @@ function patchedContent(
     const steps = patched([patchPart(base.outpoint, base.body), patchPart(outpoint, patch.body)], maxBytes)
     let step = steps.next()
     while (!step.done) step = steps.next()
-    return { outpoint, contentType: base.contentType, body: step.value, patches: base.patches + 1 }
+    const { value: body } = step
+    const work = base.work + patch.body.length + body.length
+    return { outpoint, contentType: base.contentType, body, patches: base.patches + 1, work }
   } catch (error) {
     if (error instanceof PatchError) return patch
     throw error

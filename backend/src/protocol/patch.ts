@@ -9,7 +9,7 @@ export const PATCH_TYPE = 'ordfs/patch'
 export const MAX_PATCHES = 16
 
 /** How much work a chain of patches may take, in bytes that are read or made, for each byte of the longest body. */
-const WORK_A_BYTE = 4
+export const WORK_A_BYTE = 4
 
 /** Bytes that are no patch, and patches that make nothing that may be shown. */
 export class PatchError extends MultiCodeError<'BAD_PATCH' | 'PATCH_TOO_LARGE'> {

@@ -17,6 +17,7 @@ import {
   type SitePlan,
 } from '../../../src/publish/index.js'
 import { contentTag } from '../../../src/publish/inscribe.js'
+import { patchOn } from '../../../src/publish/patch.js'
 import { binaryDirectory } from '../../support/gateway/site.js'
 import { inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 
@@ -367,4 +368,47 @@ test.each([
   const inscribed = [...steps, step(2, [inscriptionScript({ contentType: PATCH_TYPE, body })])]
   expect(published(inscribed).shown).toMatchObject({ contentType: PATCH_TYPE, patches: 0 })
   expect(typesIn(plan(file('a.txt', lines(51)), inscribed))).toEqual(['text/plain; charset=utf-8'])
+})
+
+test('a state that is a patch on what is not of this name is put back as it was inscribed', () => {
+  const record = (count: number): Uint8Array =>
+    encodePatch({ base: { txid: 'ab'.repeat(32), vout: 0 }, delta: utf8(lines(count)) })
+  const states = [50, 51].map((count, at) =>
+    step(at + 1, [inscriptionScript({ contentType: PATCH_TYPE, body: record(count) })]),
+  )
+  const { outputs } = planReturn({ published: published([mint, ...states]), sequence: 1, lock })
+  const inscribed = readInscription(outputs[0]?.lockingScript ?? new Uint8Array()).content
+  expect(inscribed).toMatchObject({ contentType: PATCH_TYPE, body: record(50) })
+})
+
+describe('nothing is published as a patch that gateways refuse', () => {
+  const MiB = 1024 * 1024
+  const earlier = { outpoint: { txid: 'ab'.repeat(32), vout: 0 }, contentType: 'text/plain', patches: 1 }
+  const body = utf8(lines(50))
+  const changed = { contentType: 'text/plain', body: utf8(lines(51)) }
+
+  test('as it makes too much', () => {
+    const long = { contentType: 'text/plain', body: new Uint8Array(64 * MiB + 1) }
+    expect(patchOn({ ...earlier, body: new Uint8Array(MiB), work: 0 }, long)).toBeUndefined()
+  })
+
+  test('as its chain is too much work', () => {
+    const most = 256 * MiB - changed.body.length
+    const { body: record } = patchOn({ ...earlier, body, work: 0 }, changed) ?? changed
+    expect(patchOn({ ...earlier, body, work: most - record.length }, changed)).toBeDefined()
+    expect(patchOn({ ...earlier, body, work: most - record.length + 1 }, changed)).toBeUndefined()
+  })
+
+  test('of a name: the work of its chain is what gateways count', () => {
+    let steps = [mint]
+    let work = 0
+    for (const count of [50, 51, 52]) {
+      const planned = plan(file('a.txt', lines(count)), steps)
+      steps = after(steps, planned)
+      const { body = new Uint8Array(), contentType } =
+        readInscription(planned.outputs[0]?.lockingScript ?? new Uint8Array()).content ?? {}
+      work += body.length + (contentType === PATCH_TYPE ? utf8(lines(count)).length : 0)
+      expect(published(steps).shown?.work).toBe(work)
+    }
+  })
 })
