@@ -96,7 +96,7 @@ const GZIP_HEADERS: readonly Header[] = [
 export function sendHead({
   request,
   response,
-  representation: { headers, contentType, length, tag, digest, plainTag, hasRanges = false, status = 200 },
+  representation: { headers, contentType, length, tag, digest, hasRanges = false, status = 200 },
 }: {
   request: Request
   response: Response
@@ -107,7 +107,11 @@ export function sendHead({
   if (isConditional && endedByPrecondition({ request, response, tag })) return undefined
   const requested =
     isConditional && hasRanges
-      ? requestedRanges(request, { tag, length, isCoded: plainTag !== undefined })
+      ? requestedRanges(request, {
+          tag,
+          length,
+          isCoded: response.hasHeader('Content-Encoding'),
+        })
       : undefined
   if (requested === 'unsatisfiable')
     throw new AnswerError('RANGE_NOT_SATISFIABLE', `the range is beyond the ${length} bytes of the content`, {

@@ -63,9 +63,24 @@ test('what has a Content-Encoding comes in one range or whole: parts have none',
     true,
   ])
   const plain = await asked('bytes=0-3,-4', 'identity')
+  expect(plain.headers['content-encoding']).toBeUndefined()
   expect(partsOf(plain.headers['content-type'], plain.body).map((part) => part.body)).toEqual([
     hexOf('text'),
     hexOf('ssed'),
+  ])
+})
+
+test('nor has one that is too long to be uncompressed for who does not take it', async () => {
+  const body = gzipSync(Buffer.alloc(2_000_000))
+  const transaction = chain.inscribe({ contentType: 'text/plain', body })
+  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+  const whole = await server.ask(`/content/${transaction.outpoint(0)}`, {
+    headers: { Range: 'bytes=0-1,5-6', 'Accept-Encoding': 'identity' },
+  })
+  expect([whole.status, whole.headers['content-encoding'], whole.body.equals(body)]).toEqual([
+    200,
+    'gzip',
+    true,
   ])
 })
 
