@@ -213,7 +213,7 @@ function redirectedTo<File>(
   asked: readonly string[],
 ): Found<File> | undefined {
   const walk = start()
-  const rules = entryOf(walk, top, REDIRECTS_FILE)
+  const rules = entryOf(walk, top, REDIRECTS_FILE, false)
   const redirection = rules && redirectionOf(walk.redirects(rules.file), asked)
   if (redirection === undefined) return undefined
   if ('location' in redirection) return { kind: 'moved', ...redirection }
@@ -251,25 +251,33 @@ function entryOf<File>(
   // The empty segment of a trailing slash has no entry, whatever the map says (`docs/spec/http.md`).
   const entry = name === '' ? undefined : place.map.get(name)
   if (entry === undefined) return undefined
-  if (entry instanceof Link) return behindLink(walk, place, walk.load(place.directory, entry.pointer, isLast))
+  if (entry instanceof Link)
+    return behindLink(walk, place, walk.load(place.directory, entry.pointer, false), isLast)
   return { file: walk.load(place.directory, entry, isLast), parent: place }
 }
 
 /** Follows a link from the directory that it is in; undefined if it leads out of the root, or to nothing. */
-function behindLink<File>(walk: Directories<File>, from: Place<File>, link: File): Target<File> | undefined {
+function behindLink<File>(
+  walk: Directories<File>,
+  from: Place<File>,
+  link: File,
+  isLast: boolean,
+): Target<File> | undefined {
   const bytes = walk.link(link)
   const path = bytes && readStrictUtf8(bytes)
   if (path === undefined || path === '' || path.startsWith('/')) return undefined
   let at: Target<File> | undefined = { file: from.directory, parent: from.parent }
   let place: Place<File> | undefined = from
-  for (const segment of path.split('/')) {
-    if (segment === '' || segment === '.') continue
+  const names = path.split('/').filter((name) => name !== '' && name !== '.')
+  for (const [index, name] of names.entries()) {
     if (at === undefined || !walk.isDirectory(at.file)) return undefined
-    if (segment === '..') {
-      place = at.parent
+    // Also one that the path leaves again: each is a step.
+    place ??= placeAt(walk, at)
+    if (name === '..') {
+      place = place.parent
       at = place && { file: place.directory, parent: place.parent }
     } else {
-      at = entryOf(walk, place ?? placeAt(walk, at), segment)
+      at = entryOf(walk, place, name, isLast && index === names.length - 1)
       place = undefined
     }
   }

@@ -1,7 +1,11 @@
 import { Mutex } from 'async-mutex'
 import { LRUCache } from 'lru-cache'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
-import { type Awaitable, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import {
+  type Awaitable,
+  TimeSlice,
+  yieldToEventLoop,
+} from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import {
   contentPath,
@@ -325,12 +329,27 @@ export class LongReads {
   private readonly turn = new Mutex()
   private readonly inProgress = new Map<string, Promise<unknown>>()
 
+  /** @param most How many things are read or wait for it; further ones are refused. Clients that leave wait on. */
+  constructor(private readonly most = Number.POSITIVE_INFINITY) {}
+
+  get isBusy(): boolean {
+    return this.inProgress.size > 0
+  }
+
   /** Stops the answer, which {@link afterLong} makes again when this was read. */
   await(key: string, read: () => Promise<unknown>): never {
     throw new LongRead(key, () => {
       const known = this.inProgress.get(key)
       if (known !== undefined) return known
-      const reading = this.turn.runExclusive(read).finally(() => this.inProgress.delete(key))
+      if (this.inProgress.size >= this.most)
+        throw new AnswerError('NOT_READY', `${this.most} long answers are being made; try again`)
+      const reading = this.turn
+        .runExclusive(async () => {
+          // Not in the turn in which it was found to be long.
+          await yieldToEventLoop()
+          return await read()
+        })
+        .finally(() => this.inProgress.delete(key))
       this.inProgress.set(key, reading)
       return reading
     })

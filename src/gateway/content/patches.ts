@@ -20,6 +20,9 @@ import type { RangeReader, StoredResponse } from '../http/stored-response.js'
 import { type ContentOutput, contentAt } from './content-root.js'
 import { type Ahead, afterLong, LongReads, type PatchReader } from './directory.js'
 
+/** How many patches that take several turns are made or wait for it: the longest take seconds. */
+const MAX_WAITING = 100
+
 /** What patches make, and its bytes; or why they make nothing that is shown. */
 type Made = { content: ContentSummary; bytes: Uint8Array } | PatchError
 
@@ -28,7 +31,11 @@ type Made = { content: ContentSummary; bytes: Uint8Array } | PatchError
  * is cached: its bytes among those of bodies. Whether everything that it is made of is here and not blocked was checked before.
  */
 export class Patches implements PatchReader {
-  private readonly long = new LongReads()
+  private readonly long = new LongReads(MAX_WAITING)
+  /** How long patches may take at once in this turn of the event loop: an answer may need many. */
+  private turn: TimeSlice | undefined
+  /** What was made last, as long as anything holds it: several ranges of what is too long to be kept are read one after another. */
+  private last: { key: string; content: ContentSummary; bytes: WeakRef<Uint8Array> } | undefined
 
   constructor(
     private readonly options: {
@@ -92,17 +99,34 @@ export class Patches implements PatchReader {
     try {
       // Read for each answer: what it is built on may be blocked meanwhile, or gone.
       const chain = patchChain(output, (each) => this.base(each))
-      const known = ahead?.get(key) as Made | undefined
+      const known = (ahead?.get(key) as Made | undefined) ?? this.recent(key)
       if (known !== undefined) return known
       const steps = this.steps(key, chain)
-      for (const slice = new TimeSlice(); !slice.isOver && !long.isReading(key); ) {
+      for (const slice = this.thisTurn(); !slice.isOver && !long.isReading(key); ) {
         const step = steps.next()
         if (step.done === true) return step.value
       }
-      return long.await(key, () => inSlices(steps).catch(patchErrorOf))
+      // What has begun holds memory, which those that wait must not.
+      const begun = long.isBusy ? undefined : steps
+      return long.await(key, () => inSlices(begun ?? this.steps(key, chain)).catch(patchErrorOf))
     } catch (error) {
       return patchErrorOf(error)
     }
+  }
+
+  private recent(key: string): Made | undefined {
+    if (this.last?.key !== key) return undefined
+    const bytes = this.last.bytes.deref()
+    return bytes && { content: this.last.content, bytes }
+  }
+
+  private thisTurn(): TimeSlice {
+    if (this.turn === undefined)
+      setImmediate(() => {
+        this.turn = undefined
+      })
+    this.turn ??= new TimeSlice()
+    return this.turn
   }
 
   private *steps(key: string, chain: readonly ContentOutput[]): Steps<Made> {
@@ -119,7 +143,9 @@ export class Patches implements PatchReader {
     }
     store.content.memory?.keepMade(key, bytes)
     const { contentType = UNTYPED } = chain[0]?.content ?? {}
-    return { content: { sha256: hash.digest('hex'), length: bytes.length, contentType }, bytes }
+    const content = { sha256: hash.digest('hex'), length: bytes.length, contentType }
+    this.last = { key, content, bytes: new WeakRef(bytes) }
+    return { content, bytes }
   }
 
   private base({ content }: ContentOutput): ContentOutput | undefined {

@@ -200,6 +200,14 @@ describe('symbolic links', () => {
     const files = steps.map((_, at) => text(at === 0 ? 'end' : `${at - 1}`))
     expect((await asked([...row, ...files], '/7')).body.toString()).toBe('end')
     expectError(await asked([...row, ...files], '/8'), deep)
+    const back = [
+      binaryDirectory({ a: '_1', sub: '_2', file: '_3' }, ['a']),
+      binaryDirectory({}),
+      text('file'),
+    ]
+    const through = (times: number): File[] => back.toSpliced(1, 0, text(`${'sub/../'.repeat(times)}file`))
+    expect((await asked(through(6), '/a')).body.toString()).toBe('file')
+    expectError(await asked(through(7), '/a'), deep)
   })
 
   test('to a file that is blocked are blocked', async () => {

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
+import { jest } from '@jest/globals'
 import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { encodePatch, PATCH_TYPE } from '../../../../backend/src/protocol/patch.js'
 import { encodeDelta } from '../../../../backend/src/protocol/vcdiff.js'
+import { LongRead, LongReads } from '../../../../src/gateway/content/directory.js'
+import { Bodies } from '../../../../src/server/cache/bodies.js'
 import { purge } from '../../../../src/server/store/facts/purge.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import { directory, type File, publisher, text } from '../../../support/gateway/site.js'
+import { binaryDirectory, directory, type File, publisher, text } from '../../../support/gateway/site.js'
 import { chunk, streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { delta, number } from '../../../support/protocol/deltas.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../../support/protocol/fake-chain.js'
@@ -189,6 +192,9 @@ describe('directories', () => {
     expect((await at('/missing')).body.toString()).toBe('index')
     expect((await at('')).headers.location).toBe(`/content/${site.outpoint(0)}/index.html`)
     expect((await at('?raw')).headers['content-type']).toBe(PATCH_TYPE)
+    const links = await publish(binaryDirectory({ link: '_1', sub: site.outpoint(0) }, ['link']), text('sub'))
+    const { body } = await server.ask(`/content/${links.outpoint(0)}/link/index.html?raw`)
+    expect(body.toString()).toBe('index')
   })
 
   test('a site may have its redirects and its root as patches', async () => {
@@ -202,8 +208,11 @@ describe('directories', () => {
     const site = await on(patchOf(base.outpoint(0), directory({}).body, map.body))
     const { headers } = await host.ask(`/content/${site.outpoint(0)}`)
     expect(headers['content-type']).toContain('application/json')
-    const answer = await host.ask('/c', { headers: { Host: `${labelOf(site.outpoint(0))}.c.names.example` } })
-    expect([answer.status, answer.headers.location]).toEqual([302, '/d'])
+    for (const query of ['', '?raw']) {
+      const sent = { headers: { Host: `${labelOf(site.outpoint(0))}.c.names.example` } }
+      const answer = await host.ask(`/c${query}`, sent)
+      expect([answer.status, answer.headers.location]).toEqual([302, `/d${query}`])
+    }
   })
 })
 
@@ -256,7 +265,7 @@ describe('a long body', () => {
     addresses: `00 ${hex(8_000_007)}`,
   })
 
-  async function expectMade(at: TestServer): Promise<void> {
+  async function expectMade(at: TestServer): Promise<string> {
     const on = publisher({ server: at, chain })
     const base = await on({ contentType: 'application/x-test', body: long })
     const body = encodePatch({ base: parseOutpoint(base.outpoint(0)), delta: change })
@@ -268,11 +277,26 @@ describe('a long body', () => {
       const part = await at.ask(path, { headers: { Range: 'bytes=8000000-8000006' } })
       expect(part.body.toString()).toBe('another')
     }
+    return path
   }
 
-  test('is made in several turns, for all who ask, and kept', () => expectMade(server))
-  test('is made again where there is no memory for it', async () =>
-    expectMade(await servers.start({ MAX_CACHED_BYTES: '1048576' })))
+  test('is made in several turns, for all who ask, and kept', async () => {
+    await expectMade(server)
+  })
+
+  test('is made again where there is no memory for it, but once for all ranges of an answer', async () => {
+    const narrow = await servers.start({ MAX_CACHED_BYTES: '1048576' })
+    const path = await expectMade(narrow)
+    const made = jest.spyOn(Bodies.prototype, 'keepMade')
+    const { headers, body } = await narrow.ask(path, {
+      headers: { Range: 'bytes=0-5,8000000-8000006,20-22,100-120,-3' },
+    })
+    expect(headers['content-type']).toContain('multipart/byteranges')
+    expect(body.toString()).toContain('\r\n\r\nanother\r\n')
+    // What the answers before it have held may still be there.
+    expect(made.mock.calls.length).toBeLessThanOrEqual(1)
+    made.mockRestore()
+  })
 
   test('is no longer than content may be', async () => {
     const narrow = await servers.start({ MAX_CONTENT_BYTES: '10000' })
@@ -284,4 +308,31 @@ describe('a long body', () => {
       error: expect.stringContaining('makes 12000 bytes, and 10000 are allowed'),
     })
   })
+})
+
+test('of what takes long, no more than so many wait', async () => {
+  const reads = new LongReads(2)
+  const ends: (() => void)[] = []
+  const read = (key: string): Promise<unknown> => {
+    try {
+      return reads.await(key, () => new Promise<void>((end) => ends.push(end)))
+    } catch (error) {
+      if (!(error instanceof LongRead)) throw error
+      return error.read()
+    }
+  }
+  const [first, again] = [read('a'), read('a')]
+  expect(again).toBe(first)
+  const second = read('b')
+  expect(() => read('c')).toThrow(expect.objectContaining({ code: 'NOT_READY' }))
+  for (const each of [first, second]) {
+    while (ends.length === 0) await new Promise(setImmediate)
+    ends.pop()?.()
+    await each
+  }
+  const third = read('c')
+  while (ends.length === 0) await new Promise(setImmediate)
+  ends.pop()?.()
+  await third
+  expect(reads.isBusy).toBe(false)
 })
