@@ -72,7 +72,8 @@ export async function makeImage(
       throw new RefusedImageError('BAD_IMAGE', `an image of more than ${MAX_PIXELS} pixels is not read here`)
     const animated = wanted.format === 'webp' && pages > 1 && keepsFrames({ width, height, pages }, wanted)
     const read = sharp(body, { animated, failOn: 'error', limitInputPixels: MAX_PIXELS })
-    const upright = orientation > 1 && !animated ? read.autoOrient() : read
+    // Without an angle, as its metadata says: so versions of sharp have it that know no other name for that.
+    const upright = orientation > 1 && !animated ? read.rotate() : read
     const { image: resized, format } = await inFormat(sharp, upright.resize(boxOf(wanted)), wanted)
     const { quality } = wanted
     const encoded = {
