@@ -423,3 +423,25 @@ test('what is blocked is refused, and missing from its page', async () => {
   expectError(await server.ask(`/r/inscription/${OF_LAST.id}`), { status: 451, code: 'BLOCKED' })
   expect(await asked(`/r/children/${PARENT}/inscriptions/2`)).toMatchObject({ children: { length: 5 } })
 })
+
+test('blocks are those of the best chain, as soon as it changes', async () => {
+  const above = (previous: string, time: number): Uint8Array =>
+    encodeHeader({ version: 1, root: '5'.repeat(64), bits: 0x207fffff, nonce: 8, previous, time })
+  const hash = (header: Uint8Array): string => toHex(reversed(nativeHash256(header)))
+  const lost = above(hashAt(TIP), 1)
+  const first = above(hashAt(TIP), 2)
+  const second = above(hash(first), 3)
+  const { headers: chain } = server.node.graph
+  await chain.replaceFrom({ height: TIP + 1, headers: lost, tip: headers.at(-1) })
+  expect(await asked('/r/blockheight')).toBe(TIP + 1)
+  expect(await asked(`/r/blockinfo/${hash(lost)}`)).toMatchObject({ height: TIP + 1, confirmations: 1 })
+  await chain.replaceFrom({ height: TIP + 1, headers: joinBytes([first, second]), tip: lost })
+  expect(await asked('/r/blockheight')).toBe(TIP + 2)
+  expect(await asked('/r/blocktime')).toBe(3)
+  expect(await asked(`/r/blockhash/${TIP + 1}`)).toBe(hash(first))
+  expect(await asked(`/r/blockinfo/${hash(first)}`)).toMatchObject({
+    confirmations: 2,
+    next_block: hash(second),
+  })
+  expectError(await server.ask(`/r/blockinfo/${hash(lost)}`), { status: 404, code: 'NOT_FOUND' })
+})
