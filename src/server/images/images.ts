@@ -52,7 +52,7 @@ interface Job {
   source: ImageSource
   wanted: WantedImage
   isStarted: boolean
-  /** Each takes what it cost of whoever waits for it. */
+  /** Each charges a client that waits for it. */
   charges: Set<(milliseconds: number) => void>
   result: Promise<Read>
   resolve: (made: Read) => void
@@ -162,7 +162,7 @@ export class Images implements ImageMaker {
       job.isStarted = true
       try {
         const made = await this.work(job)
-        // Before anybody has it: whoever finds that it was purged meanwhile removes it. The disk may be full.
+        // Before any client has it: one that finds it purged meanwhile removes it. The disk may be full.
         await this.cache.set(name, made.whole).catch(() => {})
         job.resolve(made)
       } catch (error) {

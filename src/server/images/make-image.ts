@@ -25,7 +25,7 @@ export type Outcome = (Made | { refused: RefusedImageError['code']; message: str
   milliseconds: number
 }
 
-/** An image that cannot be made, whoever asks. */
+/** An image that cannot be made for any client. */
 export class RefusedImageError extends Error {
   override readonly name = 'RefusedImageError'
 

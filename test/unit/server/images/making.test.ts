@@ -83,7 +83,7 @@ beforeEach(() => {
   writeFileSync(LOG, '')
 })
 
-test('whoever wants the same waits for one process, which has nothing of this host, and pays for it', async () => {
+test('clients that want the same wait for one process, which has nothing of this host, and pay for it', async () => {
   const images = open(ECHO)
   const charged: number[] = []
   const body = Buffer.alloc(900_000, 'x')

@@ -67,7 +67,7 @@ test.each([
   expect((await ask('/deployment.json')).json).toMatchObject({ sites })
 })
 
-test('a host says where sites are to whoever names a port that is none', async () => {
+test('a host says where sites are to a client that names a port that is none', async () => {
   const { ask } = await servers.start()
   const { status, json } = await ask('/deployment.json', { headers: { Host: 'localhost:99999' } })
   expect({ status, json }).toMatchObject({ status: 200, json: { sites: sitesBelow('localhost:99999') } })
