@@ -20,7 +20,7 @@ const COUNT = 200
 /** Rounds of requests: for processor time, few will do. */
 const ROUNDS = 7
 
-/** The figures that `docs/scaling.md` calculates with, as rows of its table. */
+/** The figures that `docs/operating.md` calculates with, as rows of its table. */
 export async function* constants(): AsyncGenerator<string> {
   yield* await withFolder(admissions)
   yield* requests()

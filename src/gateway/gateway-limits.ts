@@ -1,6 +1,6 @@
 import { MAX_MAP_BYTES } from '../../backend/src/graph/map-merge.js'
 
-/** What one request may cost (`docs/limits.md`). */
+/** What one request may cost (`docs/settings.md`). */
 export interface GatewayLimits {
   /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
   maxDirectoryBytes: number

@@ -62,7 +62,7 @@ const deploymentShape = z.strictObject({
     .strictObject({ name: text, outpoint: text })
     .optional()
     .describe(
-      'Where sites are: the host of a name, and that of an outpoint, whose 36 bytes are `{label}` (docs/hosts.md). Absent if they have none.',
+      'Where sites are: the host of a name, and that of an outpoint, whose 36 bytes are `{label}` (docs/spec/http.md, Hosts). Absent if they have none.',
     ),
   advertisedAs: z
     .strictObject({ identityKey: text.describe('Its public key, hex.'), url: text })

@@ -16,7 +16,7 @@ interface Limit {
 }
 
 /**
- * What strangers may cost this host: each limit with its setting; `docs/limits.md` gives the reasons. Sizes are in bytes, times
+ * What strangers may cost this host: each limit with its setting; `docs/settings.md` gives the reasons. Sizes are in bytes, times
  * in milliseconds, rates in requests a minute. A default that equals the upper bound is the specification's, and can only be
  * lowered. Whatever else is limited follows from these ({@link derivedLimits}).
  */
@@ -79,7 +79,7 @@ type LimitSettings = Record<keyof typeof LIMITS, number>
 const PENDING_BYTES = 2684
 
 /**
- * What else is limited, as `docs/limits.md` explains: each is in proportion to a setting, or the same for every host.
+ * What else is limited, as `docs/settings.md` explains: each is in proportion to a setting, or the same for every host.
  *
  * @param maxBodyBytes The largest body of a submission.
  */

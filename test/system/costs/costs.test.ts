@@ -15,7 +15,7 @@ import { type Outcome, Stranger } from './send.js'
 import { withSlowTracker } from './slow-tracker.js'
 
 const MiB = 1024 * 1024
-/** What the server may take, whatever it is asked: the promise of `docs/limits.md`. */
+/** What the server may take, whatever it is asked: the promise of `docs/settings.md`. */
 const MEMORY = 1024 * MiB
 
 /** The attacks of `npm run bench costs`, smaller: what they do to a host does not hang on a clock, but on their shape. */

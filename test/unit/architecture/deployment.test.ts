@@ -15,11 +15,9 @@ const COMPOSE_FILES = ['compose.yaml', 'compose.mariadb.yaml', 'compose.mongo.ya
 const compose = COMPOSE_FILES.map(read)
 const servers = useServers()
 
-/** The settings that the tables of the two pages document, a name for each time. */
-const documented = ['docs/settings.md', 'docs/limits.md'].flatMap((page) =>
-  [...read(page).matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)].flatMap(([, names = '']) =>
-    [...names.matchAll(/[A-Z_]+/g)].map(([name]) => name),
-  ),
+/** The settings that the tables of the page document, a name for each time. */
+const documented = [...read('docs/settings.md').matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)].flatMap(
+  ([, names = '']) => [...names.matchAll(/[A-Z_]+/g)].map(([name]) => name),
 )
 
 test('the image and the compose files set nothing but settings', () => {
@@ -114,7 +112,7 @@ function settingsIn(file: string, { commented }: { commented: boolean }): [name:
 const usable = SETTINGS.filter((name) => !(name in UNUSED_SETTINGS))
 
 describe('the settings of a deployment', () => {
-  test('docs/settings.md and docs/limits.md document every setting once, and nothing else', () => {
+  test('docs/settings.md documents every setting once, and nothing else', () => {
     expect(documented.toSorted()).toEqual(usable.toSorted())
   })
 

@@ -6,7 +6,7 @@ import { useServers } from '../../../support/server/test-server.js'
 
 type Name = keyof typeof LIMITS
 const entries = Object.entries(LIMITS) as [Name, (typeof LIMITS)[Name]][]
-const page = readFileSync('docs/limits.md', 'utf8')
+const page = readFileSync('docs/settings.md', 'utf8')
 
 test('where nothing is set, each limit is its usual one', () => {
   const usual = Object.fromEntries(entries.map(([name, { usual }]) => [name, usual]))
@@ -51,7 +51,7 @@ test.each(entries)('%s is what its setting says, within its bounds', (name, { se
 const server = await useServers().start()
 const { paths } = (await server.ask('/openapi.json')).json as OpenapiDocument
 
-test.each(Object.keys(paths))('docs/limits.md says what %s may cost, in bytes, CPU and time', (path) => {
+test.each(Object.keys(paths))('docs/settings.md says what %s may cost, in bytes, CPU and time', (path) => {
   const rows = page
     .split('\n')
     .map((line) => line.split('|').map((cell) => cell.trim()))
@@ -59,7 +59,7 @@ test.each(Object.keys(paths))('docs/limits.md says what %s may cost, in bytes, C
   expect(rows).toEqual([['', expect.any(String), ...new Array(3).fill(expect.stringMatching(/../)), '']])
 })
 
-test('docs/limits.md lists every limit with its default', () => {
+test('docs/settings.md lists every limit with its default', () => {
   for (const [, { setting, usual }] of entries) {
     const row = page.split('\n').find((line) => line.startsWith(`| \`${setting}\``))
     expect({ setting, usual: row?.split('|')[2]?.trim() }).toEqual({ setting, usual: String(usual) })
