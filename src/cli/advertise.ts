@@ -67,7 +67,7 @@ const TOKEN_VALUE = 1
  * Pays nothing if there is nothing to change. What was paid for is submitted again by each later run, and not paid for again
  * as long as it may count, whatever the server shows.
  *
- * @throws CommandError; MiningError; ImportError; JournalError; the reason of the signal.
+ * @throws CommandError; MiningError; GeneralError `JOURNAL`; the reason of the signal.
  */
 export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   const { config, output, maxFee } = options

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError } from 'commander'
 import { addressLock, type Network } from '../../backend/src/protocol/address.js'
-import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, GeneralError } from '../../backend/src/protocol/coded-error.js'
 import type { Config } from '../server/config/config.js'
 import type { CommandOutput } from './output.js'
 
@@ -33,7 +33,7 @@ export const GENERAL_CODES: Record<ExitCode, string> = {
 }
 
 /** Why a command cannot do what it was asked to, and the exit code of its process. */
-export class CommandError extends MultiCodeError<string> {
+export class CommandError extends GeneralError<string> {
   override readonly name = 'CommandError'
   readonly exit: ExitCode
 

@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander'
 import { ChainTrackerError } from '../../backend/src/graph/errors.js'
+import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 import { MintError } from '../../backend/src/protocol/mint-error.js'
 import { ChainSourceError, FollowError } from '../chain/sources/errors.js'
 import { HeadersError } from '../client/errors.js'
@@ -8,13 +9,10 @@ import { IdentityError } from '../identity/identity-error.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError, type MiningErrorCode } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
-import { JournalError } from '../payments/journal.js'
 import { PublishError } from '../publish/inscribe.js'
 import { ConfigError } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
-import { MaintenanceError } from '../server/store/facts/maintenance-error.js'
 import { CommandError, EXIT_CODES, type ExitCode, GENERAL_CODES, InterruptedError } from './command.js'
-import { ImportError } from './import-files.js'
 import type { Failure } from './output.js'
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const
@@ -47,7 +45,6 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
 
 /** Errors that are reported by their message alone: the user can do something about them. */
 const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
-  [MaintenanceError, 'failure'],
   [ChainSourceError, 'unavailable'],
   [ChainTrackerError, 'unavailable'],
   [ConfigError, 'usage'],
@@ -55,12 +52,13 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [FollowError, 'failure'],
   [HeadersError, 'unavailable'],
   [IdentityError, 'refused'],
-  [ImportError, 'usage'],
-  [JournalError, 'unavailable'],
   [MintError, 'failure'],
   [SearchError, 'failure'],
   [StartError, 'unavailable'],
 ]
+
+/** The same, of errors without a class of their own. */
+const OF_CODE: Readonly<Record<string, ExitCode>> = { FAILED: 'failure', JOURNAL: 'unavailable' }
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof InterruptedError)
@@ -86,5 +84,6 @@ function exitOf(error: unknown): ExitCode | undefined {
   }
   if (error instanceof MiningError) return OF_MINING[error.code]
   if (error instanceof PublishError) return error.code === 'NO_SUCH_STATE' ? 'notFound' : 'usage'
-  return EXPECTED.find(([kind]) => error instanceof kind)?.[1]
+  const kind = EXPECTED.find(([kind]) => error instanceof kind)?.[1]
+  return kind ?? (error instanceof GeneralError ? OF_CODE[error.code] : undefined)
 }

@@ -9,18 +9,13 @@ import type { Proof } from '../../backend/src/graph/records.js'
 import type { TransactionSource } from '../../backend/src/graph/stored-transaction.js'
 import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
-import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   readTransaction,
   TransactionError,
   type TransactionView,
 } from '../../backend/src/protocol/transaction.js'
-
-/** A path that cannot be read. */
-export class ImportError extends CodedError {
-  override readonly name = 'ImportError'
-  readonly code = 'USAGE'
-}
+import { CommandError } from './command.js'
 
 /** The largest BEEF or raw transaction that is read, in bytes: one at a time is held in memory. */
 const MAX_ITEM_BYTES = 1024 ** 3
@@ -98,7 +93,7 @@ export class FoundFiles {
   async raw({ txid, copies }: FoundTransaction): Promise<Uint8Array> {
     const [copy] = copies
     const read = copy && (await this.read(copy, txid))
-    if (read === undefined) throw new ImportError(`${txid} is no longer in its file`)
+    if (read === undefined) throw new CommandError(`${txid} is no longer in its file`, { exit: 'usage' })
     return read.view.raw
   }
 
@@ -156,7 +151,8 @@ export class FoundFiles {
     let parsed = this.items.get(key)
     if (parsed === undefined) {
       parsed = parseItem(await readItem(item))
-      if (parsed === undefined) throw new ImportError(`${item.file} changed while it was read`)
+      if (parsed === undefined)
+        throw new CommandError(`${item.file} changed while it was read`, { exit: 'usage' })
       this.items.set(key, parsed)
     }
     return parsed
@@ -189,7 +185,7 @@ function recordOf(read: ReadCopy | undefined) {
  * Searches files, and all files in folders.
  *
  * @param onFile Called before each file, with the total number.
- * @throws ImportError if a path cannot be read.
+ * @throws CommandError (`usage`) if a path cannot be read.
  */
 export async function findTransactions(
   paths: string[],
@@ -297,7 +293,7 @@ async function filesAt(path: string): Promise<string[]> {
   const found = await readable(stat(path), path)
   // Files are read more than once, and a pipe may have no writer.
   if (!found.isDirectory() && !found.isFile())
-    throw new ImportError(`cannot read ${path}: it is neither a file nor a folder`)
+    throw new CommandError(`cannot read ${path}: it is neither a file nor a folder`, { exit: 'usage' })
   if (!found.isDirectory()) return [path]
   const entries = await readable(readdir(path, { recursive: true, withFileTypes: true }), path)
   return entries
@@ -310,9 +306,9 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
   try {
     return await reading
   } catch (cause) {
-    if (cause instanceof ImportError) throw cause
+    if (cause instanceof CommandError) throw cause
     const reason = messageOf(cause)
-    throw new ImportError(`cannot read ${path}: ${reason}`, { cause })
+    throw new CommandError(`cannot read ${path}: ${reason}`, { exit: 'usage', cause })
   }
 }
 
@@ -408,7 +404,9 @@ function isBlank(code: number | undefined): boolean {
 
 function requireSize(file: string, bytes: number): void {
   if (bytes > MAX_ITEM_BYTES)
-    throw new ImportError(`cannot read ${file}: it holds more than ${MAX_ITEM_BYTES} bytes in one piece`)
+    throw new CommandError(`cannot read ${file}: it holds more than ${MAX_ITEM_BYTES} bytes in one piece`, {
+      exit: 'usage',
+    })
 }
 
 async function readItem(item: Item): Promise<Uint8Array> {
@@ -427,7 +425,8 @@ async function readRange({
     let filled = 0
     while (filled < length) {
       const { bytesRead } = await handle.read(bytes, filled, length - filled, offset + filled)
-      if (bytesRead === 0) throw new ImportError(`${file} became shorter while it was read`)
+      if (bytesRead === 0)
+        throw new CommandError(`${file} became shorter while it was read`, { exit: 'usage' })
       filled += bytesRead
     }
     return bytes

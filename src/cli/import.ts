@@ -42,7 +42,7 @@ const OPEN_CODES = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 /**
  * Admits the transactions in files, parents first, and reports the outcome for each.
  *
- * @throws ImportError if a path cannot be read, before a store is opened. CommandError if anything was refused, or nothing
+ * @throws CommandError if a path cannot be read, before a store is opened; if anything was refused, or nothing
  * was admitted; the reason of the signal, after the report.
  */
 export async function runImport({ open, paths, trust, output, signal }: ImportOptions): Promise<void> {

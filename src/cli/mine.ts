@@ -50,7 +50,7 @@ export interface MineOptions extends PaymentOptions {
  * Mines the missing characters of a name, submits each mint to `tm_names` and `tm_ordinals`, and prints its outpoint and
  * fee. First it sends mints that were paid for earlier and are in no index yet.
  *
- * @throws CommandError; MiningError; MintError; ImportError; HeadersError; the reason of the signal.
+ * @throws CommandError; MiningError; MintError; HeadersError; the reason of the signal.
  */
 export async function runMine(options: MineOptions): Promise<void> {
   // Report a mistake on the command line before anything is requested.

@@ -38,7 +38,7 @@ export interface PaymentOptions {
   signal: AbortSignal
 }
 
-/** The journal of payments of a user, for all commands. @throws JournalError */
+/** The journal of payments of a user, for all commands. @throws GeneralError `JOURNAL` */
 export function openJournal(
   env: PaymentOptions['env'],
   { profile, network }: Pick<Config, 'profile' | 'network'>,
@@ -67,7 +67,7 @@ export async function holderOf({
  * Opens the payments of a wallet or a key.
  *
  * @returns Undefined if nobody pays, which a local network allows.
- * @throws CommandError (`usage`) on any other; ImportError; JournalError.
+ * @throws CommandError (`usage`) on any other, and for files that cannot be read; GeneralError `JOURNAL`.
  */
 export async function openPayments(
   { wallet, key }: Holder,
@@ -109,7 +109,7 @@ export async function payAndSubmit(
  * The transactions in files, each with its proof or its ancestors.
  *
  * @param paths Files, or folders to search, with BEEF as bytes or as hex.
- * @throws ImportError if a path cannot be read; CommandError if a transaction has neither.
+ * @throws CommandError if a path cannot be read, or a transaction has neither.
  */
 export async function readTransactions(paths: string[]): Promise<Transaction[]> {
   const found = await findTransactions(paths)

@@ -1,4 +1,4 @@
-import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, GeneralError } from '../../backend/src/protocol/coded-error.js'
 
 export type ProofErrorCode =
   /** Not one complete BEEF of unique transactions, parents before children, its subject among them. */
@@ -45,7 +45,7 @@ export type ProofErrorCode =
 /** A proof that does not hold. */
 
 /** A proof that does not hold. The message is one line and says what of it does not. */
-export class ProofError extends MultiCodeError<ProofErrorCode> {
+export class ProofError extends GeneralError<ProofErrorCode> {
   override readonly name = 'ProofError'
 }
 
@@ -71,6 +71,6 @@ export type SourceErrorCode =
   | 'NOT_CAUGHT_UP'
 
 /** An index that gave no answer that could be checked. */
-export class SourceError extends MultiCodeError<SourceErrorCode> {
+export class SourceError extends GeneralError<SourceErrorCode> {
   override readonly name = 'SourceError'
 }

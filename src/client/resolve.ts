@@ -1,4 +1,4 @@
-import { MultiCodeError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { GeneralError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { confusablesAmong } from '../../backend/src/protocol/confusable-names.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
@@ -26,7 +26,7 @@ export type ResolutionErrorCode =
   | 'DISAGREEMENT'
 
 /** A name that was not resolved, with the report of each index. */
-export class ResolutionError extends MultiCodeError<ResolutionErrorCode> {
+export class ResolutionError extends GeneralError<ResolutionErrorCode> {
   override readonly name = 'ResolutionError'
 
   constructor(

@@ -1,4 +1,4 @@
-import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 
 /** What was being verified when a verified fetch failed. */
 export type VerificationStep =
@@ -52,7 +52,7 @@ export interface GatewayReport {
 }
 
 /** Nothing was verified, and no bytes are returned. Says at which step, and what each gateway did there. */
-export class VerifiedFetchError extends MultiCodeError<VerifiedFetchErrorCode> {
+export class VerifiedFetchError extends GeneralError<VerifiedFetchErrorCode> {
   override readonly name = 'VerifiedFetchError'
   readonly step: VerificationStep
   readonly reports: readonly GatewayReport[]

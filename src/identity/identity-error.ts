@@ -1,4 +1,4 @@
-import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 
 export type IdentityErrorCode =
   /** Neither the key nor the wallet can spend the name. */
@@ -13,6 +13,6 @@ export type IdentityErrorCode =
   | 'BAD_SOURCE'
 
 /** A name that was not bound or moved: the caller's fault. */
-export class IdentityError extends MultiCodeError<IdentityErrorCode> {
+export class IdentityError extends GeneralError<IdentityErrorCode> {
   override readonly name = 'IdentityError'
 }

@@ -1,4 +1,4 @@
-import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, GeneralError } from '../../backend/src/protocol/coded-error.js'
 
 /** Why a mint cannot be made, or a name cannot be mined. */
 export type MiningErrorCode =
@@ -33,7 +33,7 @@ export type MiningErrorCode =
   | 'OTHER_TREE'
   | 'NOT_ADMITTED'
 
-export class MiningError extends MultiCodeError<MiningErrorCode> {
+export class MiningError extends GeneralError<MiningErrorCode> {
   override readonly name = 'MiningError'
 }
 

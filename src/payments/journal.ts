@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { type Row, Sql, type SqlValue } from '../../backend/src/facts/connection.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
-import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { GeneralError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -48,12 +48,6 @@ export interface Selection extends Partial<Pick<Purpose, 'place' | 'subject'>> {
   kinds?: readonly Purpose['kind'][]
 }
 
-/** The journal cannot be opened, read or written. */
-export class JournalError extends CodedError {
-  override readonly name = 'JournalError'
-  readonly code = 'JOURNAL'
-}
-
 // A coin is reserved by the one payment that spends it and is not lost. So is a name, and all else that only its holder spends.
 const SCHEMA = `
   create table if not exists payments (
@@ -77,7 +71,7 @@ export class Journal {
   /**
    * @param path The file, which is created with its folder.
    * @param network Which chain its payments are on: the change of one is no coin on another.
-   * @throws JournalError
+   * @throws GeneralError `JOURNAL` if it cannot be opened, read or written
    */
   constructor(
     readonly path: string,
@@ -243,9 +237,13 @@ export class Journal {
     try {
       return doing()
     } catch (cause) {
-      throw new JournalError(`cannot use the journal of payments ${this.path}: ${messageOf(cause)}`, {
-        cause,
-      })
+      throw new GeneralError(
+        'JOURNAL',
+        `cannot use the journal of payments ${this.path}: ${messageOf(cause)}`,
+        {
+          cause,
+        },
+      )
     }
   }
 }

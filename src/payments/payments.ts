@@ -78,7 +78,7 @@ export class Payments {
    * Pays for a draft, and sends it to the network if one is asked.
    *
    * @throws MiningError `NO_FUNDS`, `OVER_BUDGET`, `BAD_WALLET`; `REFUSED` if the network rejects it; `UNDECIDED` if that is not
-   * known, or the same was paid for already and may still count; JournalError; what the draft and the wallet throw.
+   * known, or the same was paid for already and may still count; GeneralError `JOURNAL`; what the draft and the wallet throw.
    */
   async pay(draft: Draft, purpose: Purpose): Promise<Paid> {
     const { journal, payer, name } = this

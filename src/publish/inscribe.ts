@@ -1,7 +1,7 @@
 import { Hash } from '@bsv/sdk'
 import mime from 'mime'
 import { concatBytes, equalBytes, toHex } from '../../backend/src/protocol/bytes.js'
-import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 import { encodeEnvelope, readInscription } from '../../backend/src/protocol/inscription.js'
 import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
 
@@ -16,7 +16,7 @@ export type PublishErrorCode =
   | 'NO_SUCH_STATE'
 
 /** Content that cannot be laid out so that readers find it. */
-export class PublishError extends MultiCodeError<PublishErrorCode> {
+export class PublishError extends GeneralError<PublishErrorCode> {
   override readonly name = 'PublishError'
 }
 

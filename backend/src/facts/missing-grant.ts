@@ -1,16 +1,10 @@
-import { CodedError, messageOf } from '../protocol/coded-error.js'
-
-/** The user of a database may not do what is needed. */
-export class MissingGrantError extends CodedError {
-  override readonly name = 'MissingGrantError'
-  readonly code = 'MISSING_GRANT'
-}
+import { GeneralError, messageOf } from '../protocol/coded-error.js'
 
 /**
  * Opens what is in a database.
  *
  * @param needed What the user has to be granted.
- * @throws MissingGrantError that names the right, if its user lacks one; else what `open` throws.
+ * @throws GeneralError `MISSING_GRANT` that names the right, if its user lacks one; else what `open` throws.
  */
 export async function orMissingGrant<Opened>(needed: string, open: () => Promise<Opened>): Promise<Opened> {
   try {
@@ -18,7 +12,8 @@ export async function orMissingGrant<Opened>(needed: string, open: () => Promise
   } catch (error) {
     const missing = missingGrant(error)
     if (missing === undefined) throw error
-    throw new MissingGrantError(
+    throw new GeneralError(
+      'MISSING_GRANT',
       `the database user may not ${missing}: grant it ${needed} on that database (${messageOf(error)})`,
       { cause: error },
     )

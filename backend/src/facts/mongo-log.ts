@@ -99,7 +99,7 @@ export class MongoLog implements SharedLog {
   /**
    * Opens the log of a database, or makes it.
    *
-   * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
+   * @throws GeneralError `MISSING_GRANT` if the user of the database lacks a right that is needed; else what the driver throws.
    */
   static async open(db: Db, options: SharedLogOptions = {}): Promise<MongoLog> {
     const role = options.isRead ? 'read' : 'readWrite'

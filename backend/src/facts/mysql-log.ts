@@ -74,7 +74,7 @@ export class MysqlLog implements SharedLog {
   /**
    * Opens the log of a database, or makes it.
    *
-   * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
+   * @throws GeneralError `MISSING_GRANT` if the user of the database lacks a right that is needed; else what the driver throws.
    */
   static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
     const rights = options.isRead ? 'SELECT' : RIGHTS

@@ -1,4 +1,4 @@
-import { CodedError } from '../protocol/coded-error.js'
+import { GeneralError } from '../protocol/coded-error.js'
 import { essenceOf } from '../protocol/media-type.js'
 import { isName, mineNodeIn } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
@@ -15,7 +15,7 @@ import { inscriptionOf } from './transaction-records.js'
  * What both topics admit, for a host that derives admissions from everything that it has stored. The topic managers, which an
  * engine asks about one transaction at a time, use the same functions.
  *
- * @throws PolicyError if the policy is invalid.
+ * @throws GeneralError `BAD_POLICY` if the policy is invalid.
  */
 export function admissionRules({
   deployment,
@@ -143,11 +143,6 @@ export interface PolicyOutput {
   contentLength?: number
 }
 
-export class PolicyError extends CodedError {
-  override readonly name = 'PolicyError'
-  readonly code = 'BAD_POLICY'
-}
-
 /** Why an output is not admitted: a code to count, a sentence for a person. */
 export interface PolicyRefusal {
   code: 'CONTENT_TOO_LARGE' | 'CONTENT_TYPE_NOT_ALLOWED' | 'POLICY'
@@ -168,15 +163,21 @@ export function isContentTypePattern(text: string): boolean {
 /**
  * Creates the check of a policy, which names the first rule that an output breaks.
  *
- * @throws PolicyError for a limit that is no whole number of bytes, or an invalid content type.
+ * @throws GeneralError `BAD_POLICY` for a limit that is no whole number of bytes, or an invalid content type.
  */
 export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
   const { maxContentBytes, contentTypes, admit } = policy
   if (maxContentBytes !== undefined && !(Number.isSafeInteger(maxContentBytes) && maxContentBytes >= 0))
-    throw new PolicyError(`maxContentBytes must be a whole number of bytes, not ${maxContentBytes}`)
+    throw new GeneralError(
+      'BAD_POLICY',
+      `maxContentBytes must be a whole number of bytes, not ${maxContentBytes}`,
+    )
   const wrong = contentTypes?.find((type) => !isContentTypePattern(type))
   if (wrong !== undefined)
-    throw new PolicyError(`${JSON.stringify(wrong)} is not a content type such as text/plain or image/*`)
+    throw new GeneralError(
+      'BAD_POLICY',
+      `${JSON.stringify(wrong)} is not a content type such as text/plain or image/*`,
+    )
   const allowed = contentTypes && new Set(contentTypes.map((type) => type.toLowerCase()))
 
   return (transaction, vout) => {

@@ -14,7 +14,7 @@ function isMongo(database: HostDatabase): boolean {
 /**
  * Opens the log in a host's database, or makes it.
  *
- * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
+ * @throws GeneralError `MISSING_GRANT` if the user of the database lacks a right that is needed; else what the driver throws.
  */
 export async function openHostLog(database: HostDatabase): Promise<SharedLog> {
   if (isMongo(database)) return await MongoLog.open(database as Db)

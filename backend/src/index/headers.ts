@@ -3,7 +3,7 @@ import { FACT, type Fact, type NewFact } from '../facts/log.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { HEADER_BYTES, headerAt, headerCount, previousOf } from '../protocol/block-header.js'
 import { concatBytes, equalBytes, fromHex, joinBytes, reversed, toHex } from '../protocol/bytes.js'
-import { CodedError } from '../protocol/coded-error.js'
+import { GeneralError } from '../protocol/coded-error.js'
 import { totalWork } from '../protocol/header-rules.js'
 import type { HeaderRange } from '../protocol/header-store.js'
 
@@ -20,12 +20,6 @@ import type { HeaderRange } from '../protocol/header-store.js'
 
 const MAX_HEADERS = 2016
 const HEIGHT_BYTES = 4
-
-/** A header fact whose headers are not linked, or whose key is not the hash of the last one. */
-export class BadHeadersError extends CodedError {
-  override readonly name = 'BadHeadersError'
-  readonly code = 'BAD_HEADERS'
-}
 
 /** Consecutive headers, of which the first has a height. */
 export interface HeaderRun {
@@ -111,14 +105,14 @@ export function newHeaderFacts(sql: Sql, { height, headers }: HeaderRun): NewFac
  * Applies a fact of headers.
  *
  * @returns The heights whose block on the best chain changed.
- * @throws BadHeadersError
+ * @throws GeneralError `BAD_HEADERS` if the headers are not linked, or the key is not the hash of the last one
  */
 export function applyHeaders(sql: Sql, fact: Fact): HeaderRange[] {
   const { height, headers } = readHeadersFact(fact)
   const hashes = hashesOf(headers)
   const last = hashes.at(-1)
   if (last === undefined || !isLinked(headers, hashes) || !equalBytes(reversed(last), fact.key))
-    throw new BadHeadersError(`the header fact ${toHex(fact.key)} is damaged`)
+    throw new GeneralError('BAD_HEADERS', `the header fact ${toHex(fact.key)} is damaged`)
   const to = height + hashes.length - 1
   const range = headerRange(sql)
   const isGrowth =

@@ -21,8 +21,10 @@ export abstract class CodedError<Code extends string = string> extends Error {
   }
 }
 
-/** Base class of errors with several codes, of which the thrower picks one. */
-export abstract class MultiCodeError<Code extends string> extends CodedError<Code> {
+/** An error of which only the code says what it is; and the base class of those that have several. */
+export class GeneralError<Code extends string = string> extends CodedError<Code> {
+  override readonly name: string = 'GeneralError'
+
   constructor(
     readonly code: Code,
     message: string,

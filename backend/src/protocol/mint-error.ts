@@ -1,4 +1,4 @@
-import { MultiCodeError } from './coded-error.js'
+import { GeneralError } from './coded-error.js'
 
 /** Which rule of a mint is broken; see `checkMint`, and `followUnprovenMint` for `NOT_STRICT`. */
 export type MintErrorCode =
@@ -16,7 +16,7 @@ export type MintErrorCode =
   | 'BAD_OUTPUT'
 
 /** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
-export class MintError extends MultiCodeError<MintErrorCode> {
+export class MintError extends GeneralError<MintErrorCode> {
   override readonly name = 'MintError'
   readonly vout?: number
 

@@ -1,5 +1,5 @@
 import { concatBytes, fromHex, percentDecoded, reversed, toHex } from './bytes.js'
-import { MultiCodeError } from './coded-error.js'
+import { GeneralError } from './coded-error.js'
 
 /** One output of one transaction. */
 export interface Outpoint {
@@ -16,7 +16,7 @@ export type Pointer =
   | { kind: 'sibling'; vout: number }
 
 /** Text that is not a pointer, or not a sequence. `text` is all of it. */
-export class PointerError extends MultiCodeError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
+export class PointerError extends GeneralError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
   override readonly name = 'PointerError'
 
   constructor(

@@ -1,4 +1,4 @@
-import { MultiCodeError } from './coded-error.js'
+import { GeneralError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
 import { applyDelta, DeltaError, targetLength } from './vcdiff.js'
 
@@ -12,7 +12,7 @@ export const MAX_PATCHES = 16
 export const WORK_A_BYTE = 4
 
 /** Bytes that are no patch, and patches that make nothing that may be shown. */
-export class PatchError extends MultiCodeError<'BAD_PATCH' | 'PATCH_TOO_LARGE'> {
+export class PatchError extends GeneralError<'BAD_PATCH' | 'PATCH_TOO_LARGE'> {
   override readonly name = 'PatchError'
 }
 

@@ -75,7 +75,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   /** What peers have to send of the transactions that engines asked about last, by txid. */
   private readonly asked = new LRUCache<string, NeededInput[]>({ max: MOST_ASKED })
 
-  /** @throws PolicyError if the policy is invalid. */
+  /** @throws GeneralError `BAD_POLICY` if the policy is invalid. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
     this.store = options.store
     this.policy = options.policy ?? {}

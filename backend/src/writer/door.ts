@@ -166,7 +166,7 @@ export class Door {
     this.drain()
   }
 
-  /** See `Writer.record`. @throws TooManyDescendantsError */
+  /** See `Writer.record`. @throws GeneralError `TOO_MANY_DESCENDANTS` */
   record(
     transactions: readonly TransactionRecord[],
     { subjects = [], keepLost }: RecordTransactions = {},

@@ -3,7 +3,7 @@ import type { Sql } from '../facts/connection.js'
 import type { Pending } from '../facts/state.js'
 import type { TransactionRecord } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
-import { CodedError } from '../protocol/coded-error.js'
+import { GeneralError } from '../protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { type Candidate, candidateOf, IndexedSpends } from './pending-graph.js'
 
@@ -11,16 +11,6 @@ import { type Candidate, candidateOf, IndexedSpends } from './pending-graph.js'
 const MAX_UNPROVEN_DESCENDANTS = 5000
 /** Of how many coins it is remembered how much is built on them. It is counted again for any other. */
 const REMEMBERED = 1000
-
-/** Too much is built on the unproven coins that a submission stands on: once they are mined, more may be. */
-export class TooManyDescendantsError extends CodedError {
-  override readonly name = 'TooManyDescendantsError'
-  readonly code = 'TOO_MANY_DESCENDANTS'
-
-  constructor(coin: string, most: number) {
-    super(`${most} transactions are built on ${coin}, which is unproven; submit it again once that is mined`)
-  }
-}
 
 /**
  * Bounds what is built on unproven transactions, by the coin of the topmost one that a submission stands on: so whoever receives one
@@ -40,7 +30,7 @@ export class UnprovenLines {
    * @param records The transactions of a submission, with all unproven ones that it is built on.
    * @param fresh Those that are new.
    * @returns What counts them, once they are stored.
-   * @throws TooManyDescendantsError
+   * @throws GeneralError `TOO_MANY_DESCENDANTS`: once they are mined, more may be built on them
    */
   roomFor(
     records: ReadonlyMap<string, TransactionRecord>,
@@ -53,7 +43,11 @@ export class UnprovenLines {
     let all = known.reduce((sum, count) => sum + count, fresh.size)
     if (all > most) {
       all = this.countBehind(coins, most) + fresh.size
-      if (all > most) throw new TooManyDescendantsError(formatOutpoint(coins[0] as Outpoint), most)
+      if (all > most)
+        throw new GeneralError(
+          'TOO_MANY_DESCENDANTS',
+          `${most} transactions are built on ${formatOutpoint(coins[0] as Outpoint)}, which is unproven; submit it again once that is mined`,
+        )
     }
     return () => {
       for (const [at, coin] of coins.entries())

@@ -1,4 +1,4 @@
-import { CodedError, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
+import { CodedError, GeneralError } from '../../../backend/src/protocol/coded-error.js'
 
 type ChainSourceErrorCode =
   /**
@@ -13,7 +13,7 @@ type ChainSourceErrorCode =
   /** A transaction is longer than requested. */
   | 'TOO_LARGE'
 
-export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
+export class ChainSourceError extends GeneralError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
@@ -46,7 +46,7 @@ type FollowErrorCode =
   | 'REFUSED'
 
 /** A branch of the tree cannot be followed for now. */
-export class FollowError extends MultiCodeError<FollowErrorCode> {
+export class FollowError extends GeneralError<FollowErrorCode> {
   override readonly name = 'FollowError'
 }
 

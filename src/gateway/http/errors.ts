@@ -8,7 +8,7 @@ import {
   UnstableReadError,
 } from '../../../backend/src/graph/errors.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
-import { type ErrorDetails, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
+import { type ErrorDetails, GeneralError } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
 import { PatchError } from '../../../backend/src/protocol/patch.js'
 import { RedirectsError } from '../../../backend/src/protocol/redirects.js'
@@ -77,7 +77,7 @@ interface AnswerDetails extends ErrorDetails {
 }
 
 /** An error that the client gets as the answer, with its message. */
-export class AnswerError extends MultiCodeError<ErrorCode> implements Answer {
+export class AnswerError extends GeneralError<ErrorCode> implements Answer {
   override readonly name: string = 'AnswerError'
   readonly headers: Record<string, string>
 

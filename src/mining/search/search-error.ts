@@ -1,4 +1,4 @@
-import { MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
+import { GeneralError } from '../../../backend/src/protocol/coded-error.js'
 
 export type SearchErrorCode =
   /** A seed has 32 bytes or none. */
@@ -19,6 +19,6 @@ export type SearchErrorCode =
   | 'BAD_NONCE'
 
 /** A search that cannot start, or that failed. */
-export class SearchError extends MultiCodeError<SearchErrorCode> {
+export class SearchError extends GeneralError<SearchErrorCode> {
   override readonly name = 'SearchError'
 }

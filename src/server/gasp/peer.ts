@@ -5,7 +5,7 @@ import { readBeef, readProof } from '../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { cacheView } from '../../../backend/src/graph/stored-transaction.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
-import { MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
+import { GeneralError } from '../../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
@@ -34,7 +34,7 @@ type PeerErrorCode =
   /** A graph may be valid, but this host does not take it: it exceeds a limit, or belongs to no topic here. */
   | 'UNWANTED'
 
-export class PeerError extends MultiCodeError<PeerErrorCode> {
+export class PeerError extends GeneralError<PeerErrorCode> {
   override readonly name = 'PeerError'
 }
 

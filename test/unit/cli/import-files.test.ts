@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { runImport } from '../../../src/cli/import.js'
-import { type FoundFiles, findTransactions, ImportError } from '../../../src/cli/import-files.js'
+import { type FoundFiles, findTransactions } from '../../../src/cli/import-files.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
 import { keptOutput } from '../../support/cli/commands.js'
@@ -176,7 +176,7 @@ test('a line that is none is skipped by its number', async () => {
 test('a path that is not there is an error that names it', async () => {
   const missing = join(await servers.folder(), 'missing')
   const finding = findTransactions([await file(hex(note)), missing])
-  await expect(finding).rejects.toThrow(ImportError)
+  await expect(finding).rejects.toMatchObject({ code: 'USAGE' })
   await expect(finding).rejects.toThrow(`cannot read ${missing}: `)
 })
 

@@ -7,6 +7,7 @@ import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { treeDifference } from '../../../../backend/src/graph/pinned-tree.js'
+import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { catchUp, type Derivation, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
@@ -14,7 +15,6 @@ import { type Config, ConfigError } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
 import { placeOf, storeFolder } from '../../config/place.js'
 import { damageOf, lockStore, notOpened, readFolder, requireLog } from './folder.js'
-import { MaintenanceError } from './maintenance-error.js'
 
 export interface DeriveOptions {
   config: Config
@@ -34,7 +34,7 @@ export interface BuildOptions extends DeriveOptions {
  * of this version then has to apply no more than the facts that came since. An interrupted build is continued.
  *
  * @returns Whether there was one to build: none, one that is damaged, or one that was derived from another log or by other rules.
- * @throws MaintenanceError if there is no log, or another process builds, or has made an index meanwhile; StartError if the service has the
+ * @throws GeneralError if there is no log, or another process builds, or has made an index meanwhile; StartError if the service has the
  * one open that is to be replaced; the reason of the signal.
  */
 export async function buildIndex({ again, ...options }: BuildOptions): Promise<boolean> {
@@ -52,7 +52,7 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
     if (damageOf(part) !== undefined) removeDatabase(part)
     await completeIndex(part, options)
     if (unlock === undefined && existsSync(index))
-      throw new MaintenanceError('a service of this version was started, and derives its index itself')
+      throw new GeneralError('FAILED', 'a service of this version was started, and derives its index itself')
     // Also what a service that was killed has left beside it.
     removeDatabase(index)
     renameSync(part, index)

@@ -27,6 +27,7 @@ import {
 import { clearPending } from '../../../../backend/src/facts/state.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
+import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { goneRow } from '../../../../backend/src/writer/mirror.js'
 import { isState } from '../../../../backend/src/writer/shared-state.js'
@@ -38,7 +39,6 @@ import { readFolder } from './folder.js'
 import { type CommandLog, FolderLog, type FoundRow, PAGE, pagesOf } from './folder-log.js'
 import { type LogPlace, logPlaceOf, readLog, shownPlace, withSharedLog } from './log-place.js'
 import { raisedBase } from './log-settings.js'
-import { MaintenanceError } from './maintenance-error.js'
 import { removeBody, removePurged } from './purge.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
@@ -62,7 +62,7 @@ export interface Copied {
  * peers may have passed those that it gives from here on. An interrupted copy is continued by the same command: what is there is
  * compared with the log, which may have gone on.
  *
- * @throws ConfigError for what is neither a folder nor the URL of a database; MaintenanceError if there is no log, or the target holds
+ * @throws ConfigError for what is neither a folder nor the URL of a database; GeneralError if there is no log, or the target holds
  * one, or is the store itself; what {@link readLog} throws; DamagedError; the reason of the signal.
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Copied> {
@@ -72,15 +72,16 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Co
     if (log instanceof FolderLog) assertOwn(shownPlace(source), log.sql)
     if (!('folder' in target)) return await withSharedLog(target, { copyOf: log.id }, copy)
     if ('folder' in source && resolve(to).startsWith(join(resolve(from), sep)))
-      throw new MaintenanceError(`${to} is within the store itself: choose a folder elsewhere`)
+      throw new GeneralError('FAILED', `${to} is within the store itself: choose a folder elsewhere`)
     return await intoFolder(target.folder, { copyOf: log.id, copy })
   })
 }
 
-/** @throws MaintenanceError if a folder holds what a gateway has of a log that others share. */
+/** @throws GeneralError if a folder holds what a gateway has of a log that others share. */
 function assertOwn(folder: string, sql: Sql): void {
   if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
-    throw new MaintenanceError(
+    throw new GeneralError(
+      'FAILED',
       `${folder} is what a gateway keeps of the log in a database: name that database`,
     )
 }
@@ -92,9 +93,9 @@ async function intoFolder(
 ): Promise<Copied> {
   const { log: target } = storeFiles(folder)
   if (existsSync(target) && (await readFolder(folder, async ({ sql }) => sql.get(FROM)?.value)) === copyOf)
-    throw new MaintenanceError(`${folder} ${IS_COPIED}`)
+    throw new GeneralError('FAILED', `${folder} ${IS_COPIED}`)
   if (existsSync(target) || existsSync(join(folder, OLD_STORE)))
-    throw new MaintenanceError(`${folder} holds a store already: choose an empty folder`)
+    throw new GeneralError('FAILED', `${folder} holds a store already: choose an empty folder`)
   await makeWritable(folder)
   const part = join(folder, 'log.db.part')
   const sql = new Sql(part)
@@ -103,7 +104,7 @@ async function intoFolder(
     // has removed meanwhile is not to be found in free space.
     sql.exec('pragma journal_mode = delete; pragma synchronous = full; pragma secure_delete = on;')
     if (makeCopy(sql, copyOf) !== copyOf)
-      throw new MaintenanceError('the folder holds part of a copy of another log: empty it')
+      throw new GeneralError('FAILED', 'the folder holds part of a copy of another log: empty it')
     // What is pending is written again.
     clearPending(sql)
     const copied = await copy(new FolderLog(sql))
@@ -123,7 +124,7 @@ async function makeWritable(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true })
     await access(folder, constants.W_OK)
   } catch (error) {
-    throw new MaintenanceError(`cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
+    throw new GeneralError('FAILED', `cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
   }
 }
 
@@ -269,7 +270,7 @@ class Copy {
     if (rows.length === 0) return
     const batch = appended(this.place.seq, rows)
     if (!(await this.into.insert(batch)))
-      throw new MaintenanceError(`another process writes to ${shownPlace(this.target)}`)
+      throw new GeneralError('FAILED', `another process writes to ${shownPlace(this.target)}`)
     if (this.isAtEnd) this.place = endOf(batch)
   }
 
@@ -283,8 +284,9 @@ class Copy {
     }
   }
 
-  private otherError({ seq }: LogRow): MaintenanceError {
-    return new MaintenanceError(
+  private otherError({ seq }: LogRow): GeneralError {
+    return new GeneralError(
+      'FAILED',
       `${shownPlace(this.target)} holds something else at place ${seq} than the log: empty it`,
     )
   }

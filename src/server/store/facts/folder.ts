@@ -4,16 +4,16 @@ import { Sql } from '../../../../backend/src/facts/connection.js'
 import { assertVersion } from '../../../../backend/src/facts/log-file.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
+import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf, reasonWithAdvice, StartError } from '../../config/errors.js'
 import { lockFolder } from '../folder-lock.js'
 import { FolderLog } from './folder-log.js'
-import { MaintenanceError } from './maintenance-error.js'
 
 /**
  * Reads a log while its service runs.
  *
- * @throws MaintenanceError if there is no log in the folder, or its file is damaged; StartError if it cannot be opened.
+ * @throws GeneralError if there is no log in the folder, or its file is damaged; StartError if it cannot be opened.
  */
 export async function readFolder<Result>(
   folder: string,
@@ -30,7 +30,7 @@ export async function readFolder<Result>(
  * again for that.
  *
  * @param prepare What is done before, once no other process can open the store.
- * @throws MaintenanceError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
+ * @throws GeneralError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
  * be opened.
  */
 export async function changeFolder<Result>(
@@ -91,9 +91,10 @@ const INDEX_TABLES = [...SCHEMA.matchAll(/create (?:unique )?(?:table|index) (\w
   ([, name = '']) => name,
 )
 
-/** @throws MaintenanceError if there is no log in the folder. */
+/** @throws GeneralError if there is no log in the folder. */
 export function requireLog(folder: string): void {
-  if (!existsSync(storeFiles(folder).log)) throw new MaintenanceError(`there is no log of facts in ${folder}`)
+  if (!existsSync(storeFiles(folder).log))
+    throw new GeneralError('FAILED', `there is no log of facts in ${folder}`)
 }
 
 async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Result>): Promise<Result> {
@@ -106,7 +107,9 @@ async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Resu
     return await work(sql)
   } catch (error) {
     if (isDamage(error))
-      throw new MaintenanceError(`${filename} is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
+      throw new GeneralError('FAILED', `${filename} is damaged, ${reasonOf(error)}: ${RESTORE}`, {
+        cause: error,
+      })
     if (sql === undefined || isUnusable(error)) throw notOpened(folder, error)
     throw error
   } finally {
@@ -123,7 +126,8 @@ function clean(sql: Sql): void {
     sql.exec('vacuum')
     if (sql.get('pragma wal_checkpoint(truncate)')?.busy !== 0) throw new Error('another process reads it')
   } catch (error) {
-    throw new MaintenanceError(
+    throw new GeneralError(
+      'FAILED',
       `the bytes are overwritten, but free space of ${sql.filename} may still hold them, ${reasonOf(error)}: run it again once the disk has room for a second copy of it`,
       { cause: error },
     )

@@ -1,11 +1,11 @@
 import { CopyError, type SharedLog, type SharedLogOptions } from '../../../../backend/src/facts/shared-log.js'
+import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { type Config, ConfigError, readConfig } from '../../config/config.js'
 import { reasonWithAdvice, StartError } from '../../config/errors.js'
 import { isEmbedded, placeOf } from '../../config/place.js'
 import type { SharedLogPlace } from '../open-shared-log.js'
 import { changeFolder, readFolder } from './folder.js'
 import type { CommandLog } from './folder-log.js'
-import { MaintenanceError } from './maintenance-error.js'
 
 export interface DatabasePlace {
   database: SharedLogPlace
@@ -37,7 +37,7 @@ export function shownPlace(place: LogPlace): string {
 /**
  * Reads a log while services run.
  *
- * @throws MaintenanceError if there is none, or an incomplete copy, or its file is damaged; StartError if it cannot be opened.
+ * @throws GeneralError if there is none, or an incomplete copy, or its file is damaged; StartError if it cannot be opened.
  */
 export async function readLog<Result>(
   place: LogPlace,
@@ -59,7 +59,7 @@ export async function changeLog<Result>(
 /**
  * Does something with the log in a database.
  *
- * @throws MaintenanceError if it holds no log, or an incomplete copy; StartError if it cannot be reached; what is thrown meanwhile.
+ * @throws GeneralError if it holds no log, or an incomplete copy; StartError if it cannot be reached; what is thrown meanwhile.
  */
 export async function withSharedLog<Result>(
   place: DatabasePlace,
@@ -69,7 +69,7 @@ export async function withSharedLog<Result>(
   const { openSharedLog } = await import('../open-shared-log.js')
   const shared = await openSharedLog(place.database, options).catch((cause: unknown) => {
     if (cause instanceof CopyError)
-      throw new MaintenanceError(`${shownPlace(place)} ${cause.message}`, { cause })
+      throw new GeneralError('FAILED', `${shownPlace(place)} ${cause.message}`, { cause })
     throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonWithAdvice(cause)}`, { cause })
   })
   try {

@@ -16,6 +16,7 @@ import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { inscriptionOf } from '../../../../backend/src/graph/transaction-records.js'
 import { fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
+import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import {
   outputOf,
@@ -28,7 +29,6 @@ import { holdersOf, purgedValueOf, withoutContent } from '../../../../backend/sr
 import { changeRow, readStateChange } from '../../../../backend/src/writer/state-changes.js'
 import { type CommandLog, type FoundRow, pagesOf } from './folder-log.js'
 import { changeLog, type LogPlace } from './log-place.js'
-import { MaintenanceError } from './maintenance-error.js'
 
 export interface Purged {
   /** The hashes of the bodies. */
@@ -48,7 +48,7 @@ export interface Purged {
  * In a database, gateways may run: the registers come first, so that each gateway that reads them overwrites its copy, and one that
  * reads the log from the start understands what is overwritten. If it is interrupted, the same command completes it.
  *
- * @throws MaintenanceError if the log has no such output, or it has no body; what {@link changeLog} throws; StoreUnavailableError.
+ * @throws GeneralError if the log has no such output, or it has no body; what {@link changeLog} throws; StoreUnavailableError.
  */
 export async function purge(
   place: LogPlace,
@@ -226,11 +226,12 @@ export async function removeBody(log: CommandLog, hash: string): Promise<void> {
   await log.discard([row.seq])
 }
 
-/** The hash of the body of an output. @param raw Its transaction, if that is known. @throws MaintenanceError if it has none. */
+/** The hash of the body of an output. @param raw Its transaction, if that is known. @throws GeneralError if it has none. */
 function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string {
   const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
   const content = output && inscriptionOf(output).content
-  if (content === undefined) throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
+  if (content === undefined)
+    throw new GeneralError('FAILED', `there is no content in ${formatOutpoint(outpoint)}`)
   return sha256(content.body).toString('hex')
 }
 

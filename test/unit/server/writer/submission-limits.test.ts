@@ -4,8 +4,8 @@ import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { admittedTransactions } from '../../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
-import { TooManyDescendantsError } from '../../../../backend/src/writer/unproven-lines.js'
 import { unprovenDepth } from '../../../../src/server/writer/submission-rules.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
@@ -116,7 +116,8 @@ describe('a BEEF', () => {
   test('that is built on an unproven one with too much behind it is 503, until that is mined', async () => {
     const server = await servers.start()
     const answer = await whileReplaced(server.node.graph, 'record', {
-      by: () => Promise.reject(new TooManyDescendantsError('ab'.repeat(32), 5000)),
+      by: () =>
+        Promise.reject(new GeneralError('TOO_MANY_DESCENDANTS', '5000 transactions are built on a coin')),
       during: () => server.submit(beefOf(chain.inscribe({ contentType: 'text/plain', body: utf8('text') }))),
     })
     expect(answer).toMatchObject({
