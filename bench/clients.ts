@@ -6,7 +6,6 @@ import { HONEST_RESOLVING, resolveAttacks, TRUTH } from '../test/system/hostile/
 import { type ClientEnd, runClient } from '../test/system/hostile/run-client.js'
 import { type Features, Stage } from '../test/system/hostile/stage.js'
 import { ClientPage, type PageEnd } from './clients-browser.js'
-import { segments } from './segments.js'
 
 const MiB = 1024 * 1024
 
@@ -67,8 +66,6 @@ export async function* clients(wanted: readonly string[] = []): AsyncGenerator<s
     yield rowOf(attack, { measured, beside, over })
   }
   yield* pages(wanted)
-  // What it takes where nobody means harm.
-  if (wanted.length === 0) yield* segments()
 }
 
 /** What is compared: what a wallet does beside an honest wallet, everything else beside an honest run of its command. */

@@ -11,9 +11,7 @@ import {
 } from '../test/support/protocol/fake-chain.js'
 import type { GatewayReady } from './gateway-server.js'
 import { type Round, roundsByTurns, type Target, withProcess } from './load.js'
-import { sizeOf } from './stored-bytes.js'
-import { stores } from './stores.js'
-import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, withFolder } from './support.js'
+import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, sizeOf, withFolder } from './support.js'
 
 /** How many transactions of each kind are admitted, after as many that do not count. */
 const COUNT = 200
@@ -24,7 +22,6 @@ const ROUNDS = 7
 export async function* constants(): AsyncGenerator<string> {
   yield* await withFolder(admissions)
   yield* requests()
-  yield* stores()
 }
 
 /** Bytes on disk and processor time for each transaction of a kind, proven, on SQLite. */
@@ -82,9 +79,8 @@ function kindsOf(chain: FakeChain): Record<string, Uint8Array[]> {
 
 /** Processor time per request, by kind. */
 async function* requests(): AsyncGenerator<string> {
-  process.env.OLD ??= '10'
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
-    const { url, forgetful, files, flat, bodies } = ready
+    const { url, forgetful, files, flat, bodies, names } = ready
     const of = (origin: string, path: (file: string) => string): Target => ({
       ...{ origin, server },
       paths: files.map(path),
@@ -95,6 +91,8 @@ async function* requests(): AsyncGenerator<string> {
       'a file in a directory': { origin: url, server, paths: [`/content/${flat}`] },
       '100 KiB by outpoint': { origin: url, server, paths: [`/content/${bodies[100]}`], length: 100 * 1024 },
       metadata: of(url, (file) => `/svc/gateway/metadata/${file}:-1`),
+      origin: { origin: url, server, paths: names.map((name) => `/svc/names/origin/${name}`) },
+      mine: { origin: url, server, paths: names.map((name) => `/svc/names/mine/${name}zz`) },
       '4 KiB by outpoint, from the store': of(forgetful, (file) => `/content/${file}`),
       '4 KiB at the tip, from the store': of(forgetful, (file) => `/content/${file}:-1`),
       '1 MiB by outpoint, from the store': {
@@ -103,16 +101,6 @@ async function* requests(): AsyncGenerator<string> {
       },
     })
   })
-  yield* withProcess(
-    './lookups-server.js',
-    [],
-    async function* ({ url, names }: { url: string; names: string[] }, server) {
-      yield* costsOf({
-        origin: { origin: url, server, paths: names.map((name) => `/svc/names/origin/${name}`) },
-        mine: { origin: url, server, paths: names.map((name) => `/svc/names/mine/${name}zz`) },
-      })
-    },
-  )
 }
 
 async function* costsOf(targets: Record<string, Target>): AsyncGenerator<string> {

@@ -12,7 +12,7 @@ import {
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
-import { LIVE_CODE_SIZE, linesOf, withFolder } from './support.js'
+import { inFolder, LIVE_CODE_SIZE } from './support.js'
 
 /** What is read of a network, by outpoint (`<txid>_<vout>`) or name. */
 export interface NetworkIndex {
@@ -295,7 +295,7 @@ export async function* withNetworkFolder(
   run: (folder: string) => AsyncGenerator<string>,
 ): AsyncGenerator<string> {
   const kept = process.env.BENCH_NETWORK
-  if (kept === undefined) yield* await withFolder((folder) => linesOf(run(folder)))
+  if (kept === undefined) yield* inFolder(run)
   else yield* run(kept)
 }
 

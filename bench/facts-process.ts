@@ -8,8 +8,7 @@ import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { startServer } from '../src/server/server.js'
 import { batchesIn, headersIn, type NetworkIndex, readNetwork } from './facts-network.js'
-import { sizesOf } from './stored-bytes.js'
-import { configFor, SILENT, type Spent, spent } from './support.js'
+import { configFor, SILENT, type Spent, sizesOf, spent } from './support.js'
 
 /** What a process of the bench is to do with a store of its own; the network is in another folder. */
 export type Task = 'fill' | 'rebuild' | 'read' | 'serve' | 'bare'
@@ -114,11 +113,7 @@ async function timesOf({ store }: Node, { long, names, moved }: NetworkIndex): P
 
 async function serve(): Promise<Serving> {
   const { url } = await startServer({ config, logger: SILENT })
-  process.on('message', (message: 'cpu' | 'memory') => {
-    if (message === 'cpu') return process.send?.(process.cpuUsage())
-    globalThis.gc?.()
-    return process.send?.(process.memoryUsage().rss)
-  })
+  process.on('message', () => process.send?.(process.cpuUsage()))
   return { url }
 }
 

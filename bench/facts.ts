@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MerklePath } from '@bsv/sdk'
+import { MerklePath, Spend, Transaction } from '@bsv/sdk'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { storeFiles } from '../backend/src/writer/local-writer.js'
 import { type Node, openNode } from '../src/server/node.js'
@@ -17,7 +17,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
-import { realMint } from './admission.js'
+import { mainnetTransaction, mainnetVectors } from '../test/support/protocol/mainnet-vectors.js'
 import {
   LARGE_BYTES,
   type NetworkIndex,
@@ -30,7 +30,6 @@ import {
 import type { Filled, ReadTimes, Rebuilt, Serving, Task } from './facts-process.js'
 import { compareWithBare } from './gateway.js'
 import { PARTS_ALONE, startOf } from './start.js'
-import { sizeOf } from './stored-bytes.js'
 import {
   configFor,
   LIVE_CODE_SIZE,
@@ -38,6 +37,7 @@ import {
   median,
   SILENT,
   settingsFor,
+  sizeOf,
   spent,
   withFolder,
 } from './support.js'
@@ -250,6 +250,36 @@ async function* submissions(): AsyncGenerator<string> {
   yield* lines
 }
 
+/** The second of the real mints, which spends an output of the first, as something to run again and again. */
+function realMint(): (() => void) | undefined {
+  const [first, second] = mainnetVectors()?.mineTree.mints.map(({ txid }) => mainnetTransaction(txid)) ?? []
+  if (first === undefined || second === undefined) return undefined
+  const [source, transaction] = [first, second].map(({ raw }) => Transaction.fromBinary(raw))
+  const inputIndex = second.inputs.findIndex(({ txid }) => txid === first.txid)
+  const input = transaction?.inputs[inputIndex]
+  const spent = input && source?.outputs[input.sourceOutputIndex]
+  if (transaction === undefined || input?.unlockingScript === undefined || spent?.satoshis === undefined) {
+    throw new Error('the second real mint does not spend the first')
+  }
+  const { unlockingScript, sourceOutputIndex, sequence = 0xffffffff } = input
+  const spend = {
+    sourceTXID: first.txid,
+    sourceOutputIndex,
+    sourceSatoshis: spent.satoshis,
+    lockingScript: spent.lockingScript,
+    transactionVersion: transaction.version,
+    otherInputs: transaction.inputs.filter((_, index) => index !== inputIndex),
+    unlockingScript,
+    inputSequence: sequence,
+    inputIndex,
+    outputs: transaction.outputs,
+    lockTime: transaction.lockTime,
+  }
+  return () => {
+    if (!new Spend(spend).validate()) throw new Error('the interpreter refuses a real mint')
+  }
+}
+
 /** Bytes that a proven inscription of 4 KiB takes on disk beyond its content. */
 async function* disk(): AsyncGenerator<string> {
   const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
@@ -383,14 +413,14 @@ async function* start(world: World): AsyncGenerator<string> {
   const starts = []
   const floors = []
   for (let round = 0; round < STARTS; round++) {
-    starts.push(await startOf({ parameters: [main, 'serve'], env }, { isAtRest: true }))
-    floors.push(await startOf(parts, { isAtRest: true }))
+    starts.push(await startOf({ parameters: [main, 'serve'], env }))
+    floors.push(await startOf(parts))
   }
-  const ready = median(starts.map(({ readyWall }) => readyWall))
-  const memory = median(starts.map((each) => each.memory ?? Number.NaN))
+  const ready = median(starts.map(({ ready }) => ready))
+  const memory = median(starts.map((each) => each.memory))
   yield line('from a start until it is ready', ready, { unit: 'ms', digits: 0, most: 300 })
   yield line('memory at rest', memory, { unit: 'MiB', digits: 0, most: 80 })
-  const floor = median(floors.map((each) => each.memory ?? Number.NaN))
+  const floor = median(floors.map((each) => each.memory))
   yield line('of a bare Express server, and a thread, each with the index open', floor, {
     unit: 'MiB',
     digits: 0,

@@ -25,20 +25,11 @@ export interface GatewayReady {
   forgetful: string
   /** 4 KiB each, in as many transactions. */
   files: string[]
-  /** As many in one. */
-  packed: string[]
   /** Outpoints of ordinals that have lived as many steps. */
   young: string
   middle: string
-  old: string
   flat: string
-  deep: string
   names: string[]
-  /** Our server, in the same process, without hosts that show content. */
-  hostless: string
-  /** A name that shows a directory, and its origin. */
-  named: string
-  site: string
   /** By their sizes in KiB. */
   bodies: Record<(typeof SIZES)[number], string>
 }
@@ -100,11 +91,7 @@ function directory(entries: Record<string, string>): FakeOutput {
 
 const files: string[] = []
 for (let index = 0; index < 100; index++) files.push((await inscribed([fileOf(index)])).outpoint(0))
-const packed = await inscribed(Array.from({ length: 100 }, (_, index) => fileOf(-index - 1)))
-const depths = Array.from({ length: 8 }, (_, depth) =>
-  directory(depth === 7 ? { 'a.txt': packed.outpoint(0) } : { d: `_${depth + 1}` }),
-)
-const tree = await inscribed(depths)
+const flat = await inscribed([directory({ 'a.txt': '_1' }), fileOf(-1)])
 
 const names = chainOfNames(50)
 const mints = [chain.genesis, ...names.map((name) => chain.mint(name))]
@@ -124,18 +111,8 @@ const inscriptions = Array.from({ length: 1000 }, (_, index) => {
   return { beef: beefOf(transaction, { with: [funding] }), topics: [TOPICS.ordinals] }
 })
 
-/** A name whose ordinal is a directory. */
-const named = names[0] ?? ''
-const claim = named === '' ? undefined : mints[1]
-if (claim === undefined) throw new Error('there is no name')
-const shownSite = chain.spend({
-  inputs: [{ transaction: claim, vout: 2 }],
-  outputs: [directory({ 'a.txt': packed.outpoint(0) })],
-})
-await submit(shownSite, claim)
-
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
-const { graph, store: unkept, overlay } = server.node
+const { store: unkept, overlay } = server.node
 const ping = () => unkept.ping()
 const forgetful = openHttpServer({
   app: createApp({ config, overlay, graph: unkept, ping, logger: SILENT }),
@@ -144,28 +121,15 @@ const forgetful = openHttpServer({
 })
 await once(forgetful.listen(0, '127.0.0.1'), 'listening')
 
-const withoutHosts = openHttpServer({
-  app: createApp({ config: { ...config, gatewayHost: undefined }, overlay, graph, ping, logger: SILENT }),
-  limits: config.limits,
-  onEnd: () => {},
-})
-await once(withoutHosts.listen(0, '127.0.0.1'), 'listening')
-
 const ready: GatewayReady = {
-  hostless: `http://127.0.0.1:${(withoutHosts.address() as AddressInfo).port}`,
-  named,
-  site: claim.outpoint(2),
   url: server.url,
   files,
-  packed: Array.from({ length: 100 }, (_, index) => packed.outpoint(index)),
   forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
   young: await lived(10),
   middle: await lived(1000),
-  old: await lived(Number(process.env.OLD ?? 10_000)),
-  flat: `${tree.outpoint(7)}/a.txt`,
+  flat: `${flat.outpoint(0)}/a.txt`,
   names,
   bodies: { 100: await sized(100), 1024: await sized(1024), 10240: await sized(10_240) },
-  deep: `${tree.outpoint(0)}/${'d/'.repeat(7)}a.txt`,
 }
 let stop: (() => void) | undefined
 process.on('message', (message: 'cpu' | { rate: number }) => {

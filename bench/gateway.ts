@@ -18,30 +18,12 @@ const ADMITTED = 50
 /**
  * What reads of the gateway cost: requests that are answered from memory against `node:http`, and those that take a route
  * against a bare Express handler, each in a process of its own that sends the same bytes and headers; 4 KiB while inscriptions
- * are admitted against an idle host; the tip of an ordinal at step 10,000 against one at step 10, both read from the store
- * every time; a file eight directories down against one in a flat directory; 100 records at once against 100 one by one. By
- * turns.
+ * are admitted against an idle host. By turns.
  */
 export async function* gateway(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
-    const {
-      url,
-      forgetful,
-      files,
-      packed,
-      young,
-      middle,
-      old,
-      flat,
-      deep,
-      names,
-      bodies,
-      hostless,
-      named,
-      site,
-    } = ready
+    const { url, forgetful, files, young, middle, flat, names, bodies } = ready
     const at = (...paths: string[]): Target => ({ origin: url, server, paths })
-    const unkept = (...paths: string[]): Target => ({ origin: forgetful, server, paths })
     const each = (from: string[], path: (one: string) => string): Target => at(...from.map(path))
     const long = (kib: keyof typeof bodies): Target => ({
       ...at(`/content/${bodies[kib]}`),
@@ -81,13 +63,12 @@ export async function* gateway(): AsyncGenerator<string> {
       const asked = await roundsByTurns({ without: at(path), with: at(`${path}?map=true`) }, PAIRS)
       yield `metadata at step ${steps} with ?map=true, which changes nothing: ${speedRatio(asked.with, asked.without).toFixed(2)} times as fast as without by speed, ${cpuRatio(asked.with, asked.without).toFixed(2)} by CPU time (wanted: 0.95)`
     }
-    const missing = (from: string[], path: (one: string) => string): Target => unkept(...from.map(path))
+    const missing = (from: string[], path: (one: string) => string): Target => ({
+      ...{ origin: forgetful, server },
+      paths: from.map(path),
+    })
     yield* compareWithBare('express', {
       'outpoint, not in memory': { target: missing(files, (file) => `/content/${file}`), wanted: 0.85 },
-      'outpoint in a transaction with a hundred, not in memory': {
-        target: missing(packed, (file) => `/content/${file}`),
-        wanted: 0.5,
-      },
       'tip, not in memory': { target: missing(files, (file) => `/content/${file}:-1`), wanted: 0.85 },
       'origin/, not in memory': {
         target: missing(names, (name) => `/svc/names/origin/${name}`),
@@ -98,31 +79,6 @@ export async function* gateway(): AsyncGenerator<string> {
         wanted: 0.85,
       },
     })
-    for (const connections of [8, 16]) {
-      const atOnce = await roundsByTurns(
-        {
-          'from memory': { ...each(files, (file) => `/content/${file}`), connections },
-          'not in memory': { ...missing(files, (file) => `/content/${file}:-1`), connections },
-        },
-        PAIRS,
-      )
-      yield `${connections} at once: ${shown(atOnce)}`
-    }
-
-    // The same answers on the service of a process with hosts, of one without, and on the host of a name.
-    const routed = await roundsByTurns(
-      {
-        without: { origin: hostless, server, paths: files.map((file) => `/content/${file}`) },
-        with: each(files, (file) => `/content/${file}`),
-        path: at(`/content/${site}:-1/a.txt`),
-        host: { ...at('/a.txt'), host: `${named}.localhost` },
-      },
-      PAIRS,
-    )
-    yield shown(routed)
-    const more = (base: Round[], own: Round[]): string => ((1 / cpuRatio(own, base) - 1) * 100).toFixed(1)
-    yield `routing by host adds ${more(routed.without, routed.with)} % of CPU time to 4 KiB (wanted: at most 5), and on the host of a name it takes ${more(routed.path, routed.host)} % more than by its path (wanted: at most 5)`
-
     const idle = each(files, (file) => `/content/${file}`)
     const admitting = await roundsByTurns({ idle, admitting: { ...idle, admitted: ADMITTED } })
     yield shown(admitting)
@@ -130,34 +86,6 @@ export async function* gateway(): AsyncGenerator<string> {
     yield `4 KiB while ${ADMITTED} inscriptions a second are admitted: ${kept} times the speed of an idle host (wanted: 0.9)`
     const share = (await cpuOfAdmitting(server, ADMITTED)) / 1e6
     yield `admitting them while nobody reads takes ${(share * 100).toFixed(0)} % of a core, which reads cannot have`
-
-    const tips = await roundsByTurns({
-      'content at 10': unkept(`/content/${young}:-1`),
-      'content at 10,000': unkept(`/content/${old}:-1`),
-      'metadata at 10': unkept(`/svc/gateway/metadata/${young}:-1`),
-      'metadata at 10,000': unkept(`/svc/gateway/metadata/${old}:-1`),
-    })
-    yield shown(tips)
-    const aged = (what: 'content' | 'metadata'): string =>
-      speedRatio(tips[`${what} at 10`], tips[`${what} at 10,000`]).toFixed(2)
-    yield `step 10,000 takes ${aged('content')} times step 10 for content, ${aged('metadata')} times for metadata (wanted: at most 1.3)`
-
-    const paths = await roundsByTurns({ flat: at(`/content/${flat}`), deep: at(`/content/${deep}`) })
-    yield shown(paths)
-    yield `eight directories down takes ${speedRatio(paths.flat, paths.deep).toFixed(2)} times one (wanted: at most 2.5)`
-
-    const records = await roundsByTurns({
-      single: unkept(...files.map((file) => `/svc/gateway/metadata/${file}:-1`)),
-      'from memory': each(files, (file) => `/svc/gateway/metadata/${file}:-1`),
-      bulk: {
-        ...at('/svc/gateway/metadata'),
-        method: 'POST',
-        body: JSON.stringify(files.map((file) => `${file}:-1`)),
-      },
-    })
-    yield shown(records)
-    const times = (base: Round[]): string => (cpuRatio(records.bulk, base) * 100).toFixed(1)
-    yield `100 records at once are ${times(records.single)} times as fast as one by one by CPU time (wanted: at least 8), and ${times(records['from memory'])} times as fast as one by one from memory`
   })
 }
 

@@ -1,17 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import sharp from 'sharp'
 import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
-import { shown, submit, timesOf } from './large.js'
 import { withProcess } from './load.js'
-import { timed } from './support.js'
+import { inFolder, timed } from './support.js'
 
 /** How long 4 KiB take, asked for over and over, while small images are made of ones with 40 megapixels. */
 export async function* images(): AsyncGenerator<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
-  try {
-    yield* withProcess('./large-server.js', [folder], async function* (url: string) {
+  yield* inFolder((folder) =>
+    withProcess('./started-server.js', [folder], async function* (url: string) {
       const chain = new FakeChain()
       const small = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(4096).fill(120) })
       await submit(url, beefOf(small))
@@ -33,10 +28,8 @@ export async function* images(): AsyncGenerator<string> {
           yield `${what}: ${status} in ${seconds} s; meanwhile: ${shown(busy)}`
         }
       }
-    })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+    }),
+  )
 }
 
 async function photographs(): Promise<Record<string, Buffer>> {
@@ -50,4 +43,22 @@ async function photographs(): Promise<Record<string, Buffer>> {
     'image/webp': await large().webp({ effort: 0 }).toBuffer(),
     'image/png': await flat.png({ progressive: true }).toBuffer(),
   }
+}
+
+async function submit(url: string, beef: Uint8Array): Promise<void> {
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': '["tm_ordinals"]' }
+  const { status } = await fetch(`${url}/submit`, { method: 'POST', headers, body: new Uint8Array(beef) })
+  if (status !== 200) throw new Error(`the submission was answered ${status}`)
+}
+
+async function timesOf(path: string, goOn: (count: number) => boolean): Promise<number[]> {
+  const times: number[] = []
+  while (goOn(times.length)) times.push(await timed(async () => await (await fetch(path)).text()))
+  return times.sort((a, b) => a - b)
+}
+
+function shown(times: number[]): string {
+  const at = (share: number): string =>
+    (times[Math.floor((times.length - 1) * share)] ?? Number.NaN).toFixed(1)
+  return `half within ${at(0.5)}, 99 of 100 within ${at(0.99)}, the slowest ${at(1)}`
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Agent, get } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import autocannon from 'autocannon'
+import type { ServerUsage } from './started-server.js'
 import { median } from './support.js'
 
 /** Many and short: what else the machine does comes and goes within seconds. */
@@ -19,14 +20,8 @@ export interface Target {
   paths: string[]
   /** Whether each request is for any of the paths. */
   isShuffled?: boolean
-  method?: 'GET' | 'POST'
-  body?: string
-  /** The `Host` of the requests; by default that of the origin. */
-  host?: string
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
-  /** How many requests are in progress at once; by default, {@link CONNECTIONS}. */
-  connections?: number
   /** How many inscriptions a second it admits meanwhile, if it does so on request. */
   admitted?: number
   /** Of the requests for long bodies. */
@@ -63,11 +58,11 @@ export async function* withProcess<Ready, Result>(
   }
 }
 
-/** The memory in use of a process that answers any message with it, in bytes. */
-export async function memoryOf(child: ChildProcess): Promise<number> {
-  child.send('memory')
-  const [size] = (await once(child, 'message')) as [number]
-  return size
+/** What a server of `started-server.js` has used. */
+export async function usageOf(child: ChildProcess): Promise<ServerUsage> {
+  child.send('usage')
+  const [used] = (await once(child, 'message')) as [ServerUsage]
+  return used
 }
 
 /** How each target answers in short rounds, by turns. A first round, in which code is compiled, does not count. */
@@ -97,40 +92,22 @@ export function cpuRatio(own: Round[], base: Round[]): number {
   return median(own.map(({ cpu }, round) => (base[round]?.cpu ?? Number.NaN) / cpu))
 }
 
-async function load(
-  {
-    origin,
-    paths,
-    method = 'GET',
-    body,
-    host,
-    server,
-    connections = CONNECTIONS,
-    admitted = 0,
-    length,
-    headers = {},
-    isShuffled = false,
-  }: Target,
-  options: { workers?: number; connections?: number; duration?: number } = {},
-): Promise<Round> {
+async function load(target: Target): Promise<Round> {
+  const { origin, paths, server, admitted = 0, length, headers = {}, isShuffled = false } = target
   if (length !== undefined) return await loadLong({ origin, paths, server, length, headers })
   const any = (): string => paths[Math.floor(Math.random() * paths.length)] ?? ''
   const requests = (isShuffled ? paths.slice(0, 1) : paths).map((path) => ({
     path,
-    method,
     ...(isShuffled && { setupRequest: (request: object) => ({ ...request, path: any() }) }),
-    ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
-    ...(host !== undefined && { headers: { host } }),
   }))
   if (admitted > 0) server?.send({ rate: admitted })
   const before = await cpuOf(server)
   const result = await autocannon({
     url: origin,
     requests,
-    connections,
+    connections: CONNECTIONS,
     duration: SECONDS,
     sampleInt: CHECKING,
-    ...options,
   })
   const cpu = (await cpuOf(server)) - before
   if (admitted > 0) server?.send({ rate: 0 })

@@ -1,13 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import autocannon from 'autocannon'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../test/support/protocol/fake-chain.js'
-import { memoryOf, withProcess } from './load.js'
-import { configFor, SILENT } from './support.js'
+import { usageOf, withProcess } from './load.js'
+import { configFor, inFolder, LIVE_CODE_SIZE, SILENT } from './support.js'
 
 const REQUESTS = 1_000_000
 const ROUNDS = 10
@@ -21,42 +18,34 @@ const OUTPUTS = 1000
  * tenth of them, and the last against the second, when what is kept in memory is full.
  */
 export async function* memory(): AsyncGenerator<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
-  try {
+  yield* inFolder(async function* (folder) {
     const outpoints = await fill(folder)
-    yield* withProcess('./memory-server.js', [folder], async function* (url: string, server) {
+    yield* withProcess('./started-server.js', [folder], async function* (url: string, server) {
       const sizes: number[] = []
       for (let round = 0; round < ROUNDS; round++) {
         await ask(url, { outpoints, round })
-        sizes.push(await memoryOf(server))
+        sizes.push((await usageOf(server)).memory)
       }
       const shown = sizes.map((size) => (size / 2 ** 20).toFixed(0)).join(', ')
       yield `memory after every ${REQUESTS / ROUNDS} requests over ${outpoints.length} outpoints: ${shown} MiB`
       const [, early = Number.NaN] = sizes
       yield `the last is ${((sizes.at(-1) ?? Number.NaN) / early).toFixed(2)} times the second (wanted: flat, so about 1.0)`
     })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  })
 }
 
-/**
- * Fills a store with 100,000 ordinals, and gives their outpoints.
- *
- * @param isShort Whether they have a few bytes of content and no MAP, which takes a quarter of the time.
- */
-export async function fill(folder: string, { isShort = false } = {}): Promise<string[]> {
-  const chain = new FakeChain()
+/** Fills a store with 100,000 ordinals, and gives their outpoints. */
+async function fill(folder: string): Promise<string[]> {
+  const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
   const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
   const outpoints: string[] = []
   for (let index = 0; index < TRANSACTIONS; index++) {
     const coin = chain.spend({ inputs: [], outputs: [{ satoshis: OUTPUTS, lockingScript: p2pkh(0) }] })
     const outputs = Array.from({ length: OUTPUTS }, (_, vout) => {
-      const body = utf8(`${index} ${vout} `.repeat(isShort ? 1 : 100))
+      const body = utf8(`${index} ${vout} `.repeat(100))
       const inscription = inscriptionScript({ contentType: 'text/plain', body })
       const map = { collection: String(index), number: String(vout) }
-      const lockingScript = isShort ? inscription : concatBytes(inscription, mapTail(map))
-      return { satoshis: 1, lockingScript }
+      return { satoshis: 1, lockingScript: concatBytes(inscription, mapTail(map)) }
     })
     const transaction = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
     const beef = beefOf(transaction, { with: [coin] })

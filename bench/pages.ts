@@ -1,8 +1,9 @@
+import type { ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { compareWithBare } from './gateway.js'
-import type { ListsReady } from './lists-server.js'
-import { type Target, withProcess } from './load.js'
+import { cpuRatio, roundsByTurns, speedRatio, type Target, withProcess } from './load.js'
+import type { PagesReady } from './pages-server.js'
 
 /** How fast a page is to be, as a multiple of a bare Express handler. */
 const WANTED = 0.25
@@ -19,8 +20,9 @@ const LATER = { 'the button that verifies': 'verify.js', 'what mines': 'mining.j
  * store, and from the store alone. And how large they are.
  */
 export async function* pages(): AsyncGenerator<string> {
-  yield* withProcess('./lists-server.js', [], async function* (ready: ListsReady, server) {
+  yield* withProcess('./pages-server.js', [], async function* (ready: PagesReady, server) {
     const { url, forgetful, nodes, old, txid } = ready
+    yield await namesFromMemory(ready, server)
     const at = (origin: string, ...paths: string[]): { target: Target; wanted: number } => ({
       target: { origin, server, paths },
       wanted: WANTED,
@@ -69,4 +71,16 @@ export async function* pages(): AsyncGenerator<string> {
       'inscriptions, with nothing in memory': at(forgetful, '/inscriptions'),
     })
   })
+}
+
+/** Any name of all, from memory, against any of a hundred. */
+async function namesFromMemory({ url, names }: PagesReady, server: ChildProcess): Promise<string> {
+  const paths = names.map((name) => `/svc/names/${name}`)
+  for (const path of paths) await (await fetch(url + path)).arrayBuffer()
+  const named = (count: number): Target => ({
+    ...{ origin: url, server, isShuffled: true },
+    paths: paths.slice(0, count),
+  })
+  const { all, some } = await roundsByTurns({ some: named(100), all: named(paths.length) })
+  return `names from memory: of ${paths.length} ${speedRatio(all, some).toFixed(2)} times as fast as of 100 by speed, ${cpuRatio(all, some).toFixed(2)} by CPU time (wanted: 0.95)`
 }

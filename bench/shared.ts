@@ -12,8 +12,7 @@ import { MISSING_FOR_MONGO } from '../test/support/services/mongo.js'
 import { withMariadb, withMongo } from './databases.js'
 import { networkIn, withNetworkFolder } from './facts-network.js'
 import type { Kind, Order, Setup, Written } from './shared-gateway.js'
-import { sizesOf } from './stored-bytes.js'
-import { linesOf, median, type Spent, timed, withFolder } from './support.js'
+import { linesOf, median, type Spent, sizesOf, timed, withFolder } from './support.js'
 
 /** How many write at once, to one gateway or to all together. */
 const CLIENTS = 32

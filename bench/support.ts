@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'libsql'
 import { pino } from 'pino'
 import { formatOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Config, readConfig } from '../src/server/config/config.js'
@@ -17,6 +18,16 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
   try {
     return await run(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** As {@link withFolder}, for what yields lines. */
+export async function* inFolder(run: (folder: string) => AsyncGenerator<string>): AsyncGenerator<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
+  try {
+    yield* run(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -101,3 +112,24 @@ export function inLineOf(pid: number): number {
     return 0
   }
 }
+
+/** The bytes of the pages in use of the store in a folder, the write-ahead log's included. */
+export function sizeOf(folder: string): number {
+  return Object.values(sizesOf(folder)).reduce((sum, size) => sum + size, 0)
+}
+
+/** The same of each of its SQLite files. */
+export function sizesOf(folder: string): Record<string, number> {
+  const files = readdirSync(folder).filter((file) => /\.(?:sqlite|db)$/.test(file))
+  return Object.fromEntries(
+    files.map((file) => {
+      const database = new Database(join(folder, file))
+      const { bytes } = database.prepare(SIZE).get() as { bytes: number }
+      database.close()
+      return [file, bytes]
+    }),
+  )
+}
+
+const SIZE = `select (page_count - freelist_count) * page_size as bytes
+  from pragma_page_count, pragma_freelist_count, pragma_page_size`

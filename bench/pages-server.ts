@@ -17,7 +17,7 @@ import { answerCpuTime, processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
 /** What the loading process is sent: our server, and what it is asked for. */
-export interface ListsReady {
+export interface PagesReady {
   url: string
   /** The same over the same store, with nothing kept in memory. */
   forgetful: string
@@ -38,7 +38,7 @@ const STEPS = 1000
 const A_WRITE = 50
 const A_TRANSACTION = 20
 
-/** The process that the bench of lists loads: our server over a tree of the live size, and inscriptions. */
+/** The process that the bench of pages loads: our server over a tree of the live size, and inscriptions. */
 const folder = processFolder()
 
 const chain = new FakeChain()
@@ -138,4 +138,4 @@ process.send?.({
   nodes: [...NAME_CHARACTERS].slice(0, 10),
   old: old.outpoint(0),
   txid: last.txid,
-} satisfies ListsReady)
+} satisfies PagesReady)

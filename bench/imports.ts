@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Libsql from 'libsql'
+import { sha256 } from '../backend/src/graph/native-hash.js'
+import { encodeBeef } from '../backend/src/graph/write-beef.js'
+import { TOPICS } from '../backend/src/protocol/profile.js'
+import { runImport } from '../src/cli/import.js'
+import type { CommandOutput } from '../src/cli/output.js'
+import { openNode, WRITER_THREAD } from '../src/server/node.js'
+import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
+import { listening } from '../test/support/server/connections.js'
+import { HeaderChain } from '../test/support/server/header-chain.js'
+import { HeaderService } from '../test/support/server/header-service.js'
+import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
+
+/** How many inscriptions are imported, after as many to warm up. */
+const COUNT = 1000
+const A_BLOCK = 200
+const BODY = 4096
+/** How many rows a bare statement inserts before it commits: about as many as inscriptions share a write. */
+const A_COMMIT = 50
+
+const QUIET: CommandOutput = {
+  json: false,
+  result() {},
+  progress: () => ({ update() {}, end() {} }),
+} as unknown as CommandOutput
+
+/**
+ * Proven inscriptions of 4 KiB, each in a BEEF of its own, through `import`; against bare SQLite that hashes the same bytes and
+ * inserts them, with about as many commits.
+ */
+export async function* imports(): AsyncGenerator<string> {
+  const chain = new FakeChain()
+  const headers = new HeaderChain(0)
+  const [warming, beefs] = [inscribed(chain, headers), inscribed(chain, headers)]
+  const service = await listening(new HeaderService(headers).listener)
+  const ways = {
+    'bare SQLite': insertBare,
+    '`import`': async (all: Uint8Array[], folder: string) => {
+      const config = configFor(chain, folder, { CHAIN_TRACKER: service.url })
+      return await importAll(all, { folder, config })
+    },
+  }
+  try {
+    let bare: number | undefined
+    for (const [name, run] of Object.entries(ways)) {
+      await withFolder((folder) => run(warming, folder))
+      const { cpu, wall } = await withFolder((folder) => run(beefs, folder))
+      bare ??= cpu
+      yield `${name}: ${(1000 * (COUNT / wall)).toFixed(0)} a second; ${(cpu / COUNT).toFixed(2)} ms of CPU each, ${(cpu / bare).toFixed(1)} times bare SQLite`
+    }
+  } finally {
+    await service.close()
+  }
+  yield '(wanted: `import` at least 1000 a second on two cores)'
+}
+
+/** BEEFs of inscriptions, mined in blocks with real merkle paths. */
+function inscribed(chain: FakeChain, headers: HeaderChain): Uint8Array[] {
+  const beefs: Uint8Array[] = []
+  while (beefs.length < COUNT) {
+    const coins = Array.from({ length: A_BLOCK }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
+    const purse = chain.spend({ inputs: [], outputs: coins })
+    const transactions = coins.map((_, vout) => {
+      const lockingScript = inscriptionScript({ contentType: 'image/png', body: randomBytes(BODY) })
+      const inputs = [{ transaction: purse, vout }]
+      return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+    })
+    const block = headers.mine(transactions)
+    for (const { txid, raw } of transactions) beefs.push(encodeBeef([{ raw, proof: block.proof(txid) }]))
+  }
+  return beefs
+}
+
+/** Imports BEEFs of a file into a node that is open already. */
+async function importAll(
+  beefs: Uint8Array[],
+  { folder, config }: { folder: string; config: ReturnType<typeof configFor> },
+): Promise<Spent> {
+  const file = join(folder, 'beefs.hex')
+  await writeFile(file, beefs.map((beef) => Buffer.from(beef).toString('hex')).join('\n'))
+  const node = await openNode({ config, logger: SILENT, writerThread: WRITER_THREAD })
+  const open = async () => ({ ...node, close: async () => {} })
+  const { signal } = new AbortController()
+  const took = await spent(() => runImport({ open, paths: [file], trust: false, output: QUIET, signal }))
+  const { length } = node.graph.admissions.unspentOfTopic({ topic: TOPICS.ordinals, since: 0 })
+  if (length !== COUNT) throw new Error(`${length} of ${COUNT} inscriptions were admitted`)
+  await node.close()
+  return took
+}
+
+/** Hashes each BEEF, and inserts it with its hash. */
+async function insertBare(beefs: Uint8Array[], folder: string): Promise<Spent> {
+  const database = new Libsql(join(folder, 'bare.sqlite'))
+  database.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table bare (hash blob primary key, bytes blob)',
+  )
+  const insert = database.prepare('insert into bare (hash, bytes) values (?, ?)')
+  const took = await spent(() => {
+    for (let at = 0; at < beefs.length; at += A_COMMIT) {
+      database.exec('begin')
+      for (const beef of beefs.slice(at, at + A_COMMIT)) insert.run([sha256(sha256(beef)), beef])
+      database.exec('commit')
+    }
+  })
+  database.close()
+  return took
+}
