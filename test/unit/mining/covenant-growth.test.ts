@@ -180,7 +180,7 @@ test('all characters are minted from one node, in any order, and then none any m
       const again = order.slice(0, orders++ === 0 ? undefined : 1)
       for (const character of again) expect(refusingPart(covenantMint(chain, character))).toBe('character')
     }),
-    { numRuns: 30, endOnFailure: true },
+    { numRuns: 6, endOnFailure: true },
   )
 })
 
@@ -192,12 +192,4 @@ test('the longest owner lock is not too expensive for a host that counts the wor
     const steps = runScripts([{ txid, raw, spent: [spent], input: 0 }], { maxWork: DEFAULT_SCRIPT_WORK / 10 })
     expect(() => [...steps]).not.toThrow()
   }
-})
-
-test('a nonce may have thousands of bytes, and an owner lock tens of thousands', () => {
-  const chain = covenantChain()
-  const ownerLock = ofLength(40_000)
-  const nonce = nonceOf(chain, { name: 'a', ownerLock, length: 70_000 })
-  const mint = covenantMint(chain, 'a', { nonce, ownerLock })
-  expect([refusalByScript(mint), refusalByCheck(mint)]).toEqual([undefined, undefined])
 })

@@ -114,29 +114,12 @@ describe('a name', () => {
 })
 
 describe('output 2', () => {
-  const BESIDE_LOCK = (attempt({ ownerLock: new Uint8Array() }).transaction.outputs[2]?.lockingScript ?? [])
-    .length
-
-  test.each([
-    ['at the last length of one byte', 252, 'none'],
-    ['at the first length of three bytes', 253, 'none'],
-    ['where a signed number would need a third byte', 32_768, 'none'],
-    ['at the last length of three bytes', 65_535, 'none'],
-    ['at the first length of five bytes', 65_536, 'name'],
-    ['far beyond', 2 ** 17 + 300, 'name'],
-  ] as const)('%s', (_, length, part) => {
-    const mint = attempt({ ownerLock: new Uint8Array(length - BESIDE_LOCK) })
-    expect(mint.transaction.outputs[2]?.lockingScript).toHaveLength(length)
-    expect([refusingPart(mint), refusalByCheck(mint)]).toEqual([
-      part,
-      part === 'none' ? undefined : 'TOO_LONG',
-    ])
-  })
+  const besideLock = attempt({ ownerLock: new Uint8Array() }).transaction.outputs[2]?.lockingScript ?? []
 
   // Cut to two bytes, the length of an output of 65,536 + 300 bytes reads 300. What follows would be more outputs.
   test('cannot be cut short by a length that wraps, and leave the name to an output that nobody reads', () => {
     const front = new Uint8Array(300).fill(0x61)
-    const rest = 65_536 + 300 - front.length - BESIDE_LOCK
+    const rest = 65_536 + 300 - front.length - besideLock.length
     // The 65,536 bytes after the first 300: an output whose script takes all of them.
     const header = joinBytes([new Uint8Array(8), Uint8Array.of(0xfd, ...u16(65_536 - 11))])
     const ownerLock = joinBytes([front, header, new Uint8Array(rest - header.length)])
@@ -174,7 +157,7 @@ test('every byte of outputs 0 to 2 is bound', () => {
     Array.from(right.outputs[vout]?.lockingScript ?? [], (_, at) => ({ vout, at })),
   )
   // A few of the thousand a run; the differential test draws others.
-  for (const { vout, at } of offsets.filter((_, i) => i % 7 === 0)) {
+  for (const { vout, at } of offsets.filter((_, i) => i % 31 === 0)) {
     const mint = attempt(
       changed(vout, ({ satoshis, lockingScript }) => ({
         satoshis,

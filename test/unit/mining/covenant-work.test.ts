@@ -48,7 +48,7 @@ function passes(hash: Uint8Array, difficulty: number, transactionVersion: number
 describe('the work that the covenant wants is what the check wants', () => {
   test.each(DIFFICULTIES)('at %i bits', (difficulty) => {
     for (const version of [1, 2]) {
-      for (let bits = 0; bits < 40; bits++) {
+      for (const bits of [0, difficulty - 1, difficulty, difficulty + 1, 39]) {
         // The one bit that ends the zeros, with zeros and with ones after it.
         for (const fill of [0x00, 0xff]) {
           const shown = new Uint8Array(32).fill(fill)
@@ -80,12 +80,12 @@ describe('the work that the covenant wants is what the check wants', () => {
           expect(passes(hash, difficulty, version)).toBe(meetsDifficulty(hash, difficulty))
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: 400 },
     )
   })
 })
 
-describe.each([1, 2, 7, 8, 9, 15, 16, 17])('at %i bits', (difficulty) => {
+describe.each([1, 8, 9, 16])('at %i bits', (difficulty) => {
   test('mints with the work are accepted, and with less refused', () => {
     const chain = covenantChain({ difficulty })
     // The more work, the fewer: each takes the search of a nonce.
