@@ -3,7 +3,7 @@ import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries, pointerOf } from '../../backend/src/protocol/directory.js'
 import { formatOutpoint, type Outpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import { kindOf } from './content-kinds.js'
 
 export interface DirectoryFiles {

@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import type { HttpServer } from './http/http-server.js'
 
 /**

@@ -2,7 +2,6 @@ import type { Binary, Collection, Db, UpdateFilter } from 'mongodb'
 import { DamagedError } from '../graph/errors.js'
 import { CHUNK_BYTES } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
-import { orMissingGrant } from './missing-grant.js'
 import {
   asked,
   type Batch,
@@ -21,6 +20,7 @@ import {
   layOut,
   type Note,
   OtherLogError,
+  orMissingGrant,
   type Place,
   type RowKind,
   type RowsPage,

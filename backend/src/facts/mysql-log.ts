@@ -1,6 +1,5 @@
 import { CHUNK_BYTES } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
-import { orMissingGrant } from './missing-grant.js'
 import {
   asked,
   type Batch,
@@ -19,6 +18,7 @@ import {
   layOut,
   type Note,
   OtherLogError,
+  orMissingGrant,
   type Place,
   type RowKind,
   type RowsPage,

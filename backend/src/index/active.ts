@@ -3,9 +3,8 @@ import { compareRanks, isRejected, type TransactionStatus, tierOf } from '../gra
 import { dependency } from '../graph/dependencies.js'
 import type { Reason } from '../graph/errors.js'
 import { recencyOf } from '../graph/listings.js'
-import type { Agenda } from './agenda.js'
 import { Heap } from './heap.js'
-import type { Journal } from './journal.js'
+import type { Agenda, Journal } from './journal.js'
 import type { TransactionRow, Transactions } from './transactions.js'
 
 /*

@@ -1,7 +1,6 @@
 import type { Sql } from '../facts/connection.js'
 import { TOPICS } from '../protocol/profile.js'
-import type { Agenda } from './agenda.js'
-import type { Journal } from './journal.js'
+import type { Agenda, Journal } from './journal.js'
 
 /**
  * How finely scores divide a place in the log, so that what becomes offerable with one fact does not tie. Engines take scores only as

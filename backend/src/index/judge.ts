@@ -21,9 +21,8 @@ import {
   type TransactionView,
 } from '../protocol/transaction.js'
 import { type Admissions, encodeTopic, type Held } from './admissions.js'
-import type { Agenda } from './agenda.js'
 import { Heap } from './heap.js'
-import type { Journal } from './journal.js'
+import type { Agenda, Journal } from './journal.js'
 import type { Lineages, Link } from './lineages.js'
 import { flowOf, type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
 import type { Input, ParsedTransaction, TransactionRow, Transactions } from './transactions.js'

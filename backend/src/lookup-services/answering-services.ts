@@ -1,5 +1,5 @@
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
-import type { GraphReads } from '../read/graph-reads.js'
+import type { GraphReads } from '../read/fact-store.js'
 import { NamesLookupService, type NamesLookupServiceOptions } from './NamesLookupService.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 

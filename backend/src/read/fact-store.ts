@@ -1,24 +1,184 @@
+import type { Row, Sql } from '../facts/connection.js'
 import { FACT } from '../facts/log.js'
+import { latestOf, register } from '../facts/registers.js'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { BlockedQuery, BlockedRecord, BlockedSubject, Blocklist } from '../graph/blocklist.js'
 import type { RecordedSightings, Sighting, SightingRecord } from '../graph/conflict-resolution.js'
+import { type Dependency, dependency } from '../graph/dependencies.js'
 import { LostConflictError } from '../graph/errors.js'
 import type { Settings } from '../graph/pinned-tree.js'
-import type { AdmissionRecord, Block, HeldSubmission, TransactionRecord } from '../graph/records.js'
+import type {
+  AdmissionRecord,
+  Block,
+  HeldSubmission,
+  OrdinalStep,
+  TransactionRecord,
+} from '../graph/records.js'
+import type { StreamQuery, StreamSummary } from '../graph/stream.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { headerRange, readHeaders } from '../index/headers.js'
 import type { ChainPosition } from '../protocol/block-rules.js'
 import type { HeaderStore } from '../protocol/header-store.js'
 import { steadyTime } from '../protocol/monotonic.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Place, Writer, Written } from '../writer/writer.js'
 import { Admissions } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
-import { Blocks } from './blocks.js'
+import { Blocks, Chain } from './chain.js'
+import { Charts } from './charts.js'
+import { type BodyMemory, Content } from './content.js'
 import { Frontier } from './frontier.js'
-import { GraphReads, type GraphReadsOptions } from './graph-reads.js'
 import { Guard, listBlocked } from './guard.js'
-import { blockedPage, heldOf, heldUntil, interactionSince, settingOf, sightingsOf } from './state.js'
+import { Listings } from './listings.js'
+import { Metadata } from './metadata.js'
+import { Names } from './names.js'
+import { Ordinals } from './ordinals.js'
+import { blobOf, hexOf, type Reader } from './reader.js'
+import { Streams } from './streams.js'
+import { Things } from './things.js'
+import { Transactions } from './transactions.js'
+
+/** An answer that depends on nothing but the question and what the store holds. */
+export interface CacheOptions<Answer> {
+  /** The whole question, without spaces. */
+  key: string
+  /** What the answer follows from and a write may change. */
+  dependsOn: (answer: Answer) => readonly Dependency[]
+  /** About how many bytes the answer takes in memory, beyond what every answer takes. */
+  weightOf: (answer: Answer) => number
+}
+
+/** Keeps answers in memory until something changes that they follow from. */
+export interface AnswerMemory {
+  get(key: string): unknown
+  /** @param answer.commits How many commits were made before it was read, at least; undefined if some were made meanwhile. */
+  keep(
+    key: string,
+    answer: {
+      value: unknown
+      commits: number | undefined
+      dependsOn: readonly Dependency[]
+      /** In bytes, about. */
+      weight: number
+    },
+  ): void
+}
+
+export interface GraphReadsOptions {
+  reader: Reader
+  /** Keeps whole answers; if missing, each is read. */
+  answers?: AnswerMemory | undefined
+  /** Keeps bodies; if missing, each is read. */
+  bodies?: BodyMemory | undefined
+  /** Resolves when there is something to read from: before, reads that are no promises throw. By default, there is. */
+  opened?: () => Promise<void>
+}
+
+/** Everything that is read of the admitted graph. Every read is answered from the index; none follows the chain. */
+export class GraphReads {
+  /** Resolves when there is something to read from, in the host of another engine: until then, all else throws. */
+  opened?: () => Promise<void>
+  readonly transactions: Transactions
+  readonly names: Names
+  readonly ordinals: Ordinals
+  readonly metadata: Metadata
+  readonly content: Content
+  readonly streams: Streams
+  readonly listings: Listings
+  readonly charts: Charts
+  readonly chain: Chain
+  readonly things: Things
+
+  constructor(
+    private readonly from: GraphReadsOptions,
+    readonly guard: Guard,
+    /** Answers from memory, and reads of what may be in memory, since the start. */
+    readonly answersUse = { hits: 0, misses: 0 },
+  ) {
+    const { reader, bodies, opened } = from
+    if (opened !== undefined) this.opened = opened
+    this.transactions = new Transactions(reader)
+    this.names = new Names(reader, guard)
+    this.ordinals = new Ordinals(reader, guard)
+    this.metadata = new Metadata(reader, guard)
+    this.content = new Content(reader, guard, bodies)
+    this.streams = new Streams(reader, guard, (query, read) => this.summaryOf(query, read))
+    this.listings = new Listings(reader, guard)
+    this.charts = new Charts(reader, guard)
+    this.chain = new Chain(reader)
+    this.things = new Things(reader, guard, this.content)
+  }
+
+  /** The same reads, but each tip that is read has to pass a check, and so does a stream that reaches the tip. */
+  checkingTips(checkTip: (tip: OrdinalStep | undefined) => void): GraphReads {
+    const { from, guard, answersUse } = this
+    return new GraphReads(from, new Guard(from.reader, { blocklist: () => guard.list, checkTip }), answersUse)
+  }
+
+  /**
+   * Runs reads that belong together: all of them see one snapshot. Nothing may wait in them.
+   *
+   * @param cache How the answer may be kept in memory.
+   */
+  consistent<Answer>(read: () => Answer, cache?: CacheOptions<Answer>): Answer {
+    const { reader, answers } = this.from
+    if (cache === undefined || answers === undefined) return reader.snapshot(read)
+    const known = this.cachedAnswer(cache.key)
+    if (known !== undefined) return known as Answer
+    this.answersUse.misses++
+    return reader.snapshot((commits) => {
+      const answer = read()
+      this.keep(answer, cache, commits)
+      return answer
+    })
+  }
+
+  acrossSnapshots<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    return this.from.reader.acrossSnapshots(read)
+  }
+
+  afterLong<Answer>(answer: () => Answer): Awaitable<Answer> {
+    return this.from.reader.afterLong(answer)
+  }
+
+  /** The cached answer with a key; undefined if there is none, or it may be out of date. */
+  cachedAnswer(key: string): unknown {
+    const known = this.from.answers?.get(key)
+    if (known !== undefined) this.answersUse.hits++
+    return known
+  }
+
+  private keep<Answer>(value: Answer, cache: CacheOptions<Answer>, commits: number | undefined): void {
+    if (value === undefined) return
+    const { key, dependsOn, weightOf } = cache
+    this.from.answers?.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
+  }
+
+  /** Each request for a range of a stream asks for it, and each of its chunks is a row. */
+  private async summaryOf(
+    { chunkTypes, outpoint }: StreamQuery,
+    read: () => Promise<StreamSummary | undefined>,
+  ): Promise<StreamSummary | undefined> {
+    const key = `stream ${chunkTypes} ${formatOutpoint(outpoint)}`
+    const known = this.cachedAnswer(key)
+    if (known !== undefined) return known as StreamSummary
+    this.answersUse.misses++
+    const { reader } = this.from
+    const { commits } = reader
+    const stream = await read()
+    const cache = {
+      key,
+      dependsOn: () => [dependency.all],
+      weightOf: () => SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
+    }
+    this.keep(stream, cache, reader.commits === commits ? commits : undefined)
+    return stream
+  }
+}
+
+/** What a segment of a stream takes in memory, about, in bytes. */
+const SEGMENT_WEIGHT = 256
 
 export interface FactStoreOptions extends GraphReadsOptions {
   writer: Pick<Writer, 'record' | 'change' | 'note' | 'setting' | 'failure'>
@@ -64,7 +224,7 @@ export class FactStore extends GraphReads {
     const { reader, writer } = options
     super(options, new Guard(reader))
     this.served = new GraphReads(
-      { ...options, transactions: this.transactions },
+      options,
       new Guard(reader, { blocklist: listBlocked(reader, options.onBlocked) }),
       this.answersUse,
     )
@@ -72,7 +232,14 @@ export class FactStore extends GraphReads {
     this.frontier = new Frontier(reader)
     this.admissions = new Admissions(reader)
     this.settings = {
-      get: (name) => this.whenOpened(() => settingOf(reader, name)),
+      // One that derivation depends on is a register, any other is state. Read from the log: the index may be behind it.
+      get: (name) =>
+        this.whenOpened(() =>
+          reader.single((sql, log) => {
+            const registered = latestOf(log, register.setting(name))
+            return registered === undefined ? sql.get(STATE, name)?.value : String(registered.value)
+          }),
+        ),
       set: async (name, value, from) => {
         await this.after(writer.setting(name, value, from))
       },
@@ -101,7 +268,9 @@ export class FactStore extends GraphReads {
   /** How far the sync with a peer has come, by host and topic. */
   readonly interactions = {
     last: (host: string, topic: string): Promise<number> =>
-      this.whenOpened(() => interactionSince(this.options.reader, host, topic)),
+      this.whenOpened(() =>
+        Number(this.options.reader.single((sql) => sql.get(SINCE, host, topic))?.since ?? 0),
+      ),
     setLast: (host: string, topic: string, since: number): Promise<void> =>
       this.after(this.options.writer.note('interaction', host, topic, since)),
   }
@@ -112,10 +281,15 @@ export class FactStore extends GraphReads {
     hold: (submission: HeldSubmission, limits: { maxCount: number }): Promise<void> =>
       this.after(this.options.writer.note('hold', submission, limits)),
     held: (txid: string): Promise<HeldSubmission | undefined> =>
-      this.whenOpened(() => heldOf(this.options.reader, txid)),
+      this.whenOpened(() => {
+        const row = this.options.reader.single((sql) => sql.get(HELD, blobOf(txid)))
+        return row && submissionIn(row)
+      }),
     /** Some of those that are final at a position, the shortest locks first. */
-    heldUntil: (position: ChainPosition, limit: number): Promise<HeldSubmission[]> =>
-      this.whenOpened(() => heldUntil(this.options.reader, position, limit)),
+    heldUntil: ({ height, time }: ChainPosition, limit: number): Promise<HeldSubmission[]> =>
+      this.whenOpened(() =>
+        this.options.reader.single((sql) => sql.all(HELD_UNTIL, height, time, limit)).map(submissionIn),
+      ),
     release: (txid: string): Promise<void> => this.after(this.options.writer.note('release', txid)),
   }
 
@@ -125,7 +299,13 @@ export class FactStore extends GraphReads {
    */
   readonly sightings = {
     /** What was recorded of these transactions themselves. */
-    of: (txids: string[]): Map<string, Sighting> => sightingsOf(this.options.reader, txids),
+    of: (txids: string[]): Map<string, Sighting> => {
+      const found = this.options.reader.all([...new Set(txids)], (sql, txid): [string, Sighting][] => {
+        const row = sql.get(SAID, blobOf(txid))
+        return row === undefined ? [] : [[txid, row.said === 1 ? 'seen' : 'rejected']]
+      })
+      return new Map(found)
+    },
     /**
      * Records what was said last of transactions, also of such as are not stored: then it counts when they come. Conflicts are
      * decided in the same write. What is known already is not written again.
@@ -135,7 +315,8 @@ export class FactStore extends GraphReads {
   }
 
   readonly blocklist = {
-    page: (query: BlockedQuery): BlockedRecord[] => blockedPage(this.options.reader, query),
+    page: (query: BlockedQuery): BlockedRecord[] =>
+      this.options.reader.answer((sql) => blockedPage(sql, query)),
     list: (): Blocklist => this.served.guard.list,
     /**
      * Blocks something for good, whatever is submitted and however often the store is reopened. Blocking it again changes the
@@ -227,3 +408,31 @@ export class FactStore extends GraphReads {
 // Of the log: the index may have to be derived first.
 const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit 1`
 const ANY_PENDING = 'select 1 from log.pending limit 1'
+
+const STATE = 'select value from log.state where name = ?'
+const SINCE = 'select since from log.interaction where host = ? and topic = ?'
+const SAID = 'select said from tx where txid = ? and said is not null'
+
+const HELD_COLUMNS = 'select txid, lock_height, lock_time, beef from log.held'
+const HELD = `${HELD_COLUMNS} where txid = ?`
+const HELD_UNTIL = `${HELD_COLUMNS} where lock_height <= ? and lock_time < ? order by lock_height, lock_time, txid limit ?`
+
+function submissionIn({ txid, lock_height, lock_time, beef }: Row): HeldSubmission {
+  return { txid: hexOf(txid), lock: { height: lock_height, time: lock_time }, beef }
+}
+
+const BLOCKED = 'select kind, value, reason, since from blocked where blocked = 1'
+const BLOCKED_OF_KIND = `${BLOCKED} and kind = ? and value > ? order by value limit ?`
+const BLOCKED_AFTER_KIND = `${BLOCKED} and kind > ? order by kind, value limit ?`
+
+function blockedPage(sql: Sql, { kind, after, limit }: BlockedQuery): BlockedRecord[] {
+  const ofKind = (each: string, value: string): Row[] => sql.all(BLOCKED_OF_KIND, each, value, limit)
+  const rows = (): Row[] => {
+    if (kind !== undefined && after !== undefined && kind < after.kind) return []
+    if (kind !== undefined) return ofKind(kind, after?.kind === kind ? after.value : '')
+    if (after === undefined) return sql.all(BLOCKED_AFTER_KIND, '', limit)
+    const same = ofKind(after.kind, after.value)
+    return [...same, ...sql.all(BLOCKED_AFTER_KIND, after.kind, limit - same.length)]
+  }
+  return rows().map(({ kind, value, reason, since }) => ({ kind, value, reason, since }))
+}

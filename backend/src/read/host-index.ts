@@ -8,7 +8,7 @@ import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { CodedError } from '../protocol/coded-error.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { GraphReads } from './graph-reads.js'
+import type { GraphReads } from './fact-store.js'
 
 /**
  * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by

@@ -1,6 +1,6 @@
 import { lockingScriptOf } from '../graph/stored-transaction.js'
 import { type MiningCost, miningCost } from '../protocol/mint-cost.js'
-import type { GraphReads } from './graph-reads.js'
+import type { GraphReads } from './fact-store.js'
 
 export type NameOffer =
   | { kind: 'taken' }

@@ -6,7 +6,7 @@ import { type Awaitable, whenReady, yieldToEventLoop } from '../graph/yield-to-e
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import type { GraphReads } from './graph-reads.js'
+import type { GraphReads } from './fact-store.js'
 import type { Names } from './names.js'
 
 interface Collected {

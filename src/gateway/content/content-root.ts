@@ -13,7 +13,7 @@ import {
   type Outpoint,
   type Pointer,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { CACHE, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 import type { StoredResponse } from '../http/stored-response.js'

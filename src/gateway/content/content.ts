@@ -12,7 +12,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import { withQuery } from '../../../backend/src/protocol/redirects.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { CACHE, digestField } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import {

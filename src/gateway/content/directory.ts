@@ -28,7 +28,7 @@ import {
   readRedirects,
   redirectsTooLarge,
 } from '../../../backend/src/protocol/redirects.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../http/errors.js'
 import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt, type ShownContent } from './content-root.js'

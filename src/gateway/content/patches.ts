@@ -13,7 +13,7 @@ import {
   patched,
 } from '../../../backend/src/protocol/patch.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../http/errors.js'
 import { ofLength } from '../http/send-body.js'
 import type { RangeReader, StoredResponse } from '../http/stored-response.js'

@@ -9,7 +9,7 @@ import {
   type Outpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import {
   type ContentAnswers,
   ContentRedirect,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { OrdinalStep } from '../../../backend/src/graph/records.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from './errors.js'
 
 /** `Cache-Control` values (`docs/spec/http.md`). */

@@ -2,7 +2,7 @@ import { Semaphore } from 'async-mutex'
 import type { RequestHandler, Response } from 'express'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type { Pace } from '../../../backend/src/read/provenance.js'
 
 /** The client has left: there is nothing to answer, and nothing went wrong. */

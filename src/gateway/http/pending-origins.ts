@@ -2,7 +2,7 @@ import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js
 import { type OrdinalStep, TIP } from '../../../backend/src/graph/records.js'
 import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { originPending } from './errors.js'
 
 /** What is known of the transactions that are being fetched to place ordinals. */

@@ -7,7 +7,7 @@ import {
   formatOutpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { bodyOf, type ContentAnswers } from '../content/content.js'
 import { type ContentRoot, contentRoot, type ShownContent } from '../content/content-root.js'
 import { type Ahead, afterLong, shownBy } from '../content/directory.js'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type {
   HistoryStep,
   ListedName,

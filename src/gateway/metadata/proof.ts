@@ -15,8 +15,7 @@ import {
   type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { FactStore, GraphReads } from '../../../backend/src/read/fact-store.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
 import { outpointOf } from '../content/content-root.js'
 import { CACHE, entityTag, stepCache } from '../http/caching.js'

@@ -12,7 +12,7 @@ import {
 } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { CACHE } from '../http/caching.js'
 import type { OperationGroup } from '../http/operation.js'
 import { outpoint, text } from '../http/schemas.js'

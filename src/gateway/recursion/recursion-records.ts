@@ -12,7 +12,7 @@ import {
 } from '../../../backend/src/protocol/block-header.js'
 import { reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type { ContentOutput } from '../content/content-root.js'
 import { address, blockHeight, count, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'

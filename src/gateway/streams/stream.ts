@@ -12,7 +12,7 @@ import {
 } from '../../../backend/src/graph/stream.js'
 import { decodedPointer, formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
-import type { GraphReads } from '../../../backend/src/read/graph-reads.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { CACHE } from '../http/caching.js'
 import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import type { AnswerMemory } from '../../../backend/src/read/graph-reads.js'
+import type { AnswerMemory } from '../../../backend/src/read/fact-store.js'
 import { changesAfter, type Reader } from '../../../backend/src/read/reader.js'
 
 /** The largest part of the memory that one answer may take. */

@@ -5,9 +5,9 @@ import { type Call, Calls, revivedError } from '../../../backend/src/writer/call
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import { ConflictError, workerEnded } from './errors.js'
+import { shareHeaders } from './open-headers.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
-import { shareHeaders } from './shared-headers.js'
 import type { Submit } from './submission-queue.js'
 import type { LogRecord, PlainRefusal, WorkerData, WorkerReport } from './submission-worker.js'
 

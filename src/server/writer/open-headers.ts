@@ -1,8 +1,13 @@
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
+import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
+import type { Block } from '../../../backend/src/graph/records.js'
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
+import { callsOver, type PlainError, revivedError, serveCalls } from '../../../backend/src/writer/calls.js'
+import type { Verdict } from '../../chain/headers/header-chain.js'
 import { askedSource } from '../../chain/tracker/asked-source.js'
-import { type BlockHeaders, trackerName } from '../../chain/tracker/chain-tracker.js'
+import { type BlockHeaders, type HeadersStatus, trackerName } from '../../chain/tracker/chain-tracker.js'
 import { FollowedHeaders } from '../../chain/tracker/followed-headers.js'
 import { GivenHeaders, type GivenTracker } from '../../chain/tracker/given-headers.js'
 import type { Config } from '../config/config.js'
@@ -49,4 +54,49 @@ function within(timeout: number, tracker: GivenTracker): GivenTracker {
       answeredWithin(timeout, () => tracker.isValidRootForHeight(root, height), { error }),
     currentHeight: () => answeredWithin(timeout, () => tracker.currentHeight(), { error }),
   }
+}
+
+/** Answers the questions of {@link SharedHeaders}. Returns the port that these take. */
+export function shareHeaders(headers: BlockHeaders): MessagePort {
+  const { port1, port2 } = new MessageChannel()
+  serveCalls(port1, headers)
+  return port2
+}
+
+/** The block headers of another thread of this process, which is asked each question. */
+export class SharedHeaders implements BlockHeaders {
+  /** What is wrong with the sources, the other thread says. */
+  readonly outage = undefined
+  private readonly ask: ReturnType<typeof callsOver>
+
+  constructor(private readonly port: MessagePort) {
+    this.ask = callsOver(port, errorOf)
+  }
+
+  verdict(block: Block): Promise<Verdict> {
+    return this.ask('verdict', block)
+  }
+
+  isValidRootForHeight(root: string, height: number): Promise<boolean> {
+    return this.ask('isValidRootForHeight', root, height)
+  }
+
+  currentHeight(): Promise<number> {
+    return this.ask('currentHeight')
+  }
+
+  status(): HeadersStatus {
+    return {}
+  }
+
+  /** Never called: the other thread reports new tips. */
+  onTip(): void {}
+
+  async close(): Promise<void> {
+    this.port.close()
+  }
+}
+
+function errorOf(failed: PlainError): Error {
+  return failed.name === 'ChainTrackerError' ? new ChainTrackerError(failed.message) : revivedError(failed)
 }

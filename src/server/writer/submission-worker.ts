@@ -14,9 +14,9 @@ import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
 import { ConflictError } from './errors.js'
+import { SharedHeaders } from './open-headers.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
 import { runScriptsHere } from './script-scheduler.js'
-import { SharedHeaders } from './shared-headers.js'
 import type { Submit } from './submission-queue.js'
 
 export interface WorkerData {

@@ -6,7 +6,7 @@ import {
   FollowedHeaders,
   type FollowedHeadersOptions,
 } from '../../../../src/chain/tracker/followed-headers.js'
-import { SharedHeaders, shareHeaders } from '../../../../src/server/writer/shared-headers.js'
+import { SharedHeaders, shareHeaders } from '../../../../src/server/writer/open-headers.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
