@@ -16,7 +16,10 @@ import type { MineOptions } from './mine.js'
 import { type PayerArguments, payerOptions, runPaying } from './move-commands.js'
 import type { PublishOnNameOptions } from './publish-on-name.js'
 
-type PublishArguments = Pick<PublishOnNameOptions, 'dryRun' | 'format' | 'genesis' | 'maxFee' | 'to'> &
+type PublishArguments = Pick<
+  PublishOnNameOptions,
+  'dryRun' | 'format' | 'genesis' | 'maxFee' | 'patches' | 'to'
+> &
   PayerArguments & {
     name?: string
     stream: boolean
@@ -80,6 +83,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
         .choices(['json', 'dir'] satisfies DirectoryFormat[])
         .default('json'),
     )
+    .option('--no-patches', 'with --name: publish nothing as a patch, which other gateways may not read')
     .option('--genesis <outpoint>', 'the tree of the name; overrides GENESIS')
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS))
     .action(async (path: string | undefined, options: PublishArguments) => {

@@ -24,6 +24,7 @@ const deployment = z.object({
   network: z.string(),
   genesis: z.string().optional(),
   sites: z.object({ name: z.string(), outpoint: z.string() }).optional(),
+  contentTypes: z.array(z.string()).optional(),
   advertisedAs: z.object({ identityKey: z.string(), url: z.string() }).optional(),
 })
 const refusal = z.object({ error: z.string(), code: z.string().optional(), txid: z.string().optional() })

@@ -1,6 +1,9 @@
 import { basename, resolve } from 'node:path'
+import { acceptedTypes } from '../../backend/src/graph/topic-rules.js'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { PATCH_TYPE } from '../../backend/src/protocol/patch.js'
 import { type Holder, inscribingMove } from '../identity/move-name.js'
 import { nameSteps } from '../identity/name-coin.js'
 import { highestFee } from '../payments/draft.js'
@@ -35,6 +38,8 @@ export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
   /** The number of an earlier state, which is put back. */
   to?: number
   format: DirectoryFormat
+  /** Whether what differs little from what the name shows may be published as a patch on that. */
+  patches: boolean
   /** Only show what would be published, and what it would cost. */
   dryRun: boolean
   /** The highest fee, in satoshis; by default {@link highestFee}. */
@@ -81,12 +86,16 @@ interface Update {
 
 async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promise<Update> {
   const { path, to = 0, name, url, output, signal, dryRun, format } = options
+  const server = new OverlayServer(url, signal)
   const files = path === undefined ? undefined : await findAt(path, basename(resolve(path)))
   if (files !== undefined) noteLeftOut(files.leftOut, output)
   const named = await findName(options, holder)
   const { checked, provenance } = named
   const { profile } = checked.config
-  const addressOf = await new OverlayServer(url, signal).sites()
+  const addressOf = await server.sites()
+  const { contentTypes } = await server.deployment()
+  const accepts = contentTypes === undefined ? () => true : acceptedTypes(contentTypes)
+  const patches = options.patches && accepts(PATCH_TYPE)
   const published = publishedOn({ steps: nameSteps({ name, tip: checked.tip, provenance }), profile })
   const lock = dryRun ? NOBODY_LOCK : await ownLock(named)
   const site = files && (await readEntries(files.found))
@@ -94,7 +103,8 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
   const plan =
     site === undefined
       ? planReturn({ published, sequence: to, lock })
-      : planSite({ site, lock, profile, format, published })
+      : planSite({ site, lock, profile, format, published, patches })
+  requireAccepted(plan, accepts, url)
   const bytes = transactionSize({ inputs: 2, outputs: plan.outputs })
   const { isUnchanged } = plan
   return {
@@ -103,6 +113,17 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
       ...{ name, isUnchanged, ...countsOf(plan.changes), ...(files && { leftOut: files.leftOut }) },
       ...(!isUnchanged && { transactionBytes: bytes }),
     },
+  }
+}
+
+/** @throws CommandError if a server would leave out what is paid for. */
+function requireAccepted({ outputs }: SitePlan, accepts: (type: string) => boolean, url: string): void {
+  for (const { lockingScript } of outputs) {
+    const { contentType } = readInscription(lockingScript).content ?? {}
+    if (contentType !== undefined && !accepts(contentType))
+      throw new CommandError(`nothing is paid: ${url} accepts no content of type ${contentType}`, {
+        exit: 'refused',
+      })
   }
 }
 

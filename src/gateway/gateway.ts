@@ -54,6 +54,8 @@ export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others
   /** If missing, images come as inscribed only. */
   images?: ImageMaker | undefined
   advertisedAs?: DeploymentRoutesOptions['advertisedAs']
+  /** The setting `CONTENT_TYPES`. */
+  contentTypes?: string[] | undefined
   /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pageFiles?: PageFiles | undefined
 }
@@ -191,6 +193,7 @@ export function openGateway(
         ...{ profile, network, deployment, path, graph },
         sitesOf: (request) => hosts.sitesOf(request),
         advertisedAs: options.advertisedAs,
+        contentTypes: options.contentTypes,
       }),
     }),
   ]

@@ -36,6 +36,7 @@ export interface SitePlan {
  *
  * @param options.site Its own name says what type a file has, and nothing of a folder.
  * @param options.published What the steps of the name have inscribed; without it, everything is new.
+ * @param options.patches Whether files and directories may be published as patches on what the name has inscribed.
  * @throws PublishError as `layOutFolder`.
  */
 export function planSite(options: {
@@ -44,13 +45,14 @@ export function planSite(options: {
   profile: Pick<Profile, 'directoryContentTypes'>
   format?: DirectoryFormat | undefined
   published?: Published
+  patches?: boolean
 }): SitePlan {
-  const { site, lock, profile, format, published } = options
+  const { site, lock, profile, format, published, patches = true } = options
   const root = contentTree(site)
   const before = earlierContents(root, published)
   const layout = new Layout({
     ...{ lock, profile, format, inscribed: published?.inscribed },
-    earlier: (node) => before.get(node),
+    earlier: (node) => (patches ? before.get(node) : undefined),
   })
   layout.inscribe(root)
   const earlier = published?.inscribed(root.id)

@@ -119,6 +119,7 @@ export function createApp(options: AppOptions): App {
       bodies: new RequestBodies({ inflate: config.acceptCompressedBodies, uploads: transfers }),
       port: () => options.port?.() ?? (config.port || undefined),
       hasStatus: true,
+      contentTypes: config.contentTypes,
       advertisedAs: host && { identityKey: host.key.toPublicKey().toString(), url: host.url },
       pageFiles: options.pageFiles,
       images: options.images,

@@ -160,6 +160,15 @@ export function isContentTypePattern(text: string): boolean {
   return PATTERN.test(text)
 }
 
+/** Which types of content a host accepts that has these {@link OrdinalsPolicy.contentTypes}. */
+export function acceptedTypes(contentTypes: readonly string[]): (contentType: string) => boolean {
+  const allowed = new Set(contentTypes.map((type) => type.toLowerCase()))
+  return (contentType) => {
+    const essence = essenceOf(contentType)
+    return allowed.has(essence) || allowed.has(essence.replace(/\/.*/, '/*'))
+  }
+}
+
 /**
  * Creates the check of a policy, which names the first rule that an output breaks.
  *
@@ -178,7 +187,7 @@ export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
       'BAD_POLICY',
       `${JSON.stringify(wrong)} is not a content type such as text/plain or image/*`,
     )
-  const allowed = contentTypes && new Set(contentTypes.map((type) => type.toLowerCase()))
+  const accepts = contentTypes && acceptedTypes(contentTypes)
 
   return (transaction, vout) => {
     const output = outputOf(transaction, vout)
@@ -190,9 +199,8 @@ export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
         const message = `output ${vout} has ${length} bytes of content; this host accepts at most ${maxContentBytes}`
         return { code: 'CONTENT_TOO_LARGE', message }
       }
-      const essence = essenceOf(content.contentType)
-      if (allowed && !allowed.has(essence) && !allowed.has(essence.replace(/\/.*/, '/*'))) {
-        const message = `output ${vout} has content of type ${essence}, which this host does not accept`
+      if (accepts?.(content.contentType) === false) {
+        const message = `output ${vout} has content of type ${essenceOf(content.contentType)}, which this host does not accept`
         return { code: 'CONTENT_TYPE_NOT_ALLOWED', message }
       }
     }

@@ -68,6 +68,10 @@ const deploymentShape = z.strictObject({
     .strictObject({ identityKey: text.describe('Its public key, hex.'), url: text })
     .optional()
     .describe('Under which key and URL this host advertises itself; absent if it does not.'),
+  contentTypes: z
+    .array(text)
+    .optional()
+    .describe('The types of content that tm_ordinals admits, such as text/plain or image/*; absent for all.'),
 })
 
 export interface DeploymentRoutesOptions {
@@ -75,6 +79,7 @@ export interface DeploymentRoutesOptions {
   network: Network
   deployment: Deployment | undefined
   advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
+  contentTypes: string[] | undefined
   sitesOf: (request: Request) => z.input<typeof deploymentShape>['sites']
   /** What the paths begin with. */
   path: string
@@ -86,7 +91,7 @@ export interface DeploymentRoutesOptions {
  * must not trust this: they know its genesis from elsewhere.
  */
 export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
-  const { profile, network, deployment, advertisedAs, sitesOf, path, graph } = options
+  const { profile, network, deployment, advertisedAs, contentTypes, sitesOf, path, graph } = options
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
     covenantVersion: deployment.covenantVersion,
@@ -113,6 +118,7 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
       }),
       ...(sites && { sites }),
       ...(advertisedAs && { advertisedAs }),
+      ...(contentTypes && { contentTypes }),
     })
   })
 }

@@ -1,11 +1,11 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { PrivateKey, ProtoWallet } from '@bsv/sdk'
 import { type Deed, type MoveOptions, runMove } from '../../../src/cli/move-name.js'
 import { runResolve } from '../../../src/cli/name-commands.js'
 import { CommandOutput } from '../../../src/cli/output.js'
-import { runPublishOnName } from '../../../src/cli/publish-on-name.js'
+import { type PublishOnNameOptions, runPublishOnName } from '../../../src/cli/publish-on-name.js'
 import { NOBODY_LOCK } from '../../../src/payments/fake.js'
 import { p2pkhLockOf } from '../../../src/payments/key.js'
 import { walletLock } from '../../../src/payments/wallet-keys.js'
@@ -175,7 +175,7 @@ describe('with a wallet', () => {
     const path = join(folder, 'long.bin')
     await writeFile(path, new Uint8Array(2 * 1024 * 1024))
     const publish = async (options: MoveOptions) =>
-      await runPublishOnName({ ...options, path, format: 'json', dryRun: false })
+      await runPublishOnName({ ...options, path, format: 'json', dryRun: false, patches: true })
     await expect(moveIt(publish)).rejects.toMatchObject({ code: 'USAGE' })
     expect(wallet.actions).toEqual([])
     // With what it spends.
@@ -223,6 +223,44 @@ describe('with a wallet', () => {
     expect(wallet.sent).toHaveLength(2)
     expect(statesIn(data)).toEqual(['admitted', 'lost', 'admitted'])
   })
+})
+
+test('what a server does not accept is not paid for, and is no patch where it accepts none', async () => {
+  const types = 'application/op-ns,application/name-claim,ord-fs/json,gw-fs/json,text/html'
+  const own = new FakeChain()
+  const mints = [own.genesis, own.mint('c', { ownerLock: NOBODY_LOCK })]
+  const started = async (settings: Record<string, string>): Promise<TestServer> => {
+    const other = await servers.start({ ...treeOf(own.deployment), ...settings })
+    for (const each of mints) await other.submit(beefOf(each), ['tm_names', 'tm_ordinals'])
+    return other
+  }
+  const strict = await started({ CONTENT_TYPES: types })
+  expect((await strict.ask('/deployment.json')).json).toMatchObject({ contentTypes: types.split(',') })
+  const path = join(folder, 'site')
+  await mkdir(path)
+  const publish = async ({ url }: TestServer, more: Partial<PublishOnNameOptions> = {}) => {
+    const site = { path, format: 'json' as const, dryRun: false, patches: true, ...more }
+    return await move('c', (options) => runPublishOnName({ ...options, ...site }), {
+      url,
+      env: { ...env, ...treeOf(own.deployment) },
+    })
+  }
+  const page = (heading: string): string => `<h1>${heading}</h1>${'a long page '.repeat(50)}`
+  await writeFile(join(path, 'index.html'), page('one'))
+  await publish(strict)
+  await writeFile(join(path, 'index.html'), page('two'))
+  expect((await publish(strict)).err).not.toContain('patch')
+  await writeFile(join(path, 'note.txt'), 'a note')
+  await expect(publish(strict)).rejects.toMatchObject({
+    code: 'REFUSED',
+    message: `nothing is paid: ${strict.url} accepts no content of type text/plain; charset=utf-8`,
+  })
+  // Where they are accepted, there are patches, unless they are not wanted.
+  const open = await started({})
+  await publish(open)
+  await writeFile(join(path, 'index.html'), page('three'))
+  for (const patches of [true, false])
+    expect((await publish(open, { patches, dryRun: true })).out.includes('as a patch of')).toBe(patches)
 })
 
 test('mistakes are reported before anything is asked', async () => {
