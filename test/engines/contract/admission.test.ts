@@ -1,30 +1,13 @@
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import {
-  FakeChain,
-  type FakeTransaction,
-  inscriptionScript,
-  p2pkh,
-} from '../../support/protocol/fake-chain.js'
-import type { DerivingStore } from '../../support/storage/engine.js'
+import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // A store that derives admissions: what it admits by what is known, and what it keeps of what nothing depends on yet.
 
 const PROOF = { merklePath: Uint8Array.of(1), height: 800_000, root: 'ab'.repeat(32) }
 const outputs = [{ satoshis: 1, lockingScript: p2pkh(1) }]
-
-function inscribedOn(chain: FakeChain, coin: FakeTransaction, text: string): FakeTransaction {
-  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
-  return chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] })
-}
-
-function derivesIn(store: DerivingStore['store'], chain: FakeChain, maxTransactions = 100): void {
-  const rules = admissionRules({ deployment: chain.deployment })
-  store.deriveBy({ rules, pending: { maxTransactions, maxBytes: 1024 * 1024 } })
-}
 
 async function record(
   store: FactStore,
@@ -70,35 +53,4 @@ describe('a store of facts', () => {
       expect((await store.admissions.ofTransaction(token.txid)).map(textOf).sort()).toEqual(held)
     },
   )
-
-  test('of what nothing admitted depends on, the unproven goes first where there is too much, the oldest of it', async () => {
-    const { store } = await openStore()
-    const chain = new FakeChain()
-    derivesIn(store, chain, 3)
-    const idle = Array.from({ length: 5 }, () => chain.spend({ inputs: [], outputs }))
-    const [proven, ...unproven] = idle
-    if (proven === undefined) throw new Error('there are five')
-    await record(store, proven, { proven: true })
-    for (const each of unproven) await record(store, each)
-    const held = await Promise.all(idle.map(({ txid }) => store.transactions.has(txid)))
-    expect(held).toEqual([true, false, false, true, true])
-  })
-
-  test('what is admitted, what spends that, and what they are built on stays, however much else comes', async () => {
-    const { store } = await openStore()
-    const chain = new FakeChain()
-    derivesIn(store, chain, 2)
-    const funding = chain.spend({ inputs: [], outputs })
-    await record(store, funding)
-    const ordinal = inscribedOn(chain, funding, 'kept')
-    const burn = chain.spend({
-      inputs: [{ transaction: ordinal, vout: 0 }],
-      outputs: [{ satoshis: 0, lockingScript: p2pkh(1) }],
-    })
-    for (const each of [ordinal, burn]) await record(store, each)
-    for (let count = 0; count < 6; count++) await record(store, chain.spend({ inputs: [], outputs }))
-    const held = [funding, ordinal, burn].map(({ txid }) => store.transactions.has(txid))
-    expect(await Promise.all(held)).toEqual([true, true, true])
-    expect(await store.transactions.spenderOf({ txid: ordinal.txid, vout: 0 })).toBe(burn.txid)
-  })
 })

@@ -4,8 +4,7 @@ import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { record } from '../../support/storage/arrival.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { closeStores, openStore, record } from '../../support/storage/stores.js'
 
 const LARGEST = 4 * CHUNK_BYTES
 

@@ -8,8 +8,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import type { DerivingStore } from '../../support/storage/engine.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { closeStores, type DerivingStore, openStore } from '../../support/storage/stores.js'
 
 // Where the stored graph may continue on the chain: unspent ordinals, the coins of the latest transactions, what is unproven.
 

@@ -49,58 +49,6 @@ async function write(chain: HeaderStore, from: number, to: number, branch: 1 | 2
 describe('a store of facts', () => {
   afterEach(closeStores)
 
-  test('headers are read as they were written, from any height on', async () => {
-    const { headers: chain } = (await openStore()).store
-    expect(await chain.range()).toBeUndefined()
-    expect(await chain.read({ from: 0, count: 10 })).toHaveLength(0)
-    await write(chain, 12_345, 12_678)
-    await write(chain, 12_679, 12_679)
-    expect(await chain.range()).toEqual({ from: 12_345, to: 12_679 })
-    for (const [from, count] of [
-      [12_345, 335],
-      [12_399, 2],
-      [12_400, 100],
-      [12_401, 98],
-      [12_679, 1],
-    ] as const)
-      expect(Buffer.from(await chain.read({ from, count })).equals(headers(from, from + count - 1))).toBe(
-        true,
-      )
-    expect(Buffer.from(await chain.read({ from: 12_678, count: 50 })).equals(headers(12_678, 12_679))).toBe(
-      true,
-    )
-    for (const from of [12_300, 12_344, 12_680, 13_000])
-      expect(await chain.read({ from, count: 100 })).toHaveLength(0)
-    expect(await chain.read({ from: 12_400, count: 0 })).toHaveLength(0)
-  })
-
-  test.each([
-    ['the header after the checkpoint', 251],
-    ['the first of a row of forty', 280],
-    ['the first of a row', 300],
-    ['the last of a row', 399],
-    ['within a row', 431],
-    ['the last header', 450],
-    ['the height after it', 451],
-  ])('another branch replaces everything from %s on', async (_, fork) => {
-    const { headers: chain } = (await openStore()).store
-    await write(chain, 250, 250)
-    await write(chain, 251, 450)
-    await write(chain, fork, 455, 2)
-    expect(await chain.range()).toEqual({ from: 250, to: 455 })
-    const expected = joinBytes([headers(250, fork - 1), headers(fork, 455, 2)])
-    expect(Buffer.from(await chain.read({ from: 250, count: 1000 })).equals(expected)).toBe(true)
-  })
-
-  test('a shorter branch leaves nothing of the longer one', async () => {
-    const { headers: chain } = (await openStore()).store
-    await write(chain, 0, 10)
-    await write(chain, 11, 350)
-    await write(chain, 150, 160, 2)
-    expect(await chain.range()).toEqual({ from: 0, to: 160 })
-    expect(await chain.read({ from: 161, count: 1000 })).toHaveLength(0)
-  })
-
   test('headers are added below the lowest one, and nowhere else', async () => {
     const { headers: chain } = (await openStore()).store
     expect(await chain.addBelow({ to: 99, headers: headers(0, 99) })).toBe(false)

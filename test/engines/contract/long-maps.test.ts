@@ -12,10 +12,8 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { record, rowsOf } from '../../support/storage/arrival.js'
-import type { DerivingStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { closeStores, type DerivingStore, openStore, record } from '../../support/storage/stores.js'
 
 // One ordinal that changes its metadata at every step, by more than a read merges each time: what is merged up to each step.
 
@@ -119,7 +117,7 @@ describe('a store of facts', () => {
                 Number(has),
               ])
             }
-          expect(await rowsOf(anyOrder)).toEqual(await rowsOf(inOrder))
+          expect(anyOrder.rows()).toEqual(inOrder.rows())
           await closeStores()
         },
       ),

@@ -11,8 +11,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import type { DerivingStore } from '../../support/storage/engine.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { closeStores, type DerivingStore, openStore } from '../../support/storage/stores.js'
 
 // Scores, by which peers page: nothing that is offered may get one that a peer has passed, whatever the clocks say.
 

@@ -18,6 +18,7 @@ const TESTS = [
     name: 'index',
     files: [
       'test/unit/index/apply.test.ts',
+      'test/unit/writer/door.test.ts',
       ...['long-maps', 'sightings'].map((name) => `test/engines/contract/${name}.test.ts`),
     ],
   },
@@ -45,6 +46,7 @@ function copyWith({ file, from, to }: Pick<Fault, 'file' | 'from' | 'to'>): stri
     'test/support',
     'test/histories',
     'test/unit/index',
+    'test/unit/writer',
     'test/engines/contract',
     'package.json',
     'jest.config.mjs',

@@ -11,7 +11,44 @@ import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { catchUp, makeIndex, openIndex } from '../../../backend/src/writer/catch-up.js'
 import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
-import type { DerivingStore } from './engine.js'
+import { recordOf } from '../protocol/block.js'
+import type { FakeTransaction } from '../protocol/fake-chain.js'
+
+/** An open store that derives admissions, and what tests do behind its back. */
+export interface DerivingStore {
+  store: FactStore & {
+    /** From now on its index is derived by these rules. */
+    deriveBy(admission: AdmissionOptions): void
+  }
+  /** Another store over the same data, that was not opened. */
+  another(): DerivingStore['store']
+  /** Every row of the index, by table, as text, without what depends on the order of arrival. */
+  rows(): Record<string, string[]>
+  /** What is in use of the log and of the index. */
+  bytes(): number
+  /** Makes the log refuse every new fact until what it gives is called. */
+  breakInserts(): Promise<() => Promise<void>>
+  /** Derives everything again, and expects the same. */
+  rebuild(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A transaction, and the height of the block that proves it; undefined if none does. */
+export interface Arrival {
+  transaction: FakeTransaction
+  height?: number | undefined
+}
+
+/** Records a transaction as if it was submitted, with others that came along. */
+export async function record(
+  { store }: Pick<DerivingStore, 'store'>,
+  arrival: Arrival,
+  ...along: Arrival[]
+): Promise<void> {
+  const all = [arrival, ...along]
+  const transactions = all.map(({ transaction, height }) => recordOf(transaction, height))
+  await store.record(transactions, { subjects: [arrival.transaction.txid] })
+}
 
 /** No tree, until a test says otherwise. */
 const NO_TREE: AdmissionOptions = {
@@ -47,7 +84,7 @@ export async function openStore(): Promise<DerivingStore> {
   const made: DerivingStore = {
     store,
     another: open,
-    rows: async () => rowsIn(files),
+    rows: () => rowsIn(files.index),
     bytes: () => Object.values(files).reduce((sum, file) => sum + withFile(file, usedBytes), 0),
     async rebuild() {
       const logFile = new Sql(files.log)
@@ -98,35 +135,12 @@ function usedBytes(sql: Sql): number {
   return Number(row?.bytes)
 }
 
-/** Tables of the index, by those of other engines that say the same. */
-const TABLES: Record<string, string> = {
-  graph_spends: 'spend',
-  graph_outputs: 'out',
-  graph_nodes: 'node',
-  graph_names: 'name',
-  graph_traits: 'found',
-  graph_admissions: 'admission',
-  graph_ancestors: 'missing',
-  graph_blocked: 'blocked',
-  graph_sightings: 'sighting',
-  graph_headers: 'header',
-}
-
-/** The index and what is pending, without what depends on the order of arrival. */
-function rowsIn({ index, log }: { index: string; log: string }): Record<string, string[]> {
-  const { tx = [], ...tables } = withFile(index, canonicalRows)
-  const pending = withFile(log, (sql) =>
-    sql.all('select hex(txid) as txid, waiting from pending order by txid').map((row) => JSON.stringify(row)),
+function rowsIn(index: string): Record<string, string[]> {
+  // Each log has a base of its own.
+  const { setting: _, ...tables } = withFile(index, canonicalRows)
+  return Object.fromEntries(
+    Object.entries(tables).map(([table, rows]) => [table, rows.map(withoutOrder).sort()]),
   )
-  const rows = Object.entries(TABLES).map(([name, table]) => [
-    name,
-    (tables[table] ?? []).map(withoutOrder).sort(),
-  ])
-  return {
-    ...Object.fromEntries(rows),
-    graph_transactions: [...tx.map(withoutOrder), ...pending].sort(),
-    graph_pending: pending,
-  }
 }
 
 function withoutOrder(text: string): string {

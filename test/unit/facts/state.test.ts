@@ -16,74 +16,6 @@ afterEach(() => sql.close())
 
 describe('pending transactions', () => {
   const open = (): Pending => new Pending(sql)
-  const plain = { isRaised: false, isMint: false, isProven: false, proofs: [] }
-
-  test('are found by themselves and by what they spend, in the order in which they came', () => {
-    const pending = open()
-    expect([pending.isEmpty, pending.has(txidOf(1))]).toEqual([true, false])
-    pending.add({ txid: txidOf(2), raw: raw(20) }, [coin(8), coin(9)], { isWaiting: false })
-    pending.add({ txid: txidOf(1), raw: raw(10) }, [coin(8)], { isWaiting: true, client: 'aa' })
-    // Again: it stays as it is.
-    pending.add({ txid: txidOf(1), raw: raw(10) }, [coin(8)], { isWaiting: false })
-    expect([false, true].map((isWaiting) => pending.spendersOf(coin(8), { isWaiting }))).toEqual([
-      [txidOf(2)],
-      [txidOf(1)],
-    ])
-    expect([pending.conflictsOf(txidOf(2)), pending.conflictsOf(txidOf(1))]).toEqual([[txidOf(1)], []])
-    expect(pending.childrenOf(txidOf(9))).toEqual([txidOf(2)])
-    expect([pending.get(txidOf(2)), pending.get(txidOf(1))]).toEqual([
-      { ...plain, txid: txidOf(2), raw: Buffer.alloc(20), arrived: 1, isWaiting: false },
-      { ...plain, txid: txidOf(1), raw: Buffer.alloc(10), arrived: 2, isWaiting: true },
-    ])
-    expect(pending.spendsOf(txidOf(2))).toEqual([coin(8), coin(9)])
-  })
-
-  test('alone have proofs', () => {
-    const pending = open()
-    const block = { height: 7, root: 'cd'.repeat(32) }
-    const proof = { ...block, merklePath: Uint8Array.of(1) }
-    pending.prove(txidOf(1), proof)
-    pending.replaceProofs(txidOf(1), [proof])
-    expect(pending.disprove(block)).toEqual([])
-    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
-    expect(pending.get(txidOf(1))?.proofs).toEqual([])
-  })
-
-  test('that wait: of the client that has the most, the oldest goes first', () => {
-    const pending = open()
-    const lengths = [10, 10, 50, 10, 10]
-    for (const [n, length] of lengths.entries())
-      pending.add({ txid: txidOf(n), raw: raw(length) }, [], {
-        isWaiting: true,
-        client: n < 2 ? 'aa' : n < 4 ? 'bb' : 'cc',
-      })
-    pending.setWaiting(txidOf(4), false)
-    const oldest = (most: 'bytes' | 'transactions', ...staying: number[]) =>
-      pending.oldestWaiting(most, new Set(staying.map(txidOf)))
-    expect([oldest('transactions'), oldest('bytes')]).toEqual([0, 2].map(txidOf))
-    expect([oldest('bytes', 2), oldest('transactions', 0)]).toEqual([3, 1].map(txidOf))
-    // No other client has to make room for that one.
-    expect(oldest('bytes', 2, 3)).toBeUndefined()
-  })
-
-  test('are raised with all that they are built on, by a proof or by what is said of them', () => {
-    const pending = open()
-    const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
-    for (const n of [1, 2, 3, 4, 5])
-      pending.add({ txid: txidOf(n), raw: raw(1) }, [coin(n - 1)], { isWaiting: n < 5 })
-    const raised = () => [1, 2, 3, 4, 5].filter((n) => pending.outline(txidOf(n))?.isRaised)
-    expect(raised()).toEqual([])
-    pending.prove(txidOf(2), proof)
-    expect(raised()).toEqual([1, 2])
-    pending.raise(txidOf(4))
-    expect(raised()).toEqual([1, 2, 3, 4])
-    pending.add({ txid: txidOf(6), raw: raw(1), proofs: [proof] }, [coin(5)], { isWaiting: false })
-    expect([raised(), pending.outline(txidOf(6))?.isRaised]).toEqual([[1, 2, 3, 4, 5], true])
-    expect(pending.lineOf(txidOf(6), 'raised')).toEqual([1, 2, 3, 4, 5, 6].map(txidOf))
-    // What counts ends a line of what waits.
-    expect(pending.lineOf(txidOf(3), 'waiting')).toEqual([1, 2, 3].map(txidOf))
-    expect(pending.lineOf(txidOf(6), 'waiting')).toEqual([txidOf(6)])
-  })
 
   test('are counted, those that wait apart, also by another object', () => {
     const pending = open()
@@ -105,58 +37,6 @@ describe('pending transactions', () => {
     sql.exec('rollback')
     pending.restore(mark)
     expect(pending.total('waiting')).toEqual({ transactions: 1, bytes: 40 })
-  })
-
-  test('take a proof, and lose it with its block', () => {
-    const pending = open()
-    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
-    const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
-    pending.prove(txidOf(1), proof)
-    expect(pending.get(txidOf(1))?.proofs).toEqual([{ ...proof, merklePath: Buffer.of(1, 2) }])
-    expect(pending.disprove({ height: 7, root: 'ab'.repeat(32) })).toEqual([])
-    expect(pending.disprove(proof)).toEqual([txidOf(1)])
-    expect(pending.get(txidOf(1))?.proofs).toEqual([])
-  })
-
-  test('keep proofs in other blocks, and lose each with its block', () => {
-    const pending = open()
-    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
-    const proofAt = (height: number) => ({
-      height,
-      root: height.toString(16).padStart(64, '0'),
-      merklePath: Buffer.of(height),
-    })
-    const heights = () => pending.get(txidOf(1))?.proofs.map(({ height }) => height)
-    for (const height of [7, 8, 9, 8]) pending.prove(txidOf(1), proofAt(height))
-    expect(heights()).toEqual([7, 9, 8])
-    expect(pending.get(txidOf(1))?.proofs).toEqual([7, 9, 8].map(proofAt))
-    expect(pending.disprove(proofAt(9))).toEqual([txidOf(1)])
-    expect(heights()).toEqual([7, 8])
-    expect(pending.disprove(proofAt(8))).toEqual([txidOf(1)])
-    expect(heights()).toEqual([7])
-    pending.replaceProofs(txidOf(1), [proofAt(5), proofAt(6)])
-    expect(heights()).toEqual([5, 6])
-    pending.delete(txidOf(1))
-    expect(sql.all('select * from pending_proof')).toEqual([])
-  })
-
-  test('go the oldest first, unproven ones before proven ones', () => {
-    const pending = open()
-    const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
-    pending.add({ txid: txidOf(1), raw: raw(1), proofs: [proof] }, [], { isWaiting: false })
-    pending.add({ txid: txidOf(4), raw: raw(1) }, [], { isWaiting: true })
-    pending.add({ txid: txidOf(3), raw: raw(1) }, [], { isWaiting: false })
-    pending.add({ txid: txidOf(2), raw: raw(1) }, [], { isWaiting: false })
-    const gone: string[] = []
-    for (let next = pending.first(); next !== undefined; next = pending.first()) {
-      gone.push(next)
-      pending.delete(next)
-    }
-    expect(gone).toEqual([3, 2, 1].map(txidOf))
-    const plan = sql.all(
-      'explain query plan select txid from pending where waiting = 0 order by proven, arrived limit 1',
-    )
-    expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('USING INDEX pending_first')])
   })
 })
 

@@ -141,38 +141,6 @@ test('the branch with more work counts, and comes back', () => {
   expectChain(sql, [...base.slice(0, 40), ...mine, ...more])
 })
 
-test('of two tips with the same work, that of the first fact counts', () => {
-  const base = line(10, 3)
-  const [one, other] = [line(base[2] as Made, 2), line(base[2] as Made, 1, HARD)]
-  for (const [first, second] of [
-    [one, other],
-    [other, one],
-  ] as const) {
-    const facts = [factOf(base, 1), factOf(first, 2), factOf(second, 3)]
-    for (const order of [facts, [...facts].reverse()]) {
-      const sql = open()
-      for (const fact of order) applyHeaders(sql, fact)
-      expectChain(sql, [...base, ...first])
-    }
-  }
-})
-
-test('an unlinked run counts when it has more work, and is linked by what comes between', () => {
-  const sql = open()
-  const chain = line(100, 100)
-  applyHeaders(sql, factOf(chain.slice(0, 30), 1))
-  expect(applyHeaders(sql, factOf(chain.slice(80), 2))).toEqual([])
-  expect(applyHeaders(sql, factOf(chain.slice(31, 70), 3))).toEqual([
-    { from: 100, to: 129 },
-    { from: 131, to: 169 },
-  ])
-  applyHeaders(sql, factOf(chain.slice(70, 80), 4))
-  expectChain(sql, chain.slice(31))
-  expect(applyHeaders(sql, factOf(chain.slice(30, 31), 5))).toEqual([{ from: 100, to: 130 }])
-  expectChain(sql, chain)
-  expect(sql.all('select * from header where best = 0')).toEqual([])
-})
-
 test('long branches whose facts come in any order are linked', () => {
   const chain = line(1000, 1400)
   const branch = line(chain[699] as Made, 450, HARD)
@@ -211,17 +179,6 @@ test('with an anchor only chains through it count, and with an empty one none', 
   expect(applyHeaders(sql, factOf(line(base[19] as Made, 10), 4))).toEqual([])
   expect(setAnchor(sql, base[3] as Made)).toHaveLength(1)
   expect(headerRange(sql)?.to).toBe(50)
-})
-
-test('an anchor that is not known yet makes its chain when it comes', () => {
-  const sql = open()
-  const chain = line(10, 20)
-  setAnchor(sql, chain[10] as Made)
-  expect(applyHeaders(sql, factOf(line(10, 30), 1))).toEqual([])
-  expect(applyHeaders(sql, factOf(chain.slice(11), 2))).toEqual([])
-  expect(applyHeaders(sql, factOf(chain.slice(5, 11), 3))).toEqual([{ from: 15, to: 29 }])
-  applyHeaders(sql, factOf(chain.slice(0, 5), 4))
-  expectChain(sql, chain)
 })
 
 test('what is not known yet becomes facts of at most 2,016 headers, from the chain on', () => {
@@ -306,7 +263,7 @@ test('the rows are a function of the facts, whatever their order, and the change
   )
   fc.assert(
     fc.property(
-      fc.array(choice, { minLength: 2, maxLength: 90 }),
+      fc.array(choice, { minLength: 2, maxLength: 45 }),
       fc.infiniteStream(fc.nat()),
       fc.option(fc.nat()),
       (choices, random, anchored) => {

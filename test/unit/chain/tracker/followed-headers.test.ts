@@ -11,8 +11,7 @@ import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
-import type { DerivingStore } from '../../../support/storage/engine.js'
-import { closeStores, openStore } from '../../../support/storage/stores.js'
+import { closeStores, type DerivingStore, openStore } from '../../../support/storage/stores.js'
 
 // A chain of headers of our own, fetched from services that speak as the real ones do, and that fail and lie.
 
