@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { minifySync } from '@swc/core'
 import { build } from 'esbuild'
 import { packageFolder } from '../src/server/config/package-info.js'
 import { median, timed } from './support.js'
@@ -81,26 +80,18 @@ function entriesOf(folder: string): [path: string, file: string][] {
 /** A bundle for browsers: of some exports of the client, or of modules. */
 type Bundle = { names: string[] } | { files: string[] }
 
-/** How many bytes a bundle has, minified by either of two minifiers and compressed, all of its files together. */
+/** How many bytes a bundle has, minified and compressed, all of its files together. */
 async function sizeOf(bundle: Bundle, most?: number): Promise<string> {
   const source =
     'names' in bundle
       ? { stdin: { contents: `export { ${bundle.names} } from 'minetree-client'`, resolveDir: CLIENT } }
       : { entryPoints: bundle.files, splitting: true }
-  const outputOf = async (minify: boolean): Promise<string[]> => {
-    const { outputFiles = [] } = await build({
-      ...{ bundle: true, minify, format: 'esm', target: 'es2022', write: false, logLevel: 'error' },
-      ...{ external: ['@bsv/sdk', 'node:*'], outdir: 'out', ...source },
-    })
-    return outputFiles.map(({ text }) => text)
-  }
-  const compressed = (files: string[]): number =>
-    files.reduce((sum, file) => sum + gzipSync(file, { level: 9 }).length, 0)
-  const bySwc = (await outputOf(false)).map(
-    (code) => minifySync(code, { module: true, compress: true, mangle: true }).code,
-  )
-  const sizes = `${compressed(await outputOf(true))} bytes compressed, ${compressed(bySwc)} if SWC minifies`
-  return most === undefined ? sizes : `${sizes} (wanted: at most ${most})`
+  const { outputFiles = [] } = await build({
+    ...{ bundle: true, minify: true, format: 'esm', target: 'es2022', write: false, logLevel: 'error' },
+    ...{ external: ['@bsv/sdk', 'node:*'], outdir: 'out', ...source },
+  })
+  const size = outputFiles.reduce((sum, { text }) => sum + gzipSync(text, { level: 9 }).length, 0)
+  return `${size} bytes compressed${most === undefined ? '' : ` (wanted: at most ${most})`}`
 }
 
 /** The bytes of files and folders below one. */

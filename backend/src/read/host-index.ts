@@ -55,7 +55,7 @@ export const hostRules = memoizeByObject((_store: object): HostRules => ({}))
 let current: IndexReader | undefined
 
 /** Makes a store the one that topic managers without options consult: that of the lookup service configured last. */
-export function shareIndex(store: IndexReader): void {
+export function shareIndex(store: IndexReader | undefined): void {
   current = store
 }
 

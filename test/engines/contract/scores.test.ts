@@ -1,5 +1,5 @@
-import { jest } from '@jest/globals'
 import fc from 'fast-check'
+import { vi } from 'vitest'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -23,9 +23,9 @@ const CLOCKS = [0, -200, 7_200_000, -7_200_000]
 
 let clock = 1_800_000_000_000
 beforeEach(() => {
-  jest.spyOn(Date, 'now').mockImplementation(() => clock)
+  vi.spyOn(Date, 'now').mockImplementation(() => clock)
 })
-afterEach(() => jest.restoreAllMocks())
+afterEach(() => vi.restoreAllMocks())
 
 function derivesIn(store: DerivingStore['store'], chain: FakeChain): FactStore {
   const rules = admissionRules({ deployment: chain.deployment })

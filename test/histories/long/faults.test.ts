@@ -49,7 +49,7 @@ function copyWith({ file, from, to }: Pick<Fault, 'file' | 'from' | 'to'>): stri
     'test/unit/writer',
     'test/engines/contract',
     'package.json',
-    'jest.config.mjs',
+    'vitest.config.ts',
     'assets',
   ])
     cpSync(join(ROOT, each), join(copy, each), { recursive: true })
@@ -71,7 +71,7 @@ function copyWith({ file, from, to }: Pick<Fault, 'file' | 'from' | 'to'>): stri
 
 /** The first of the histories that fails in a copy. */
 function finderIn(copy: string): string | undefined {
-  const { NODE_OPTIONS: _, JEST_WORKER_ID: __, RUNS: ___, SEED: ____, ...env } = process.env
+  const { NODE_OPTIONS: _, VITEST: __, RUNS: ___, SEED: ____, ...env } = process.env
   return TESTS.find(({ files }) => {
     // All but those that a database is started for.
     const { status } = spawnSync(

@@ -15,8 +15,10 @@ export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr
 /** Whether there is a browser to test in. */
 export const hasChromium = CHROMIUM !== undefined
 
-/** A test in a browser; a machine without one skips it. Undefined in a bench, which runs without Jest. */
-export const inBrowser = hasChromium ? globalThis.test : globalThis.test?.skip
+const given = (globalThis as unknown as { test: typeof test }).test
+
+/** A test in a browser; a machine without one skips it. Undefined in a bench, which runs without Vitest. */
+export const inBrowser = hasChromium ? given : given?.skip
 
 /** Flags that keep it to the page: no window, no services of its own, no calls home. */
 export const FLAGS = [

@@ -32,10 +32,8 @@ export async function writeFiles(folder: string, files: Files): Promise<string> 
 }
 
 /** A test where the machine has all of these programs; elsewhere it is skipped, and says by its name what is missing. */
-export function testWith(...programs: string[]): (...[name, body, timeout]: Parameters<typeof test>) => void {
+export function testWith(...programs: string[]): (name: string, body: () => unknown) => void {
   const missing = programs.filter((program) => spawnSync(program, ['--help']).error !== undefined)
-  return (name, ...rest) =>
-    missing.length === 0
-      ? test(name, ...rest)
-      : test.skip(`${String(name)} (there is no ${missing.join()} here)`, ...rest)
+  return (name, body) =>
+    missing.length === 0 ? test(name, body) : test.skip(`${name} (there is no ${missing.join()} here)`, body)
 }

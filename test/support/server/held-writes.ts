@@ -1,4 +1,4 @@
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import type { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { WriteQueue } from '../../../backend/src/writer/queue.js'
 import type { Node } from '../../../src/server/node.js'
@@ -19,7 +19,7 @@ export interface HeldWrites {
 /** From now on nothing is written to a node; submissions wait in their order. */
 export function holdWrites(node: Pick<Node, 'store'>): HeldWrites {
   const { queue } = writerOf(node) as unknown as { queue: WriteQueue }
-  const added = jest.spyOn(queue, 'add')
+  const added = vi.spyOn(queue, 'add')
   queue.hold()
   return {
     waiting: () => added.mock.calls.length,

@@ -101,21 +101,12 @@ withRegistry(`the package from its tarball${'missing' in installed ? ` (${instal
     async () => {
       const env = {
         ...process.env,
-        TEST_TIER: 'all',
         INSTALLED_PACKAGE: join(folder, 'node_modules/minetree'),
       }
-      const args = [
-        'run',
-        '--silent',
-        'jest',
-        '--',
-        '-w',
-        '1',
-        '-c',
-        join(import.meta.dirname, 'installed.config.mjs'),
-      ]
-      const { stderr } = await run('npm', [...args, ...SUITES], { cwd: ROOT, env, maxBuffer: 2 ** 26 })
-      expect(stderr).toMatch(/^Tests: +\d+ passed, \d+ total$/m)
+      const config = join(import.meta.dirname, 'installed.config.ts')
+      const args = ['vitest', 'run', '--maxWorkers=1', '--no-color', `--config=${config}`]
+      const { stdout } = await run('npx', [...args, ...SUITES], { cwd: ROOT, env, maxBuffer: 2 ** 26 })
+      expect(stdout).toMatch(/^ *Tests +\d+ passed \(\d+\)$/m)
     },
     PATIENCE,
   )

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
-import { jest } from '@jest/globals'
 import picocolors from 'picocolors'
+import { vi } from 'vitest'
 import { followProgress, serviceStatus, showCatchingUp } from '../../../src/cli/follow-progress.js'
 import { ProgressLine } from '../../../src/cli/output.js'
 import { createApp } from '../../../src/server/app.js'
@@ -25,7 +25,7 @@ test('the progress of following is how much of the sweep was asked about, and wh
 })
 
 test('a terminal shows it until the host keeps up, and again when it falls behind', () => {
-  jest.useFakeTimers()
+  vi.useFakeTimers()
   try {
     const stream = Object.assign(new PassThrough(), { isTTY: true, columns: 200 })
     let written = ''
@@ -39,22 +39,22 @@ test('a terminal shows it until the host keeps up, and again when it falls behin
     const stop = new AbortController()
     const line = new ProgressLine(stream, picocolors.createColors(false))
     showCatchingUp({ line, status: () => chainStatus(parts), signal: stop.signal })
-    jest.advanceTimersByTime(1000)
+    vi.advanceTimersByTime(1000)
     expect(shown()).toContain('catching up: 1,204 mints')
     said.follow.state = 'keeping up'
-    jest.advanceTimersByTime(1000)
+    vi.advanceTimersByTime(1000)
     expect(shown()).toBe('\r\x1b[K')
-    jest.advanceTimersByTime(1000)
+    vi.advanceTimersByTime(1000)
     expect(shown()).toBe('')
     said.follow.state = 'catching up'
-    jest.advanceTimersByTime(1000)
+    vi.advanceTimersByTime(1000)
     expect(shown()).toContain('catching up')
     stop.abort()
     expect(shown()).toBe('\r\x1b[K')
-    jest.advanceTimersByTime(10_000)
+    vi.advanceTimersByTime(10_000)
     expect(shown()).toBe('')
   } finally {
-    jest.useRealTimers()
+    vi.useRealTimers()
   }
 })
 

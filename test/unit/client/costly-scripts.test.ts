@@ -1,5 +1,5 @@
 import { OP, Spend } from '@bsv/sdk'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, proofOf } from '../../support/client/name-proofs.js'
 import { FakeChain, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
@@ -12,14 +12,14 @@ let ran: number[]
 beforeEach(() => {
   ran = []
   const step = Spend.prototype.step
-  jest.spyOn(Spend.prototype, 'step').mockImplementation(function (this: Spend) {
+  vi.spyOn(Spend.prototype, 'step').mockImplementation(function (this: Spend) {
     const script = this.context === 'UnlockingScript' ? this.unlockingScript : this.lockingScript
     ran.push(script.chunks[this.programCounter]?.op ?? -1)
     return step.call(this)
   })
 })
 afterEach(() => {
-  jest.restoreAllMocks()
+  vi.restoreAllMocks()
 })
 
 const KEY = Buffer.from('0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798', 'hex')

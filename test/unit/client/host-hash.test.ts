@@ -35,7 +35,7 @@ describe('the hash where the host has none', () => {
   })
 
   test('is SHA-256 of anything', () => {
-    fc.assert(fc.property(bytes(), (message) => expect(found(message)).toBe(expected(message))))
+    fc.assert(fc.property(bytes(), (message) => void expect(found(message)).toBe(expected(message))))
     const long = new Uint8Array(3_000_001).map((_, at) => at * 31)
     expect(found(long)).toBe(expected(long))
   })

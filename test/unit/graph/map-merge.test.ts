@@ -1,5 +1,5 @@
-import { jest } from '@jest/globals'
 import fc from 'fast-check'
+import { vi } from 'vitest'
 import { decodeMap, encodeMap, encodeMapState } from '../../../backend/src/graph/map-coder.js'
 import {
   EMPTY_MAP,
@@ -295,7 +295,7 @@ describe('metadata has room for so many bytes:', () => {
   })
 
   test('JSON in what has no room is not parsed', () => {
-    const parse = jest.spyOn(JSON, 'parse')
+    const parse = vi.spyOn(JSON, 'parse')
     const json = JSON.stringify(Array.from({ length: 1_000_000 }, (_, at) => at))
     const steps = [set(['royalties', json]), add('subTypeData', json, json), set(['a', '1'])]
     const state = steps.reduce<MapState>(

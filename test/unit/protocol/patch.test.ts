@@ -203,7 +203,10 @@ describe('a patch', () => {
 
   test('names its base', () => {
     fc.assert(
-      fc.property(outpoint, (base) => expect(baseOf(encodePatch({ base, delta: double }))).toEqual(base)),
+      fc.property(
+        outpoint,
+        (base) => void expect(baseOf(encodePatch({ base, delta: double }))).toEqual(base),
+      ),
     )
     expect(
       toHex(encodePatch({ base: { txid: '01'.padStart(64, '0'), vout: 7 }, delta: fromHex('ff') })),

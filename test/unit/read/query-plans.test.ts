@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { Sql, type SqlValue } from '../../../backend/src/facts/connection.js'
 import { makeLog } from '../../../backend/src/facts/log-file.js'
 import { attribute } from '../../../backend/src/graph/listings.js'
@@ -94,14 +94,14 @@ beforeAll(() => {
   explaining.run('attach ? as log', files.log)
   for (const method of ['all', 'get'] as const) {
     const original = Sql.prototype[method] as (sql: string, ...values: SqlValue[]) => never
-    jest.spyOn(Sql.prototype, method).mockImplementation(function (this: Sql, sql, ...values) {
+    vi.spyOn(Sql.prototype, method).mockImplementation(function (this: Sql, sql, ...values) {
       if (this !== explaining) asked.push({ sql, values })
       return original.call(this, sql, ...values)
     })
   }
 })
 afterAll(() => {
-  jest.restoreAllMocks()
+  vi.restoreAllMocks()
   reader.close()
   explaining.close()
   rmSync(folder, { recursive: true })

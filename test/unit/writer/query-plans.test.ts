@@ -1,4 +1,4 @@
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
@@ -7,7 +7,7 @@ import { type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../../s
 import { HeaderChain } from '../../support/server/header-chain.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
 
-afterEach(() => jest.restoreAllMocks())
+afterEach(() => vi.restoreAllMocks())
 
 /**
  * What reads a table or an index from its start to its end; or all of what a topic holds, which is half of it. Tables with a row for
@@ -21,7 +21,7 @@ test('no statement of a write reads more than it needs', async () => {
   const asked = new Map<string, Set<string>>()
   for (const method of ['all', 'get', 'run', 'insert'] as const) {
     const original = Sql.prototype[method] as (sql: string, ...values: never[]) => never
-    jest.spyOn(Sql.prototype, method).mockImplementation(function (this: Sql, sql, ...values) {
+    vi.spyOn(Sql.prototype, method).mockImplementation(function (this: Sql, sql, ...values) {
       const of = asked.get(this.filename) ?? new Set()
       asked.set(this.filename, of.add(sql))
       return original.call(this, sql, ...(values as never[]))
@@ -29,7 +29,7 @@ test('no statement of a write reads more than it needs', async () => {
   }
   const store = new OpenedWriter()
   await history(store)
-  jest.restoreAllMocks()
+  vi.restoreAllMocks()
   const bad: string[] = []
   for (const filename of Object.values(storeFiles(store.folder))) {
     const statements = [...(asked.get(filename) ?? [])].filter((sql) =>

@@ -1,5 +1,5 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import {
   BusySince,
   Claim,
@@ -96,10 +96,10 @@ describe('patience', () => {
   let now: number
   beforeEach(() => {
     now = performance.now()
-    jest.spyOn(performance, 'now').mockImplementation(() => now)
+    vi.spyOn(performance, 'now').mockImplementation(() => now)
   })
   afterEach(() => {
-    jest.restoreAllMocks()
+    vi.restoreAllMocks()
   })
 
   test('a write that waits behind a long one is withdrawn, and never begins', async () => {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import type { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT } from '../../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
@@ -24,7 +24,7 @@ beforeEach(() => {
   gateways = new Gateways()
 })
 afterEach(async () => {
-  jest.restoreAllMocks()
+  vi.restoreAllMocks()
   await gateways.close()
 })
 
@@ -49,7 +49,7 @@ test.each(seeds)(
   async (seed) => {
     const random = new Random(seed)
     const { now } = Date
-    jest.spyOn(Date, 'now').mockImplementation(() => now() + 1000 * (random.below(7) - 3))
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + 1000 * (random.below(7) - 3))
     const all = [await open(), await open(), await open()]
     delay(all, random)
     await raceFor(25, { gateways, random })

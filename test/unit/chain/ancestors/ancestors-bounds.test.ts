@@ -1,4 +1,4 @@
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { AncestorsWorkerOptions } from '../../../../src/chain/ancestors/ancestors-worker.js'
@@ -218,7 +218,7 @@ test('of ordinals that wait for one transaction, that is asked for once', async 
   const { create, asked, clock, server } = await worldOf(made)
   const worker = create()
   // Each may have megabytes.
-  const reads = jest.spyOn(server.node.graph.transactions, 'get')
+  const reads = vi.spyOn(server.node.graph.transactions, 'get')
   worker.start()
   for (let round = 1; round <= 4; round++) {
     await until(() => asked.length === round && worker.status().holes === 200)

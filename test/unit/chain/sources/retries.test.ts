@@ -1,12 +1,12 @@
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { Retries } from '../../../../src/chain/sources/retries.js'
 
 describe('retries', () => {
   beforeEach(() => {
-    jest.useFakeTimers({ now: 1_000_000 })
+    vi.useFakeTimers({ now: 1_000_000 })
   })
   afterEach(() => {
-    jest.useRealTimers()
+    vi.useRealTimers()
   })
 
   test('come after pauses that double, up to six hours', () => {
@@ -16,7 +16,7 @@ describe('retries', () => {
       retries.failed('a', { task: 'a', why: 'no', isPaused: true })
       const since = Date.now()
       expect(retries.due()).toEqual([])
-      while (retries.isWaiting('a')) jest.advanceTimersByTime(1000)
+      while (retries.isWaiting('a')) vi.advanceTimersByTime(1000)
       expect(retries.due()).toEqual(['a'])
       pauses.push(Date.now() - since)
     }
@@ -28,7 +28,7 @@ describe('retries', () => {
     const retries = new Retries<string>(1000)
     const fail = (): void => retries.failed('a', { task: 'a', why: 'no', isPaused: true })
     for (let times = 0; times < 6; times++) {
-      jest.advanceTimersByTime(32_000)
+      vi.advanceTimersByTime(32_000)
       fail()
       const { nextDue } = retries
       for (let early = 0; early < 9; early++) {
@@ -41,7 +41,7 @@ describe('retries', () => {
       // What was tried early makes no pause longer.
       expect(retries.nextDue).toBe(nextDue)
     }
-    jest.advanceTimersByTime(32_000)
+    vi.advanceTimersByTime(32_000)
     fail()
     retries.newRound()
     expect(retries.due()).toEqual([])

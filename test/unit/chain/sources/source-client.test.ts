@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
 import { SourceClient, type SourceClientOptions } from '../../../../src/chain/sources/source-client.js'
 import { listening } from '../../../support/server/connections.js'
@@ -7,7 +7,7 @@ import { loopTurns } from '../../../support/server/waiting.js'
 
 const closing: (() => unknown)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
-afterEach(() => jest.useRealTimers())
+afterEach(() => vi.useRealTimers())
 
 /** An answer: a status, and what else is said. */
 type Answer = [status: number, body?: string | Uint8Array, headers?: Record<string, string>]
@@ -134,7 +134,7 @@ test('clients of one service share its rate, and what is urgent goes first', asy
     asked.push(path)
     response.end('yes')
   })
-  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'performance'] })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] })
   const clients = ['/one', '/two'].map((base) => new SourceClient({ url: url + base, rate: 2 }))
   closing.push(() => Promise.all([...clients.map((client) => client.close()), close()]))
   const questions = ['/a', '/b', '/c'].flatMap((path) => clients.map((client) => client.ask(path, TEXT)))
@@ -143,12 +143,12 @@ test('clients of one service share its rate, and what is urgent goes first', asy
   for (const count of [2, 4, 6]) {
     // Not `until`, whose end is a time: the clock stands still.
     for (let tries = 0; asked.length < count && tries < 100; tries++) await loopTurns()
-    await jest.advanceTimersByTimeAsync(999)
+    await vi.advanceTimersByTimeAsync(999)
     await loopTurns()
     counts.push(asked.length)
-    await jest.advanceTimersByTimeAsync(1)
+    await vi.advanceTimersByTimeAsync(1)
   }
-  await jest.advanceTimersByTimeAsync(10_000)
+  await vi.advanceTimersByTimeAsync(10_000)
   await Promise.all([...questions, urgent])
   expect(counts).toEqual([2, 4, 6])
   expect(asked.slice(0, 3)).toEqual(['/one/a', '/two/a', '/one/urgent'])

@@ -1,4 +1,4 @@
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { OP } from '../../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
 import type { Verdict } from '../../../../src/chain/headers/header-chain.js'
@@ -454,7 +454,7 @@ test('a tracker that nobody asked for a while is probed when readiness is read, 
   expect(source.outage).toBeUndefined()
   expect(service.asked).toHaveLength(1)
   const later = performance.now() + 6000
-  const clock = jest.spyOn(performance, 'now').mockImplementation(() => later)
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => later)
   for (let reads = 0; reads < 10; reads++) expect(source.outage).toBeUndefined()
   clock.mockRestore()
   await until(() => source.outage?.includes('has not responded since'))

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { encodePatch, PATCH_TYPE } from '../../../../backend/src/protocol/patch.js'
@@ -287,7 +287,7 @@ describe('a long body', () => {
   test('is made again where there is no memory for it, but once for all ranges of an answer', async () => {
     const narrow = await servers.start({ MAX_CACHED_BYTES: '1048576' })
     const path = await expectMade(narrow)
-    const made = jest.spyOn(Bodies.prototype, 'keepMade')
+    const made = vi.spyOn(Bodies.prototype, 'keepMade')
     const { headers, body } = await narrow.ask(path, {
       headers: { Range: 'bytes=0-5,8000000-8000006,20-22,100-120,-3' },
     })

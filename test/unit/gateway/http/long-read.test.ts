@@ -1,8 +1,8 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import { expect, test } from '@jest/globals'
 import type { Response } from 'express'
+import { expect, test } from 'vitest'
 import { longRead } from '../../../../src/gateway/http/long-read.js'
 
 /** More reads than a short response has. */

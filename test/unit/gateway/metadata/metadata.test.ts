@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { encodeAddress } from '../../../../backend/src/protocol/address.js'
 import { MAP_MARKER } from '../../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
@@ -359,7 +359,7 @@ describe('metadata in headers', () => {
       mapTail({ royalties: json, a: '1' }),
     )
     const steps = await life(origin, ['1', `${json} `, json, '2'].map(adding))
-    const parse = jest.spyOn(JSON, 'parse')
+    const parse = vi.spyOn(JSON, 'parse')
     const { json: record } = await metadata(`${at(steps.at(-1))}:-1`)
     const longest = Math.max(...parse.mock.calls.map(([text]) => text.length))
     parse.mockRestore()

@@ -83,7 +83,7 @@ describe('the proof of an output', () => {
       expect(known.status).toBe(304)
       const pointer = { kind: 'outpoint', outpoint: parseOutpoint(first.outpoint(0)) } as const
       const verified = await verifyOutput({ proof: body, pointer, chainTracker })
-      expect(verified).toMatchObject({ height: first.height, content: { body: utf8('first') } })
+      expect(verified).toMatchObject({ height: first.height, content: { body: Buffer.from('first') } })
     }
   })
 
@@ -178,7 +178,7 @@ test('the proof of a step shows the ordinal from its first output, wherever it i
       const verified = await verifyOrdinal({ proof: body, chainTracker, ...shown })
       expect(verified).toMatchObject({
         ...{ sequence: at, proven: true, origin: { txid: steps[0]?.txid, vout: 0 } },
-        content: { content: { body: utf8(contents[at] ?? '') } },
+        content: { content: { body: Buffer.from(contents[at] ?? '') } },
       })
       expect(verified.path).toHaveLength(Math.max(at, index) + 1)
       // Another step, or another ordinal, is not what was asked for.

@@ -4,8 +4,8 @@ import { type AddressInfo, connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { jest } from '@jest/globals'
 import express from 'express'
+import { vi } from 'vitest'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
 import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
 import { Transfers } from '../../../../src/server/http/transfers.js'
@@ -137,14 +137,11 @@ describe('where compressed bodies are accepted', () => {
 })
 
 describe('a body', () => {
-  afterEach(() => void jest.useRealTimers())
+  afterEach(() => void vi.useRealTimers())
 
   /** However long this process is held up, a client that sends what is short of its body is not late. */
   function stopTimeouts(): void {
-    const intervals = ['setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'] as const
-    jest.useFakeTimers({
-      doNotFake: [...intervals, 'Date', 'hrtime', 'performance', 'nextTick', 'queueMicrotask'],
-    })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   }
 
   test('over its limit by its own word is refused before it has come, and dropped as it comes', async () => {
@@ -198,7 +195,7 @@ describe('a body', () => {
       await delay(50)
       socket.end(body)
       expect(await closed).toEqual([false])
-      jest.useRealTimers()
+      vi.useRealTimers()
     },
   )
 
@@ -355,7 +352,7 @@ describe('bodies that are being read', () => {
     })
     const chunks = Readable.from([Buffer.alloc(MiB), Buffer.alloc(1)])
     const request = Object.assign(chunks, { headers: { 'transfer-encoding': 'chunked' }, complete: true })
-    const allocated = jest.spyOn(Buffer, 'allocUnsafeSlow')
+    const allocated = vi.spyOn(Buffer, 'allocUnsafeSlow')
     const refusal = await new Promise((resolve) => {
       bodies.raw({ limit: 8 * MiB })(request as never, { locals: {} } as never, resolve)
     })

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import type { RawTransaction } from '../../../../backend/src/graph/stored-transaction.js'
 import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
@@ -125,7 +125,9 @@ describe('a large transaction', () => {
       lockingScriptOf({ txid: large.txid, vout }, counting, limits)
     const limits = { longest: 64 * KiB, chunks: 16 }
     for (const vout of [0, 4])
-      expect(await scriptAt(vout, limits)).toEqual(large.transaction.outputs[vout]?.lockingScript)
+      expect(Uint8Array.from((await scriptAt(vout, limits)) ?? [])).toEqual(
+        large.transaction.outputs[vout]?.lockingScript,
+      )
     expect(await scriptAt(2, limits)).toBeUndefined()
     expect(await scriptAt(2, { ...limits, longest: 1000 * KiB })).toHaveLength(200 * KiB + 1)
     expect(await scriptAt(4, { ...limits, chunks: 2 })).toBeUndefined()
@@ -282,8 +284,8 @@ describe('long directories', () => {
 
   test('are read in slices, once for many that ask at the same time, and never by one JSON.parse', async () => {
     const site = await published(directory({ ...MAP, a: '_1' }), directory({ 'x.txt': '_0' }))
-    const contentChunks = jest.spyOn(server.node.graph.served.content, 'chunks')
-    const parse = jest.spyOn(JSON, 'parse')
+    const contentChunks = vi.spyOn(server.node.graph.served.content, 'chunks')
+    const parse = vi.spyOn(JSON, 'parse')
     const path = `/content/${site.outpoint(0)}/a/none`
     const { result, turns } = await turnsDuring(
       Promise.all(Array.from({ length: 5 }, () => server.ask(path))),
@@ -293,7 +295,7 @@ describe('long directories', () => {
     expect(Math.max(0, ...parse.mock.calls.map(([text]) => text.length))).toBeLessThan(1000)
     // The long one and the short one.
     expect(contentChunks).toHaveBeenCalledTimes(2)
-    jest.restoreAllMocks()
+    vi.restoreAllMocks()
   })
 
   test('of a path have a bound together, before they are read', async () => {
@@ -307,10 +309,10 @@ describe('long directories', () => {
     const below = async (path: string) => await host.ask(`/content/${site.outpoint(0)}${path}`)
     expect((await below('/a')).status).toBe(200)
     expect((await below('/a/a')).status).toBe(200)
-    const contentChunks = jest.spyOn(host.node.graph.served.content, 'chunks')
+    const contentChunks = vi.spyOn(host.node.graph.served.content, 'chunks')
     const { status, json } = await below('/a/a/a')
     expect({ status, json }).toMatchObject({ status: 404, json: { error: expect.stringContaining('4000') } })
     expect(contentChunks).not.toHaveBeenCalled()
-    jest.restoreAllMocks()
+    vi.restoreAllMocks()
   })
 })

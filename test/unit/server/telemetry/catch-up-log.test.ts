@@ -1,14 +1,14 @@
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { CatchUpLog } from '../../../../src/server/telemetry/catch-up-log.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { saidParts } from '../../../support/server/chain-parts.js'
 
 beforeEach(() => {
-  jest.useFakeTimers()
+  vi.useFakeTimers()
 })
 
 afterEach(() => {
-  jest.useRealTimers()
+  vi.useRealTimers()
 })
 
 const MINUTE = 60_000
@@ -18,9 +18,9 @@ test('a host that catches up logs a line a minute, and one when it has caught up
   const { said, parts } = saidParts()
   const log = new CatchUpLog({ parts, logger })
   log.start()
-  jest.advanceTimersByTime(MINUTE - 1)
+  vi.advanceTimersByTime(MINUTE - 1)
   expect(records).toEqual([])
-  jest.advanceTimersByTime(1)
+  vi.advanceTimersByTime(1)
   const chain = { chainHeight: 900_120, height: 900_000, lag: 120 }
   expect(records).toMatchObject([
     {
@@ -32,7 +32,7 @@ test('a host that catches up logs a line a minute, and one when it has caught up
 
   said.follow.mints += 60
   for (const source of said.sources) source.requests += 300
-  jest.advanceTimersByTime(MINUTE)
+  vi.advanceTimersByTime(MINUTE)
   expect(records).toHaveLength(2)
   expect(records[1]).toMatchObject({
     mints: 1264,
@@ -43,16 +43,16 @@ test('a host that catches up logs a line a minute, and one when it has caught up
 
   said.follow.state = 'keeping up'
   said.follow.height = 900_120
-  jest.advanceTimersByTime(MINUTE)
+  vi.advanceTimersByTime(MINUTE)
   expect(records[2]).toMatchObject({ msg: 'caught up with the chain', mints: 1264, lag: 0 })
-  jest.advanceTimersByTime(10 * MINUTE)
+  vi.advanceTimersByTime(10 * MINUTE)
   expect(records).toHaveLength(3)
 
   said.follow.state = 'catching up'
-  jest.advanceTimersByTime(MINUTE)
+  vi.advanceTimersByTime(MINUTE)
   expect(records[3]).toMatchObject({ msg: 'catching up with the chain', transactionsPerSecond: 0 })
   log.stop()
-  jest.advanceTimersByTime(10 * MINUTE)
+  vi.advanceTimersByTime(10 * MINUTE)
   expect(records).toHaveLength(4)
 })
 
@@ -61,7 +61,7 @@ test('a host that does not follow the chain logs nothing of it', () => {
   const { headers } = saidParts().parts
   const log = new CatchUpLog({ parts: { headers }, logger })
   log.start()
-  jest.advanceTimersByTime(10 * MINUTE)
+  vi.advanceTimersByTime(10 * MINUTE)
   log.stop()
   expect(records).toEqual([])
 })

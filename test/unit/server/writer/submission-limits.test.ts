@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { jest } from '@jest/globals'
+import { vi } from 'vitest'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { admittedTransactions } from '../../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
@@ -340,7 +340,7 @@ describe('submissions that wait', () => {
     const order: string[] = []
     const answered: Promise<unknown>[] = []
     // What comes later is due later, on a busy machine much later.
-    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now())
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
     const held = holdWrites(server.node)
     const beefs = { large: note(20_000), parent: beefOf(parent), small: note() }
     for (const [name, beef] of Object.entries(beefs)) {

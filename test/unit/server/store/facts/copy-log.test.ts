@@ -83,7 +83,7 @@ test('a copy has all facts in their places, all state, an id of its own and high
   const source = opened(from)
   expect(log.id).toBe(id)
   expect(log.id).not.toBe(source.log.id)
-  expect(log.get(FACT.body, long.key)?.body).toEqual(Buffer.from(long.body))
+  expect(Uint8Array.from(log.get(FACT.body, long.key)?.body ?? [])).toEqual(Uint8Array.from(long.body))
   expect(Number(latestOf(log, register.setting('base'))?.value)).toBeGreaterThanOrEqual(
     base + source.log.last,
   )

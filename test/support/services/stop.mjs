@@ -1,4 +1,0 @@
-/** Runs once after all tests. */
-export default async function stopServers() {
-  await globalThis.stopTestServers?.()
-}

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** What `TEST_TIER` selects. The contract of shared logs is run twice: `quick` in memory, `rest` on databases. */
+const TIERS: Record<string, string[]> = {
+  quick: ['test/unit', 'test/engines/contract', 'test/engines/logs', 'test/histories'],
+  rest: ['test/engines/logs', 'test/engines/servers', 'test/system', 'test/histories/long', 'trials'],
+  all: ['test', 'trials'],
+}
+
+// Whoever names files, as in `npm test -- test/system/readme.test.ts`, wants these, and all of them.
+const namesFiles = process.argv.slice(2).some((argument) => /^(test|trials)\//.test(argument))
+const tier = namesFiles ? 'all' : (process.env.TEST_TIER ?? 'all')
+process.env.TEST_TIER = tier
+// Hosts of the plugin would keep their indexes in the working directory.
+process.env.INDEX_DIR ??= join(tmpdir(), `minetree-index-${process.pid}`)
+
+/** How many seconds a suite takes on a quiet machine, of those that take more than a few. */
+const seconds = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'test/support/seconds.json'), 'utf8'),
+) as Record<string, number>
+
+/** Starts the longest suites first, so that no core is left waiting for one of them at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const costOf = ({ moduleId }: TestSpecification): number =>
+      seconds[relative(import.meta.dirname, moduleId)] ?? 0
+    return [...files].sort((one, other) => costOf(other) - costOf(one))
+  }
+}
+
+export default defineConfig({
+  test: {
+    globals: true,
+    include: (TIERS[tier] ?? []).map((folder) => `${folder}/**/*.test.ts`),
+    exclude: tier === 'quick' ? ['test/histories/long/**'] : [],
+    globalSetup: 'test/support/services/start-on-demand.ts',
+    setupFiles: 'test/support/shared-state.ts',
+    sequence: { sequencer: LongestFirst },
+    // The suites of a worker share its modules: to load them again for each would take more than most suites do.
+    pool: 'forks',
+    isolate: false,
+    // Many tests wait for a timeout or for a process that they started: a core with one of them has time for another.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Machines that run this may be slow, or busy with other tests.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    disableConsoleIntercept: true,
+  },
+})
