@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError } from 'commander'
 import { addressLock, type Network } from '../../backend/src/protocol/address.js'
 import { CodedError, GeneralError } from '../../backend/src/protocol/coded-error.js'
-import type { Config } from '../server/config/config.js'
+import { type Config, readConfig } from '../server/config/config.js'
 import type { CommandOutput } from './output.js'
 
 /** The exit codes of the process: docs/cli.md. */
@@ -84,31 +84,39 @@ export function quieter(level: Config['logLevel']): Config['logLevel'] {
 /** The URL of a server on this machine that was started with the same settings. */
 export const defaultUrl = (): string => `http://127.0.0.1:${process.env.PORT || 8080}`
 
-/** Ends a command between two of its steps. */
-export interface Interruption {
+/** What a command is called with while it runs. */
+export interface Running {
+  output: CommandOutput
   /** Aborted by SIGINT or SIGTERM; its reason is an {@link InterruptedError}. */
   signal: AbortSignal
-  /** Runs work; any error after a signal is reported as the interruption. */
-  during<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Handles SIGINT and SIGTERM once; a second one ends the process as usual. */
-export function untilSignal(): Interruption {
+/**
+ * Runs a command until it is done, or SIGINT or SIGTERM comes: any error after that is reported as the interruption. A second
+ * signal ends the process as usual.
+ */
+export async function untilSignal(
+  { output }: Pick<CommandContext, 'output'>,
+  work: (running: Running) => Promise<void>,
+): Promise<void> {
   const stop = new AbortController()
+  const { signal } = stop
   // Every open request listens to it.
-  setMaxListeners(0, stop.signal)
+  setMaxListeners(0, signal)
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new InterruptedError(name)))
-  return {
-    signal: stop.signal,
-    async during(work) {
-      try {
-        return await work()
-      } catch (error) {
-        throw stop.signal.aborted ? stop.signal.reason : error
-      }
-    },
+  try {
+    await work({ output, signal })
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
   }
+}
+
+/** The settings, whose warnings are printed. @throws ConfigError */
+export function readSettings({ output }: Pick<CommandContext, 'output'>, env = process.env): Config {
+  const config = readConfig(env)
+  for (const warning of config.warnings) output.warn(warning)
+  return config
 }
 
 /**

@@ -68,13 +68,20 @@ export function reinscribingTransaction({
 }
 
 /**
- * A tree of names with our covenant, whose root as deployed holds a fake coin.
+ * A tree of names with our covenant, whose root as deployed holds a fake coin. Trees of a difficulty of more than 32 bits can be
+ * followed but not deployed.
  *
- * @throws CovenantError if no covenant can have these terms.
+ * @throws ConfigError if no covenant can have these terms.
  */
 export function deployTree(terms: DeploymentTerms): DeployedTree {
-  const { txid, beef } = fundedTransaction([{ satoshis: MINT_SATOSHIS, lockingScript: rootLock(terms) }])
-  return { genesis: { txid, vout: 0 }, beef }
+  try {
+    const root = { satoshis: MINT_SATOSHIS, lockingScript: rootLock(terms) }
+    const { txid, beef } = fundedTransaction([root])
+    return { genesis: { txid, vout: 0 }, beef }
+  } catch (error) {
+    if (!(error instanceof CovenantError)) throw error
+    throw new ConfigError(`DIFFICULTY: cannot deploy this tree: ${error.message}`, { cause: error })
+  }
 }
 
 const NO_LOCK = new Uint8Array()
@@ -119,19 +126,5 @@ function proven(raw: Uint8Array, height: number): TransactionRecord {
     txid,
     raw,
     proof: { merklePath: Uint8Array.from(path.toBinary()), height, root: path.computeRoot(txid) },
-  }
-}
-
-/**
- * Deploys a tree with the given settings. Trees of a difficulty of more than 32 bits can be followed but not deployed.
- *
- * @throws ConfigError if no covenant can have these terms.
- */
-export function deployHere(terms: DeploymentTerms): DeployedTree {
-  try {
-    return deployTree(terms)
-  } catch (error) {
-    if (!(error instanceof CovenantError)) throw error
-    throw new ConfigError(`DIFFICULTY: cannot deploy this tree: ${error.message}`, { cause: error })
   }
 }

@@ -6,10 +6,9 @@ import { hidingSecrets } from '../server/config/redaction.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import { type CommandContext, EXIT_CODES } from './command.js'
-import { addMineAndPublishCommands } from './mine-and-publish-commands.js'
-import { addMoveCommands, addPaymentsCommand } from './move-commands.js'
 import { addNameCommands } from './name-commands.js'
 import { CommandOutput, type Failure, hasColors } from './output.js'
+import { addPayingCommands } from './paying-commands.js'
 import { loadSettingsFile } from './settings-file.js'
 import { addStoreCommands } from './store-commands.js'
 
@@ -53,10 +52,8 @@ const program = new Command('minetree')
   })
 
 addStoreCommands(program, context)
-addMineAndPublishCommands(program, context)
 addNameCommands(program, context)
-addMoveCommands(program, context)
-addPaymentsCommand(program, context)
+addPayingCommands(program, context)
 addBlockingCommands(program, context)
 for (const command of program.commands) command.option('--json', 'print results as JSON', false)
 // Adds `complete`, which knows all of these: to read them takes a moment that no other command needs.

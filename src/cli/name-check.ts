@@ -9,10 +9,10 @@ import { Segments } from '../client/segments.js'
 import { MiningError } from '../mining/mining-error.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { treeDifference } from '../mining/tree-difference.js'
-import { type Config, readConfig } from '../server/config/config.js'
+import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { openAskedHeaders } from '../server/writer/open-headers.js'
-import { CommandError } from './command.js'
+import { CommandError, readSettings } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 import { serverUrl } from './overlay-server.js'
@@ -50,8 +50,7 @@ export interface CheckedName extends ResolvedName {
 export async function checkName(options: NameCheckOptions): Promise<CheckedName> {
   const { name, requireProofs, output } = options
   const env = { ...options.env, ...(options.genesis && { GENESIS: options.genesis }) }
-  const config = readConfig(env)
-  for (const warning of config.warnings) output.warn(warning)
+  const config = readSettings({ output }, env)
   const urls = [...new Set(options.urls.map(serverUrl))]
   const asked = { urls, config, env, knownTrees: KnownTrees.open(env), output }
   const { deployment, from } = await treeToCheck(asked)

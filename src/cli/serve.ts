@@ -65,7 +65,7 @@ export async function serve({
 
 // Loaded on demand: only a local network is deployed and filled here, once.
 
-const deployLazily: Deploy = async (terms) => (await import('./fake-transactions.js')).deployHere(terms)
+const deployLazily: Deploy = async (terms) => (await import('./fake-transactions.js')).deployTree(terms)
 
 async function seed(seeding: Seeding): Promise<void> {
   const { seedLocalNetwork } = await import('./local-network/seed.js')

@@ -1,6 +1,13 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config/config.js'
-import { type CommandContext, defaultUrl, quieter, untilSignal, wholeNumber } from './command.js'
+import {
+  type CommandContext,
+  defaultUrl,
+  quieter,
+  readSettings,
+  untilSignal,
+  wholeNumber,
+} from './command.js'
 import type { CrawlCommand } from './crawl.js'
 import { openLog } from './terminal-log.js'
 
@@ -12,11 +19,7 @@ type CrawlArguments = Pick<
 /** Adds the commands that open a store. They load its modules when they run, so that other commands start faster. */
 export function addStoreCommands(program: Command, context: CommandContext): void {
   const { hideSecrets } = context
-  const settings = (given: Record<string, string> = {}): Config => {
-    const config = readConfig({ ...process.env, ...given })
-    for (const warning of config.warnings) context.output.warn(warning)
-    return config
-  }
+  const settings = (): Config => readSettings(context)
   // Results go to standard output; the log is for problems.
   const logFor = (config: Config) =>
     openLog({
@@ -54,10 +57,8 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--data <folder>', 'the folder of the store, instead of DATA_DIR')
     .action(async ({ url, data }: { url: string; data?: string }) => {
       const { runStatus } = await import('./status.js')
-      const config = settings({ ...(data && { DATA_DIR: data }) })
-      const interruption = untilSignal()
-      const { output } = context
-      await interruption.during(() => runStatus({ config, url, output, signal: interruption.signal }))
+      const config = readSettings(context, { ...process.env, ...(data && { DATA_DIR: data }) })
+      await untilSignal(context, (at) => runStatus({ config, url, ...at }))
     })
 
   program
@@ -68,13 +69,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async (paths: string[], { trust }: { trust: boolean }) => {
       const { runImport } = await import('./import.js')
       const config = settings()
-      const interruption = untilSignal()
-      const { output } = context
       const open = async () => {
         const { openNode, WRITER_THREAD } = await import('../server/node.js')
         return await openNode({ config, logger: await logFor(config), writerThread: WRITER_THREAD })
       }
-      await interruption.during(() => runImport({ open, paths, trust, output, signal: interruption.signal }))
+      await untilSignal(context, (at) => runImport({ open, paths, trust, ...at }))
     })
 
   program
@@ -97,14 +96,10 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--max-time <seconds>', 'stop after this many seconds', wholeNumber(1, 100_000_000), 86_400)
     .action(async (options: CrawlArguments) => {
       const config = settings()
-      const interruption = untilSignal()
       const { runCrawl } = await import('./crawl.js')
       const { WRITER_THREAD: writerThread } = await import('../server/node.js')
-      const { output } = context
       const logger = await logFor(config)
-      await interruption.during(() =>
-        runCrawl({ ...options, output, config, logger, writerThread, signal: interruption.signal }),
-      )
+      await untilSignal(context, (at) => runCrawl({ ...options, ...at, config, logger, writerThread }))
     })
 
   /** Runs a command that needs no service, until it is done or the process is to end. */
@@ -114,10 +109,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       at: { output: CommandContext['output']; signal: AbortSignal },
     ) => Promise<void>,
   ): Promise<void> => {
-    const interruption = untilSignal()
-    const { output } = context
-    const { signal } = interruption
-    await interruption.during(async () => run(await import('./fact-maintenance.js'), { output, signal }))
+    await untilSignal(context, async (at) => run(await import('./fact-maintenance.js'), at))
   }
 
   program

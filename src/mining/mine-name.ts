@@ -285,7 +285,6 @@ function reportMintedByOther(
   onEvent?.({ kind: 'minted', name, txid: ours.txid, hashes, fee: 0, byOther: true })
 }
 
-/** @throws MiningError `BAD_NAME`, `TAKEN`, `BAD_INDEX`, `BAD_PROOF`; HeadersError. */
 /** @throws TypeError that names the argument that is missing or something else. */
 function requireSolvable(options: SolveOptions): void {
   const { name, index, ownerLock } = options
@@ -295,6 +294,7 @@ function requireSolvable(options: SolveOptions): void {
   requireArgument(typeof ownerLock === 'function', 'ownerLock', 'a function that gives the lock of a name')
 }
 
+/** @throws MiningError `BAD_NAME`, `TAKEN`, `BAD_INDEX`, `BAD_PROOF`; HeadersError. */
 async function firstNode(options: SolveOptions): Promise<VerifiedNode> {
   requireMinableName(options.name, options.deployment)
   const node = await verifiedLiveNode(options)

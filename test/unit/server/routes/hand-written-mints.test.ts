@@ -1,5 +1,5 @@
 import { Transaction } from '@bsv/sdk'
-import { deployHere } from '../../../../src/cli/fake-transactions.js'
+import { deployTree } from '../../../../src/cli/fake-transactions.js'
 import { compute } from '../../../support/mining/formulas.js'
 import {
   beefOfMint,
@@ -22,7 +22,7 @@ const OWNER = Buffer.from(`76a914${'07'.repeat(20)}88ac`, 'hex')
 
 /** A server with a tree deployed as the first start of a local network does. */
 async function localNetwork(env: Environment = {}): Promise<TestServer> {
-  return await servers.start({ DIFFICULTY: String(BITS), ...env }, { deploy: deployHere })
+  return await servers.start({ DIFFICULTY: String(BITS), ...env }, { deploy: deployTree })
 }
 
 interface Stated {
