@@ -27,7 +27,7 @@ import {
 } from '../server/discovery/advertisement.js'
 import { wantedAdvertisements } from '../server/discovery/discovery.js'
 import { openAskedHeaders } from '../server/writer/open-headers.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 import { type CommandOutput, grouped } from './output.js'
 import { OverlayServer } from './overlay-server.js'
 import {
@@ -72,8 +72,7 @@ const TOKEN_VALUE = 1
 export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   const { config, output, maxFee } = options
   const host = advertisedHost(config)
-  if (host === undefined)
-    throw new CommandError('set SERVER_PRIVATE_KEY and HOSTING_URL, as for the server', { exit: 'usage' })
+  if (host === undefined) throw usageError('set SERVER_PRIVATE_KEY and HOSTING_URL, as for the server')
   const { key, url } = host
   if (config.profile.name !== 'local') requireAdvertisable(url)
   const server = new AdvertisedServer(options, key)
@@ -161,9 +160,8 @@ async function liveTokens(
 function requireAdvertisable(text: string): void {
   const { protocol, hostname, origin } = new URL(text)
   if (protocol === 'https:' && hostname !== 'localhost' && text === origin) return
-  throw new CommandError(
+  throw usageError(
     `HOSTING_URL cannot be advertised: it must be https:// with a public host name and nothing else, such as https://names.example, not ${text}`,
-    { exit: 'usage' },
   )
 }
 
@@ -295,9 +293,8 @@ class AdvertisedServer {
   async followsTree({ profile, url }: { profile: string; url: string }): Promise<boolean> {
     const { genesis, advertisedAs, profile: others } = await this.server.deployment()
     if (advertisedAs === undefined)
-      throw new CommandError(
+      throw usageError(
         `${this.url} has no ls_ship: start it with the same SERVER_PRIVATE_KEY and HOSTING_URL`,
-        { exit: 'usage' },
       )
     const differences: string[] = []
     if (others !== profile) differences.push(`PROFILE is ${profile}, and ${this.url} has ${others}`)
@@ -306,11 +303,8 @@ class AdvertisedServer {
     if (advertisedAs.identityKey !== this.identityKey)
       differences.push(`SERVER_PRIVATE_KEY is not the key of ${this.url}`)
     if (differences.length === 0) return genesis !== undefined
-    throw new CommandError(
+    throw usageError(
       `${differences.join('; ')}: use the settings of the server, and restart it after a change`,
-      {
-        exit: 'usage',
-      },
     )
   }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { field, readJson } from '../client/bounded-fetch.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { type CommandContext, CommandError, defaultUrl } from './command.js'
+import { type CommandContext, CommandError, defaultUrl, usageError } from './command.js'
 import { OverlayServer } from './overlay-server.js'
 
 /** Adds `block`, `unblock` and `blocked`, which call the admin routes of a running server with ADMIN_TOKEN. */
@@ -40,9 +40,7 @@ export function addBlockingCommands(program: Command, context: CommandContext): 
 function subjectOf(text: string): Record<string, string> {
   const [, kind, value] = /^(outpoint|sha256|name):(.+)$/.exec(text) ?? []
   if (kind === undefined || value === undefined)
-    throw new CommandError(`${JSON.stringify(text)} does not start with outpoint:, sha256: or name:`, {
-      exit: 'usage',
-    })
+    throw usageError(`${JSON.stringify(text)} does not start with outpoint:, sha256: or name:`)
   return { [kind]: value }
 }
 
@@ -52,8 +50,7 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 /** The answer of an admin route. @throws CommandError if it is an error, or there is none. */
 async function askServer({ url, path, body }: { url: string; path: string; body?: object }): Promise<object> {
   const token = process.env.ADMIN_TOKEN
-  if (!token)
-    throw new CommandError('set ADMIN_TOKEN to the token that the server was started with', { exit: 'usage' })
+  if (!token) throw usageError('set ADMIN_TOKEN to the token that the server was started with')
   const response = await new OverlayServer(url).ask(`/admin/${path}`, {
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
     ...(body && { method: 'POST', body: JSON.stringify(body) }),

@@ -43,6 +43,11 @@ export class CommandError extends GeneralError<string> {
   }
 }
 
+/** The command line, a setting or a file of the user is not what it has to be: nothing was done. */
+export function usageError(message: string, cause?: unknown): CommandError {
+  return new CommandError(message, { exit: 'usage', ...(cause !== undefined && { cause }) })
+}
+
 /** A signal ended the command before it was done. */
 export class InterruptedError extends CodedError {
   override readonly name = 'InterruptedError'
@@ -129,5 +134,5 @@ export function ownerLock(address: string, network?: Network): Uint8Array {
   const lock = addressLock(address, network)
   if (lock instanceof Uint8Array) return lock
   const why = lock === 'other network' ? `not an address of NETWORK=${network}` : 'not a P2PKH address'
-  throw new CommandError(`${why}: ${JSON.stringify(address)}`, { exit: 'usage' })
+  throw usageError(`${why}: ${JSON.stringify(address)}`)
 }

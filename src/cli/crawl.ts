@@ -10,7 +10,7 @@ import { recordFollowed } from '../server/followed-tree.js'
 import { type Node, openNode } from '../server/node.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef } from '../server/writer/admit.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 import { serviceStatus } from './follow-progress.js'
 import type { CommandOutput } from './output.js'
 
@@ -73,8 +73,7 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
   const { config, logger, parallel, namesOnly, maxUnproven, maxTime, signal, output } = command
   const { deployment, limits } = node.config
   const most = command.most ?? DEFAULT_MOST[config.chainTracker === 'scripts-only' ? 'unchecked' : 'checked']
-  if (deployment === undefined)
-    throw new CommandError('there is no tree to follow: set PROFILE=mainnet or GENESIS', { exit: 'usage' })
+  if (deployment === undefined) throw usageError('there is no tree to follow: set PROFILE=mainnet or GENESIS')
   let stopped: Stopped | undefined
   let left = most
   const stop = (why: Stopped): void => {
@@ -138,9 +137,9 @@ function sourcesOf({ source, config }: CrawlCommand): SourceAddress[] {
     if (addresses.length > 0) return addresses
   } catch (error) {
     if (!(error instanceof SourceAddressError)) throw error
-    throw new CommandError(`--source: ${error.message}`, { exit: 'usage' })
+    throw usageError(`--source: ${error.message}`)
   }
-  throw new CommandError('--source: name a source; none has nothing to follow', { exit: 'usage' })
+  throw usageError('--source: name a source; none has nothing to follow')
 }
 
 type Result = ReturnType<typeof resultOf>

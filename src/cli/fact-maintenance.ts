@@ -8,7 +8,7 @@ import { assertSetting, readSettings, writeSetting } from '../server/store/facts
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
 import { admissionOptions } from '../server/writer/admission-options.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 
 interface FactCommand {
@@ -107,7 +107,7 @@ export async function runSetting({
   restored: boolean
 }): Promise<void> {
   const place = logPlaceIn(config)
-  if (restored && name !== undefined) throw new CommandError('--restored takes no setting', { exit: 'usage' })
+  if (restored && name !== undefined) throw usageError('--restored takes no setting')
   if (name !== undefined) assertSetting(name)
   if (restored) await writeSetting(place, 'restored')
   else if (name !== undefined && value !== undefined) await writeSetting(place, { name, value })
@@ -146,7 +146,7 @@ function outpointOf(text: string): Outpoint {
     return parseOutpoint(text)
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
-    throw new CommandError(`${JSON.stringify(text)} is no outpoint, <txid>_<vout>`, { exit: 'usage' })
+    throw usageError(`${JSON.stringify(text)} is no outpoint, <txid>_<vout>`)
   }
 }
 

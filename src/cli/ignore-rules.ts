@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { CommandError } from './command.js'
+import { usageError } from './command.js'
 import { SETTINGS_FILE } from './settings-file.js'
 
 /** Later files override earlier ones, in whatever folder: `.publishignore` can restore what `.gitignore` excludes. */
@@ -81,7 +81,7 @@ export class IgnoreRules {
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return []
       const reason = messageOf(cause)
-      throw new CommandError(`cannot read the ignore file ${path}: ${reason}`, { cause, exit: 'usage' })
+      throw usageError(`cannot read the ignore file ${path}: ${reason}`, cause)
     }
     const folder = parentOf(path)
     return text

@@ -9,13 +9,13 @@ import type { Proof } from '../../backend/src/graph/records.js'
 import type { TransactionSource } from '../../backend/src/graph/stored-transaction.js'
 import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
-import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   readTransaction,
   TransactionError,
   type TransactionView,
 } from '../../backend/src/protocol/transaction.js'
-import { CommandError } from './command.js'
+import { usageError } from './command.js'
+import { readable } from './user-files.js'
 
 /** The largest BEEF or raw transaction that is read, in bytes: one at a time is held in memory. */
 const MAX_ITEM_BYTES = 1024 ** 3
@@ -93,7 +93,7 @@ export class FoundFiles {
   async raw({ txid, copies }: FoundTransaction): Promise<Uint8Array> {
     const [copy] = copies
     const read = copy && (await this.read(copy, txid))
-    if (read === undefined) throw new CommandError(`${txid} is no longer in its file`, { exit: 'usage' })
+    if (read === undefined) throw usageError(`${txid} is no longer in its file`)
     return read.view.raw
   }
 
@@ -151,8 +151,7 @@ export class FoundFiles {
     let parsed = this.items.get(key)
     if (parsed === undefined) {
       parsed = parseItem(await readItem(item))
-      if (parsed === undefined)
-        throw new CommandError(`${item.file} changed while it was read`, { exit: 'usage' })
+      if (parsed === undefined) throw usageError(`${item.file} changed while it was read`)
       this.items.set(key, parsed)
     }
     return parsed
@@ -293,23 +292,13 @@ async function filesAt(path: string): Promise<string[]> {
   const found = await readable(stat(path), path)
   // Files are read more than once, and a pipe may have no writer.
   if (!found.isDirectory() && !found.isFile())
-    throw new CommandError(`cannot read ${path}: it is neither a file nor a folder`, { exit: 'usage' })
+    throw usageError(`cannot read ${path}: it is neither a file nor a folder`)
   if (!found.isDirectory()) return [path]
   const entries = await readable(readdir(path, { recursive: true, withFileTypes: true }), path)
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
-}
-
-async function readable<Result>(reading: Promise<Result>, path: string): Promise<Result> {
-  try {
-    return await reading
-  } catch (cause) {
-    if (cause instanceof CommandError) throw cause
-    const reason = messageOf(cause)
-    throw new CommandError(`cannot read ${path}: ${reason}`, { exit: 'usage', cause })
-  }
 }
 
 interface ScannedItem {
@@ -404,9 +393,7 @@ function isBlank(code: number | undefined): boolean {
 
 function requireSize(file: string, bytes: number): void {
   if (bytes > MAX_ITEM_BYTES)
-    throw new CommandError(`cannot read ${file}: it holds more than ${MAX_ITEM_BYTES} bytes in one piece`, {
-      exit: 'usage',
-    })
+    throw usageError(`cannot read ${file}: it holds more than ${MAX_ITEM_BYTES} bytes in one piece`)
 }
 
 async function readItem(item: Item): Promise<Uint8Array> {
@@ -425,8 +412,7 @@ async function readRange({
     let filled = 0
     while (filled < length) {
       const { bytesRead } = await handle.read(bytes, filled, length - filled, offset + filled)
-      if (bytesRead === 0)
-        throw new CommandError(`${file} became shorter while it was read`, { exit: 'usage' })
+      if (bytesRead === 0) throw usageError(`${file} became shorter while it was read`)
       filled += bytesRead
     }
     return bytes

@@ -7,7 +7,7 @@ import { type ExpectedDeployment, type ServerDeployment, treeDifference } from '
 import { jsonOfTree, MAX_TERM_LENGTH, treeJson, treeOfJson } from '../mining/tree-json.js'
 import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
-import { CommandError } from './command.js'
+import { usageError } from './command.js'
 import type { CommandOutput } from './output.js'
 import { UserJson, userFolder } from './user-files.js'
 
@@ -80,9 +80,8 @@ export class KnownTrees {
     const difference = known && treeDifference(known, said)
     if (difference === undefined) return known !== undefined
     const [before, now] = [difference.expected, difference.actual].map((value) => cut(String(value), 80))
-    throw new CommandError(
+    throw usageError(
       `${url} names ${difference.setting} ${now}, and named ${before} before: set GENESIS or --genesis to the right tree, or remove ${keyOf(url)} from ${this.file.path}`,
-      { exit: 'usage' },
     )
   }
 
@@ -134,8 +133,7 @@ function keyOf(url: string): string {
 function requirePlausible(url: string, tree: ServerDeployment): void {
   const { marker = '', tld = '' } = jsonOfTree(tree)
   if (Math.max(marker.length, tld.length) <= MAX_TERM_LENGTH) return
-  throw new CommandError(
+  throw usageError(
     `${url} names a marker or a TLD of more than ${MAX_TERM_LENGTH} characters, which no tree has`,
-    { exit: 'usage' },
   )
 }

@@ -2,25 +2,28 @@ import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { type Colors, grouped, type Stream } from './output.js'
+import { type Colors, grouped, ProgressLine, type Stream } from './output.js'
 
-/** Shows the progress of mining: on a terminal the search, in a line that overwrites itself, and a line for each event. */
+/** Shows the progress of mining: the search on a terminal in a line of progress, and a line for each event. */
 export class MiningProgress {
-  private shown = false
+  private readonly line: ProgressLine
 
   constructor(
     private readonly stream: Stream,
     private readonly colors: Colors = picocolors.createColors(false),
-  ) {}
+  ) {
+    this.line = new ProgressLine(stream, colors)
+  }
 
   update(event: MiningEvent): void {
-    if (event.kind === 'searching') this.show(searching(event))
-    else if (event.kind === 'started')
+    if (event.kind === 'searching') {
+      if (this.stream.isTTY) this.line.update(() => ({ text: searching(event) }))
+    } else if (event.kind === 'started')
       this.say(`mining ${event.name} from ${formatOutpoint(event.node.outpoint)}`)
     else if (event.kind === 'moved')
       this.say(`${event.by} spent the node first: mining ${event.name} from its successor`)
-    else if (event.kind === 'minted' && event.byOther) this.say(byOtherText(event))
-    else if (event.kind === 'minted') this.say(minted(event), this.colors.green)
+    else if (event.byOther) this.say(byOtherText(event))
+    else this.say(minted(event), this.colors.green)
   }
 
   /** Prints a line of its own, which may quote a server. */
@@ -31,16 +34,7 @@ export class MiningProgress {
 
   /** Erases the line of the search. */
   end(): void {
-    if (this.shown) this.stream.write('\r\x1b[K')
-    this.shown = false
-  }
-
-  private show(text: string): void {
-    if (this.stream.isTTY !== true) return
-    // A line that wraps could not be overwritten.
-    const room = (this.stream.columns ?? 80) - 1
-    this.stream.write(`\r\x1b[K${this.colors.dim(escapeControlChars(text).slice(0, room))}`)
-    this.shown = true
+    this.line.end()
   }
 }
 

@@ -13,7 +13,7 @@ import { p2pkhLockOf } from '../payments/key.js'
 import type { Destination } from '../payments/payments.js'
 import { walletLock } from '../payments/wallet-keys.js'
 import { openAskedHeaders } from '../server/writer/open-headers.js'
-import { CommandError, ownerLock } from './command.js'
+import { CommandError, ownerLock, usageError } from './command.js'
 import { type CheckedName, checkName } from './name-check.js'
 import { type CommandOutput, grouped } from './output.js'
 import { MAX_BEEF_BYTES, OverlayServer } from './overlay-server.js'
@@ -49,7 +49,7 @@ export interface MoveOptions extends PaymentOptions {
 export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
   const { name, output } = options
   if (deed.kind === 'transfer' && (deed.address === undefined) === (deed.lock === undefined))
-    throw new CommandError('say where the name goes: an address, or --lock', { exit: 'usage' })
+    throw usageError('say where the name goes: an address, or --lock')
   const found = await findName(options)
   const { checked } = found
   if (deed.kind === 'bind' && deed.printLock) {
@@ -137,9 +137,7 @@ export async function changeName(
   const { config, genesis } = checked
   const isFake = isFakeMoney(options, { checked })
   if (!isFake && holder.wallet === undefined && holder.key === undefined)
-    throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
-      exit: 'usage',
-    })
+    throw usageError('say who holds the name: use --wallet, or --key-file with --coins')
   const server = new OverlayServer(url, signal)
   const chainTracker = openAskedHeaders(config) ?? 'scripts only'
   const to = nameDestination(server, chainTracker)
@@ -214,8 +212,7 @@ async function lockFor(deed: Deed, { coin, holder, checked }: FoundName): Promis
     return lock
   }
   const signer = signerOf(holder)
-  if (signer === undefined)
-    throw new CommandError('say whose name it is: use --wallet or --key-file', { exit: 'usage' })
+  if (signer === undefined) throw usageError('say whose name it is: use --wallet or --key-file')
   if (deed.kind === 'bind') return await bindingLock({ coin, signer, ...deed.terms })
   if (checked.identity.state === 'unbound')
     throw new CommandError(`${name} is bound to no identity`, { exit: 'refused' })
@@ -232,7 +229,7 @@ function lockOf(hex: string): Uint8Array {
   try {
     return fromHex(hex)
   } catch {
-    throw new CommandError('--lock must be hex, as minetree bind --print-lock prints it', { exit: 'usage' })
+    throw usageError('--lock must be hex, as minetree bind --print-lock prints it')
   }
 }
 

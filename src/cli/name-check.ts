@@ -12,7 +12,7 @@ import { treeDifference } from '../mining/tree-difference.js'
 import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { openAskedHeaders } from '../server/writer/open-headers.js'
-import { CommandError, readSettings } from './command.js'
+import { CommandError, readSettings, usageError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 import { serverUrl } from './overlay-server.js'
@@ -126,11 +126,9 @@ async function treeToCheck(
     trees.push(...(await Promise.all(urls.map(async (url) => ({ url, tree: await serverDeployment(url) })))))
   for (const { url, tree } of trees) requireConfigured(url, tree, question)
   const [first, ...others] = trees.map(({ tree }) => tree.deployment)
-  if (first === undefined) throw new CommandError('no server to ask: use --url', { exit: 'usage' })
+  if (first === undefined) throw usageError('no server to ask: use --url')
   if (others.some((other) => !isSameTree(other, first)))
-    throw new CommandError('the servers follow different trees: set GENESIS to the right one', {
-      exit: 'usage',
-    })
+    throw usageError('the servers follow different trees: set GENESIS to the right one')
   if (isRemembered) return { deployment: first, from: 'remembered' }
   for (const { url, tree } of trees) await knownTrees.trust({ url, said: tree, output })
   return { deployment: first, from: 'servers' }
@@ -251,7 +249,7 @@ function requireConfigured(
 }
 
 function contradiction(message: string): CommandError {
-  return new CommandError(message, { exit: 'usage' })
+  return usageError(message)
 }
 
 function isSameTree(one: Deployment, other: Deployment): boolean {

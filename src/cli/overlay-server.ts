@@ -5,7 +5,7 @@ import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { fetchBounded, fetchFailure, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import type { Destination, Submitted } from '../payments/payments.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 
 /** Time for an answer, in milliseconds: submissions are queued. */
 const PATIENCE = 50_000
@@ -51,7 +51,7 @@ export type AddressOf = (site: { outpoint?: Outpoint; name?: string }) => string
 export function serverUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
+    throw usageError(`not the URL of a server: ${JSON.stringify(text)}`)
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 

@@ -8,7 +8,7 @@ import { MiningError } from '../mining/mining-error.js'
 import { sendThroughArc } from '../payments/arc.js'
 import type { Payer } from '../payments/draft.js'
 import type { Config } from '../server/config/config.js'
-import { CommandError } from './command.js'
+import { usageError } from './command.js'
 import { readSecretFile } from './user-files.js'
 
 // The services that pay for transactions and send them: a wallet, a key, ARC. Their answers are read within limits.
@@ -30,8 +30,7 @@ const MAX_SIGNATURE = 80
 
 /** A wallet (BRC-100) with a JSON API. @throws CommandError if the URL is invalid. */
 export function walletAt(url: string, signal: AbortSignal): BindingWallet {
-  if (!URL.canParse(url))
-    throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
+  if (!URL.canParse(url)) throw usageError(`not the URL of a wallet: ${JSON.stringify(url)}`)
   const client = clientOf(url, { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal })
   const drafting = clientOf(url, {
     ...{ timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES },
@@ -154,15 +153,12 @@ export async function readKey(path: string, signal: AbortSignal): Promise<Privat
     text = await readSecretFile(path, signal)
   } catch (cause) {
     signal.throwIfAborted()
-    throw new CommandError(`cannot read ${path}: ${messageOf(cause)}`, {
-      cause,
-      exit: 'usage',
-    })
+    throw usageError(`cannot read ${path}: ${messageOf(cause)}`, cause)
   }
   try {
     return PrivateKey.fromWif(text.trim())
   } catch {
     // The SDK's message may quote the key.
-    throw new CommandError(`${path} does not hold a key as WIF`, { exit: 'usage' })
+    throw usageError(`${path} does not hold a key as WIF`)
   }
 }

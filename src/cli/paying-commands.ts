@@ -17,6 +17,7 @@ import {
   MAX_TRANSACTION_BYTES,
   readSettings,
   untilSignal,
+  usageError,
   wholeNumber,
 } from './command.js'
 import type { MineOptions } from './mine.js'
@@ -109,19 +110,15 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
     .action(async (path: string | undefined, options: PublishArguments) => {
       const { name } = options
       if (name === undefined) {
-        if (options.dryRun || options.to !== undefined)
-          throw new CommandError('--dry-run and --to go with --name', { exit: 'usage' })
-        if (path === undefined)
-          throw new CommandError('say what to publish: a file or a folder', { exit: 'usage' })
+        if (options.dryRun || options.to !== undefined) throw usageError('--dry-run and --to go with --name')
+        if (path === undefined) throw usageError('say what to publish: a file or a folder')
         await untilSignal(context, async (at) =>
           (await import('./publish.js')).runPublish({ ...options, path, ...at }),
         )
         return
       }
       if (options.stream || options.chunkSize !== undefined || options.owner !== undefined)
-        throw new CommandError('--name takes no stream (--stream, --chunk-size) and no --owner', {
-          exit: 'usage',
-        })
+        throw usageError('--name takes no stream (--stream, --chunk-size) and no --owner')
       const { runPublishOnName } = await import('./publish-on-name.js')
       await runPaying({ ...options, name, ...(path !== undefined && { path }) }, context, runPublishOnName)
     })

@@ -10,7 +10,7 @@ import { Journal, type Purpose } from '../payments/journal.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import { type Destination, type Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
-import { CommandError, defaultUrl } from './command.js'
+import { CommandError, defaultUrl, usageError } from './command.js'
 import { findTransactions } from './import-files.js'
 import type { CommandOutput } from './output.js'
 import { arcFor, readKey, walletAt } from './pay-services.js'
@@ -58,7 +58,7 @@ export async function holderOf({
   signal,
 }: Pick<PaymentOptions, 'wallet' | 'keyFile' | 'signal'>): Promise<Holder> {
   if (wallet !== undefined && keyFile !== undefined)
-    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+    throw usageError('use either --wallet or --key-file, not both')
   if (wallet !== undefined) return { wallet: askedOnce(walletAt(wallet, signal)) }
   return keyFile === undefined ? {} : { key: await readKey(keyFile, signal) }
 }
@@ -76,7 +76,7 @@ export async function openPayments(
   const { config, env, feeRate } = options
   if (wallet === undefined && key === undefined) {
     if (config.profile.name === 'local') return undefined
-    throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
+    throw usageError('choose who pays: use --wallet, or --key-file with --coins')
   }
   const coins = await readTransactions(options.coins)
   const journal = openJournal(env, config)
@@ -118,7 +118,7 @@ export async function readTransactions(paths: string[]): Promise<Transaction[]> 
     const { txid } = transaction
     const { value: beef } = await found.beefsOf(transaction).next()
     if (!found.isInBeef(transaction) || !beef)
-      throw new CommandError(`${txid} carries no proof: provide its coins in a BEEF`, { exit: 'usage' })
+      throw usageError(`${txid} carries no proof: provide its coins in a BEEF`)
     read.push(readBeefTransaction(beef, { txid, hash: nativeHash256 }))
   }
   return read
@@ -198,8 +198,7 @@ export async function confirmPayment(
   for (const line of lines) output.note(line)
   signal.throwIfAborted()
   if (yes) return
-  if (ask === undefined)
-    throw new CommandError('nothing was paid: add --yes to pay without being asked', { exit: 'usage' })
+  if (ask === undefined) throw usageError('nothing was paid: add --yes to pay without being asked')
   const answer = await ask(`${output.errorColors.yellow('minetree:')} pay? [y/N] `)
   if (!/^\s*y(?:es)?\s*$/i.test(answer)) throw new CommandError('nothing was paid', { exit: 'refused' })
 }

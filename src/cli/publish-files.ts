@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { FolderEntry } from '../publish/content-tree.js'
-import { CommandError, MAX_TRANSACTION_BYTES } from './command.js'
+import { CommandError, MAX_TRANSACTION_BYTES, usageError } from './command.js'
 import { IgnoreRules } from './ignore-rules.js'
+import { readable } from './user-files.js'
 
 /** How much of a file is read at once to hash it, in bytes. */
 const HASH_CHUNK_BYTES = 1024 ** 2
@@ -56,19 +56,17 @@ export async function findAt(path: string, name: string): Promise<{ found: Found
   const { leftOut } = walk
   const [first] = leftOut
   if (countOf(found) === 0)
-    throw new CommandError(
+    throw usageError(
       first === undefined
         ? `nothing of ${path} is published: there is no file in it`
         : `nothing of ${path} is published: all of it is left out (${first.path}: ${first.reason}); name a file, or bring files back in ${join(path, '.publishignore')}, as !${first.path}`,
-      { exit: 'usage' },
     )
   return { found, leftOut }
 }
 
 function fileAt(file: { path: string; name: string; real: string; stats: Stats }): FoundFile {
   const { path, name, real, stats } = file
-  if (!stats.isFile())
-    throw new CommandError(`cannot publish ${path}: it is neither a file nor a folder`, { exit: 'usage' })
+  if (!stats.isFile()) throw usageError(`cannot publish ${path}: it is neither a file nor a folder`)
   return { kind: 'file', name, path, real, size: stats.size, device: stats.dev, inode: stats.ino }
 }
 
@@ -96,8 +94,7 @@ class FolderWalk {
   }
 
   async folder({ path, name, real, at, above }: Place): Promise<FoundFolder> {
-    if (above.includes(real))
-      throw new CommandError(`cannot publish ${path}: it leads back to ${real}`, { exit: 'usage' })
+    if (above.includes(real)) throw usageError(`cannot publish ${path}: it leads back to ${real}`)
     const entries: FoundEntry[] = []
     for (const entry of (await readable(readdir(real), path)).sort()) {
       const found = await this.entry({
@@ -194,9 +191,7 @@ export async function readEntries(found: FoundEntry): Promise<FolderEntry> {
   const size = sizeOf(found)
   if (size > MAX_TRANSACTION_BYTES) {
     const limit = `one transaction has room for ${MAX_TRANSACTION_BYTES}`
-    throw new CommandError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`, {
-      exit: 'usage',
-    })
+    throw usageError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`)
   }
   return await readEntry(found)
 }
@@ -291,13 +286,4 @@ async function pathOf(file: FileHandle, real: string): Promise<string> {
 
 function changed({ path }: FoundFile): CommandError {
   return new CommandError(`${path} changed while it was published: try again`)
-}
-
-async function readable<Result>(reading: Promise<Result>, path: string): Promise<Result> {
-  try {
-    return await reading
-  } catch (cause) {
-    const reason = messageOf(cause)
-    throw new CommandError(`cannot read ${path}: ${reason}`, { cause, exit: 'usage' })
-  }
 }

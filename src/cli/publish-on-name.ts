@@ -15,7 +15,7 @@ import { planReturn, planSite, type SiteChange, type SitePlan } from '../publish
 import { type Published, publishedOn } from '../publish/published.js'
 import { transactionSize } from '../publish/transaction-size.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 import {
   changeName,
   type FoundName,
@@ -56,9 +56,7 @@ export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
 export async function runPublishOnName(options: PublishOnNameOptions): Promise<void> {
   const { path, to, name, output } = options
   if ((path === undefined) === (to === undefined))
-    throw new CommandError('say what to publish: a file or a folder, or --to with the number of a state', {
-      exit: 'usage',
-    })
+    throw usageError('say what to publish: a file or a folder, or --to with the number of a state')
   // A dry run needs nobody's key.
   const holder = options.dryRun ? {} : await holderOf(options)
   for (;;) {
@@ -189,9 +187,8 @@ function addressAt(outpoint: Outpoint, { options, named, addressOf }: Update): s
 function requireShortAnswer({ options, named, bytes }: Update): void {
   const all = bytes + writeBeef(named.coin.transaction).length
   if (all > MAX_WALLET_TRANSACTION)
-    throw new CommandError(
+    throw usageError(
       `${options.path ?? `state ${options.to}`} makes a transaction of ${grouped(bytes)} bytes, ${grouped(all)} with what it spends, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
-      { exit: 'usage' },
     )
 }
 

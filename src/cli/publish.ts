@@ -11,7 +11,7 @@ import { DEFAULT_STREAM_CHUNK_SIZE, layOutStreamChunk } from '../publish/file.js
 import type { DirectoryFormat } from '../publish/folder.js'
 import { planSite } from '../publish/plan.js'
 import { transactionSize } from '../publish/transaction-size.js'
-import { CommandError, ownerLock } from './command.js'
+import { CommandError, ownerLock, usageError } from './command.js'
 import { type FakeTransaction, fundedTransaction, spendingTransaction } from './fake-transactions.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 import { OverlayServer } from './overlay-server.js'
@@ -59,17 +59,13 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   const lock = options.owner === undefined ? NOBODY_LOCK : ownerLock(options.owner)
   const { found, leftOut } = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
-    throw new CommandError(
-      `${path} is a folder, which goes into one transaction; a stream is made of a file`,
-      { exit: 'usage' },
-    )
+    throw usageError(`${path} is a folder, which goes into one transaction; a stream is made of a file`)
   const bytes = sizeOf(found)
   const size = chunkSize ?? DEFAULT_STREAM_CHUNK_SIZE
   const transactions = stream ? Math.max(1, Math.ceil(bytes / size)) : 1
   if (transactions > maxTransactions)
-    throw new CommandError(
+    throw usageError(
       `${path} has ${grouped(bytes)} bytes: in chunks of ${grouped(size)} that takes ${grouped(transactions)} transactions, and --max-transactions allows ${grouped(maxTransactions)}; use a larger --chunk-size, or allow as many`,
-      { exit: 'usage' },
     )
   noteLeftOut(leftOut, output)
   const server = new OverlayServer(url, signal)

@@ -5,7 +5,7 @@ import type { HealthReport } from '../server/routes/health-routes.js'
 import { logPlaceIn, shownPlace } from '../server/store/facts/log-place.js'
 import { type StoreStatus, storeStatus } from '../server/store/store-status.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 import { OverlayServer } from './overlay-server.js'
 
@@ -61,7 +61,7 @@ async function healthAt(url: string, signal: AbortSignal): Promise<HealthReport 
     if (!(error instanceof SourceError)) throw error
     throw new CommandError(error.message, { cause: error, exit: 'unavailable' })
   }
-  throw new CommandError(`${url} is no minetree node: set --url or PORT`, { exit: 'usage' })
+  throw usageError(`${url} is no minetree node: set --url or PORT`)
 }
 
 function linesOf({

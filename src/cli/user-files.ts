@@ -8,7 +8,7 @@ import type { z } from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { readJson } from '../client/bounded-fetch.js'
 import { withFileLock, writeDurably } from '../server/store/durable-file.js'
-import { CommandError } from './command.js'
+import { CommandError, usageError } from './command.js'
 
 /** The variables of the XDG Base Directory Specification, and what stands for each below the home directory. */
 const BASES = {
@@ -56,6 +56,16 @@ export async function readSecretFile(path: string, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
+/** What is read of a path. @throws CommandError (`usage`) if it cannot be read. */
+export async function readable<Result>(reading: Promise<Result>, path: string): Promise<Result> {
+  try {
+    return await reading
+  } catch (cause) {
+    if (cause instanceof CommandError) throw cause
+    throw usageError(`cannot read ${path}: ${messageOf(cause)}`, cause)
+  }
+}
+
 /** A JSON file of the user, which readers find with the old or the new content. Changes at the same time lose nothing. */
 export class UserJson<Content extends object> {
   /** @param advice What to do if it is damaged. */
@@ -76,7 +86,7 @@ export class UserJson<Content extends object> {
     if (text === undefined) return undefined
     const { data } = this.schema.safeParse(readJson(text))
     if (data !== undefined) return data
-    throw new CommandError(`${this.path} is damaged: ${this.advice}`, { exit: 'usage' })
+    throw usageError(`${this.path} is damaged: ${this.advice}`)
   }
 
   /** @param change The new content. @throws CommandError (`usage`) if it cannot be read or written. */
@@ -96,7 +106,7 @@ export class UserJson<Content extends object> {
       return await doing()
     } catch (cause) {
       if (cause instanceof CommandError) throw cause
-      throw new CommandError(`cannot ${what} ${this.path}: ${messageOf(cause)}`, { cause, exit: 'usage' })
+      throw usageError(`cannot ${what} ${this.path}: ${messageOf(cause)}`, cause)
     }
   }
 }
