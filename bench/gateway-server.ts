@@ -75,15 +75,6 @@ async function lived(steps: number): Promise<string> {
   return origin
 }
 
-/** Starts to admit so many inscriptions a second; returns a function that stops. */
-function admit(rate: number): () => void {
-  const waiting = setInterval(() => {
-    const next = inscriptions.pop()
-    if (next !== undefined) void server.node.overlay.engine.submit(next)
-  }, 1000 / rate)
-  return () => clearInterval(waiting)
-}
-
 function directory(entries: Record<string, string>): FakeOutput {
   const body = utf8(JSON.stringify(entries))
   return { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'ord-fs/json', body }) }
@@ -102,14 +93,6 @@ async function sized(kib: number): Promise<string> {
   const lockingScript = inscriptionScript({ contentType: 'image/png', body: randomBytes(kib * 1024) })
   return (await inscribed([{ satoshis: 1, lockingScript }])).outpoint(0)
 }
-
-/** To be admitted while others read. */
-const inscriptions = Array.from({ length: 1000 }, (_, index) => {
-  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }] })
-  const inputs = [{ transaction: funding, vout: 0 }]
-  const transaction = chain.spend({ inputs, outputs: [fileOf(1000 + index)] })
-  return { beef: beefOf(transaction, { with: [funding] }), topics: [TOPICS.ordinals] }
-})
 
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
 const { store: unkept, overlay } = server.node
@@ -131,11 +114,5 @@ const ready: GatewayReady = {
   names,
   bodies: { 100: await sized(100), 1024: await sized(1024), 10240: await sized(10_240) },
 }
-let stop: (() => void) | undefined
-process.on('message', (message: 'cpu' | { rate: number }) => {
-  if (message === 'cpu') return
-  stop?.()
-  stop = message.rate > 0 ? admit(message.rate) : undefined
-})
 answerCpuTime()
 process.send?.(ready)

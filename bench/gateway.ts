@@ -1,24 +1,11 @@
 import type { Bare, BareReady, Likeness } from './bare-server.js'
 import type { GatewayReady } from './gateway-server.js'
-import {
-  cpuOfAdmitting,
-  cpuRatio,
-  type Round,
-  roundsByTurns,
-  shown,
-  speedRatio,
-  type Target,
-  withProcess,
-} from './load.js'
+import { cpuRatio, type Round, roundsByTurns, speedRatio, type Target, withProcess } from './load.js'
 import { median } from './support.js'
-
-/** How many inscriptions a second are admitted while others read. */
-const ADMITTED = 50
 
 /**
  * What reads of the gateway cost: requests that are answered from memory against `node:http`, and those that take a route
- * against a bare Express handler, each in a process of its own that sends the same bytes and headers; 4 KiB while inscriptions
- * are admitted against an idle host. By turns.
+ * against a bare Express handler, each in a process of its own that sends the same bytes and headers. By turns.
  */
 export async function* gateway(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
@@ -79,13 +66,6 @@ export async function* gateway(): AsyncGenerator<string> {
         wanted: 0.85,
       },
     })
-    const idle = each(files, (file) => `/content/${file}`)
-    const admitting = await roundsByTurns({ idle, admitting: { ...idle, admitted: ADMITTED } })
-    yield shown(admitting)
-    const kept = speedRatio(admitting.admitting, admitting.idle).toFixed(2)
-    yield `4 KiB while ${ADMITTED} inscriptions a second are admitted: ${kept} times the speed of an idle host (wanted: 0.9)`
-    const share = (await cpuOfAdmitting(server, ADMITTED)) / 1e6
-    yield `admitting them while nobody reads takes ${(share * 100).toFixed(0)} % of a core, which reads cannot have`
   })
 }
 

@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, get } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
 import autocannon from 'autocannon'
 import type { ServerUsage } from './started-server.js'
 import { median } from './support.js'
@@ -22,8 +21,6 @@ export interface Target {
   isShuffled?: boolean
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
-  /** How many inscriptions a second it admits meanwhile, if it does so on request. */
-  admitted?: number
   /** Of the requests for long bodies. */
   headers?: Record<string, string>
   /** The length of its bodies, if they are long: then a round has as many requests as make {@link LONG_BYTES}. */
@@ -93,14 +90,13 @@ export function cpuRatio(own: Round[], base: Round[]): number {
 }
 
 async function load(target: Target): Promise<Round> {
-  const { origin, paths, server, admitted = 0, length, headers = {}, isShuffled = false } = target
+  const { origin, paths, server, length, headers = {}, isShuffled = false } = target
   if (length !== undefined) return await loadLong({ origin, paths, server, length, headers })
   const any = (): string => paths[Math.floor(Math.random() * paths.length)] ?? ''
   const requests = (isShuffled ? paths.slice(0, 1) : paths).map((path) => ({
     path,
     ...(isShuffled && { setupRequest: (request: object) => ({ ...request, path: any() }) }),
   }))
-  if (admitted > 0) server?.send({ rate: admitted })
   const before = await cpuOf(server)
   const result = await autocannon({
     url: origin,
@@ -110,7 +106,6 @@ async function load(target: Target): Promise<Round> {
     sampleInt: CHECKING,
   })
   const cpu = (await cpuOf(server)) - before
-  if (admitted > 0) server?.send({ rate: 0 })
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${origin}${paths[0]}: ${result.non2xx} wrong answers, ${result.errors} errors`)
   // Not its average, which is of whole seconds.
@@ -147,33 +142,10 @@ async function loadLong(target: Target & { length: number }): Promise<Round> {
 const LONG_BYTES = 32 * 1024 * 1024
 const LONG_CONNECTIONS = 4
 
-/** The processor time of a server that admits so many inscriptions a second and answers nobody, in microseconds a second. */
-export async function cpuOfAdmitting(server: ChildProcess, rate: number): Promise<number> {
-  const [before, since] = [await cpuOf(server), performance.now()]
-  server.send({ rate })
-  await setTimeout(ADMITTING)
-  server.send({ rate: 0 })
-  const cpu = (await cpuOf(server)) - before
-  return (cpu * 1000) / (performance.now() - since)
-}
-
-/** In milliseconds. */
-const ADMITTING = 3000
-
 /** The processor time that a process has used, in microseconds. */
 async function cpuOf(server: ChildProcess | undefined): Promise<number> {
   if (server === undefined) return Number.NaN
   server.send('cpu')
   const [{ user, system }] = (await once(server, 'message')) as [NodeJS.CpuUsage]
   return user + system
-}
-
-/** What is printed of rounds: medians. */
-export function shown(results: Record<string, Round[]>): string {
-  const all = Object.entries(results).map(([name, rounds]) => {
-    const cpu = median(rounds.map((round) => round.cpu))
-    const cost = Number.isNaN(cpu) ? '' : ` (${cpu.toFixed(0)} µs of CPU each)`
-    return `${name} ${median(rounds.map(({ rate }) => rate)).toFixed(0)}${cost}`
-  })
-  return `requests a second (medians of ${ROUNDS}): ${all.join(', ')}`
 }

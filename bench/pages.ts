@@ -60,11 +60,6 @@ export async function* pages(): AsyncGenerator<string> {
       transaction: compared(`/tx/${txid}`),
     })
     yield* compareWithBare('express', {
-      'name, with a query that changes nothing': compared(...nodes.map((name) => `/name/${name}?q`)),
-      'ordinal, with a query that changes nothing': compared(`/ordinal/${old}?q`),
-      'inscriptions, with a query that changes nothing': compared('/inscriptions?q'),
-    })
-    yield* compareWithBare('express', {
       'home, with nothing in memory': at(forgetful, '/'),
       'name, with nothing in memory': at(forgetful, ...nodes.map((name) => `/name/${name}`)),
       'ordinal, with nothing in memory': at(forgetful, `/ordinal/${old}`),

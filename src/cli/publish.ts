@@ -7,7 +7,7 @@ import { REDIRECTS_FILE, RedirectsError, readRedirects } from '../../backend/src
 import { NOBODY_LOCK } from '../payments/fake.js'
 import { DEFAULT_FEE_RATE } from '../payments/key.js'
 import type { FolderEntry } from '../publish/content-tree.js'
-import { DEFAULT_STREAM_CHUNK_SIZE, layOutStreamChunk } from '../publish/file.js'
+import { DEFAULT_STREAM_CHUNK_SIZE, layOutStreamChunk, streamChunkCount } from '../publish/file.js'
 import type { DirectoryFormat } from '../publish/folder.js'
 import { planSite } from '../publish/plan.js'
 import { transactionSize } from '../publish/transaction-size.js'
@@ -62,7 +62,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
     throw usageError(`${path} is a folder, which goes into one transaction; a stream is made of a file`)
   const bytes = sizeOf(found)
   const size = chunkSize ?? DEFAULT_STREAM_CHUNK_SIZE
-  const transactions = stream ? Math.max(1, Math.ceil(bytes / size)) : 1
+  const transactions = stream ? streamChunkCount(bytes, size) : 1
   if (transactions > maxTransactions)
     throw usageError(
       `${path} has ${grouped(bytes)} bytes: in chunks of ${grouped(size)} that takes ${grouped(transactions)} transactions, and --max-transactions allows ${grouped(maxTransactions)}; use a larger --chunk-size, or allow as many`,
