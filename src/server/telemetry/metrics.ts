@@ -32,7 +32,10 @@ const COUNTERS = {
   minetree_admitted_outputs_total: ['Outputs admitted, by topic.', 'topic'],
   minetree_admitted_transactions_total: ['Transactions with admitted outputs, by topic.', 'topic'],
   minetree_refusals_total: ['Refusals by topics, by topic and code.', 'topic', 'code'],
-  minetree_refused_submissions_total: ['Submissions answered with an error, by code.', 'code'],
+  minetree_refused_submissions_total: [
+    'Submissions answered with an error, by code: INTERNAL and NOT_READY are faults of this host.',
+    'code',
+  ],
   minetree_conflicts_total: ['Submissions refused because they conflict with a transaction that counts.'],
   minetree_reorganised_transactions_total: [
     'Transactions deactivated or reactivated because a conflict was resolved differently.',
@@ -41,7 +44,10 @@ const COUNTERS = {
     'What the network said of transactions, each time that it was news, by `seen` or `rejected`.',
     'status',
   ],
-  minetree_sync_graphs_total: ['Graphs offered by peers and missing here, by result.', 'result'],
+  minetree_sync_graphs_total: [
+    'Graphs offered by peers and missing here: `taken`, `open` (failed, tried again) or `unwanted`.',
+    'result',
+  ],
 } satisfies Record<string, [help: string, ...labels: string[]]>
 
 /** Upper bounds of the buckets of submission durations, in seconds, with the wait for earlier ones. */
