@@ -1,6 +1,5 @@
 import { Hash } from '@bsv/sdk'
-import { compareBytes } from '../../backend/src/protocol/binary-directory.js'
-import { joinBytes, readUtf8, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import { compareBytes, joinBytes, readUtf8, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import { contentTag, contentTypeOf, PublishError } from './inscribe.js'
 
 /** A file in a folder, with a content type if it differs from that of its name; or a subfolder. */

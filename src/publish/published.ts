@@ -15,6 +15,7 @@ import {
   patchPart,
 } from '../../backend/src/protocol/patch.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
+import { atOnce } from '../../backend/src/protocol/steps.js'
 import { directoryId, fileId, MAX_LEVELS } from './content-tree.js'
 import { MAX_DIRECTORY_BYTES } from './folder.js'
 import { contentTag } from './inscribe.js'
@@ -119,10 +120,8 @@ function patchedContent(
     if (base === undefined || base.contentType === PATCH_TYPE) return patch
     checkPatches(base.patches + 1)
     const { outpoint } = patch
-    const steps = patched([patchPart(base.outpoint, base.body), patchPart(outpoint, patch.body)], maxBytes)
-    let step = steps.next()
-    while (!step.done) step = steps.next()
-    const { value: body } = step
+    const parts = [patchPart(base.outpoint, base.body), patchPart(outpoint, patch.body)]
+    const body = atOnce(patched(parts, maxBytes))
     const work = base.work + patch.body.length + body.length
     return { outpoint, contentType: base.contentType, body, patches: base.patches + 1, work }
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { MapCommand } from '../protocol/bitcom.js'
 import { ByteCursor, encodeVarint } from '../protocol/byte-cursor.js'
-import { joinBytes, utf8 } from '../protocol/bytes.js'
+import { joinBytes, readUtf8, utf8 } from '../protocol/bytes.js'
 import { boundedCommands, type MapChange, type MapState } from './map-merge.js'
 
 /**
@@ -9,8 +9,6 @@ import { boundedCommands, type MapChange, type MapState } from './map-merge.js'
  */
 const VERSION = 1
 const COMMANDS = ['SET', 'REMOVE', 'ADD', 'DELETE', 'TRUNCATED'] as const
-/** The first byte of MAP that an earlier release stored, as JSON. */
-const JSON_ARRAY = 0x5b
 
 /** Encodes MAP commands within the size limit; deterministic. */
 export function encodeMap(commands: MapCommand[]): Uint8Array {
@@ -24,14 +22,12 @@ export function encodeMapState(state: MapState): Uint8Array {
 
 /** Reads what {@link encodeMap} wrote. Only for bytes that this host wrote. */
 export function decodeMap(bytes: Uint8Array): MapChange[] {
-  if (bytes[0] === JSON_ARRAY)
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
   const cursor = new ByteCursor(bytes, (message) => new Error(`stored MAP cannot be read: ${message}`))
   if (cursor.u8() !== VERSION) throw new Error('stored MAP has an unknown version')
   const changes: MapChange[] = []
   while (!cursor.atEnd) {
     const command = COMMANDS[cursor.u8()]
-    const words = Array.from({ length: cursor.varint() }, () => textOf(cursor.take(cursor.varint())))
+    const words = Array.from({ length: cursor.varint() }, () => readUtf8(cursor.take(cursor.varint())))
     const [key = '', ...values] = words
     switch (command) {
       case 'SET':
@@ -91,8 +87,4 @@ function wordsOf(change: MapChange): string[] {
 
 function pairsOf(words: string[]): [string, string][] {
   return Array.from({ length: words.length / 2 }, (_, at) => [words[2 * at] ?? '', words[2 * at + 1] ?? ''])
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
 }

@@ -96,16 +96,8 @@ export async function versionOfTree(
   graph: { readonly transactions: TransactionSource },
   genesis: Outpoint,
 ): Promise<CovenantVersion | undefined> {
-  const code = await codeOfTree(graph, genesis)
-  return code && versionOfCode(code)
-}
-
-/** The covenant of a tree's root; undefined if the store does not have the root, or it is no node. */
-export async function codeOfTree(
-  graph: { readonly transactions: TransactionSource },
-  genesis: Outpoint,
-): Promise<Uint8Array | undefined> {
   const transaction = await storedTransaction(genesis.txid, graph.transactions)
   const root = transaction && outputOf(transaction, genesis.vout)
-  return root && mineNodeIn(root.lockingScript)?.code
+  const node = root && mineNodeIn(root.lockingScript)
+  return node && versionOfCode(node.code)
 }

@@ -1,9 +1,10 @@
-import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { joinBytes } from '../protocol/bytes.js'
+import { decodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { atOnce, type Steps } from '../protocol/steps.js'
 import { outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
 import { DamagedError } from './errors.js'
 import type { Proof, TransactionRecord } from './records.js'
-import { type Awaitable, atOnce, inSlices, type Steps, whenReady } from './yield-to-event-loop.js'
+import { type Awaitable, inSlices, whenReady } from './yield-to-event-loop.js'
 
 /** A stored transaction whose bytes are only read when asked for. */
 export interface RawTransaction {
@@ -224,11 +225,10 @@ class ChunkReader {
   }
 
   input(): Outpoint {
-    const outpoint = this.take(36)
-    const vout = new DataView(outpoint.buffer, outpoint.byteOffset + 32, 4).getUint32(0, true)
+    const outpoint = decodeOutpoint(this.take(36))
     this.at -= 36
     this.skipInput()
-    return { txid: toHex(reversed(outpoint.subarray(0, 32))), vout }
+    return outpoint
   }
 
   skipInput(): void {

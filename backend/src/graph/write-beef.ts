@@ -1,5 +1,5 @@
 import { BEEF_V1 } from '@bsv/sdk'
-import { ByteCursor, encodeVarint } from '../protocol/byte-cursor.js'
+import { ByteCursor, encodeNumber, encodeVarint } from '../protocol/byte-cursor.js'
 import { fromHex, joinBytes } from '../protocol/bytes.js'
 import { type Bump, encodeBump, readBump } from '../protocol/merkle-path.js'
 import { encodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -160,9 +160,7 @@ export class BeefLayout {
 
   /** The bytes before the first transaction, in parts, when all were added. Encoding a path takes time. */
   *head(): Generator<Uint8Array> {
-    const version = new Uint8Array(4)
-    new DataView(version.buffer).setUint32(0, BEEF_V1, true)
-    yield version
+    yield encodeNumber(BEEF_V1, 4)
     yield encodeVarint(this.bumps.length)
     for (const bump of this.bumps) yield encodeBump(trimmed(asBump(bump)))
     yield encodeVarint(this.count)

@@ -1,4 +1,5 @@
 import { monotonic } from '../protocol/monotonic.js'
+import type { Steps } from '../protocol/steps.js'
 
 /** How long one piece of work may hold the thread before it yields, in milliseconds. */
 const SLICE_MS = 10
@@ -40,17 +41,6 @@ export class TimeSlice {
     if (!this.isOver) return
     await yieldToEventLoop()
     this.startedAt = monotonic()
-  }
-}
-
-/** Work in steps: it yields where other requests may run. */
-export type Steps<Result> = Generator<void, Result>
-
-/** Does all steps at once: for work that is known to be short. */
-export function atOnce<Result>(steps: Steps<Result>): Result {
-  for (;;) {
-    const step = steps.next()
-    if (step.done === true) return step.value
   }
 }
 

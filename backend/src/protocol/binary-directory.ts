@@ -1,5 +1,5 @@
 import { ByteCursor } from './byte-cursor.js'
-import { concatBytes, joinBytes, readStrictUtf8, utf8 } from './bytes.js'
+import { compareBytes, concatBytes, joinBytes, readStrictUtf8, utf8 } from './bytes.js'
 import { CodedError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
 
@@ -79,13 +79,4 @@ export function encodeBinaryDirectory(entries: Iterable<BinaryEntry>): Uint8Arra
         : concatBytes(Uint8Array.of(flags | IS_OUTPOINT, bytes.length), bytes, encodeOutpoint(target)),
     ),
   ])
-}
-
-/** The order of bytes, as `memcmp` has it. */
-export function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  for (let i = 0; i < a.length && i < b.length; i++) {
-    const difference = (a[i] ?? 0) - (b[i] ?? 0)
-    if (difference !== 0) return difference
-  }
-  return a.length - b.length
 }

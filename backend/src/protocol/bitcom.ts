@@ -14,13 +14,11 @@ export interface BitcomProtocol {
   pushes: Uint8Array[]
 }
 
-/** The fields of B (protocol.md 4). A field that is missing or empty is absent. */
+/** What is used of the fields of B (protocol.md 4): data, media type, encoding, file name. */
 export interface BData {
   data: Uint8Array
   /** Absent too where it is no UTF-8, or 256 bytes and more, as in an envelope. */
   mediaType?: string
-  encoding?: string
-  filename?: string
 }
 
 /** One change of metadata (protocol.md 4). */
@@ -62,18 +60,8 @@ export function readBitcom(script: Uint8Array, at: number): BitcomProtocol[] {
 
 /** Reads the pushes after a B marker; undefined where there is no data push. */
 export function readB(pushes: readonly Uint8Array[]): BData | undefined {
-  const [data, mediaType, encoding, filename] = pushes
-  if (data === undefined) return undefined
-  return {
-    data,
-    mediaType: mediaType && readMediaType(mediaType),
-    encoding: readText(encoding),
-    filename: readText(filename),
-  }
-}
-
-function readText(push: Uint8Array | undefined): string | undefined {
-  return push === undefined || push.length === 0 ? undefined : readUtf8(push)
+  const [data, mediaType] = pushes
+  return data && { data, mediaType: mediaType && readMediaType(mediaType) }
 }
 
 /**

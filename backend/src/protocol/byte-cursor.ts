@@ -76,12 +76,18 @@ export class ByteCursor {
  */
 export function encodeVarint(value: number): Uint8Array {
   if (value < 0xfd) return Uint8Array.of(value)
-  const [mark, length] = value < 0x1_0000 ? [0xfd, 2] : value < 0x1_0000_0000 ? [0xfe, 4] : [0xff, 8]
-  const bytes = new Uint8Array(1 + length)
-  const view = new DataView(bytes.buffer)
-  view.setUint8(0, mark)
-  if (length === 2) view.setUint16(1, value, true)
-  else if (length === 4) view.setUint32(1, value, true)
-  else view.setBigUint64(1, BigInt(value), true)
+  if (value <= 0xffff) return Uint8Array.of(0xfd, ...encodeNumber(value, 2))
+  if (value <= 0xffff_ffff) return Uint8Array.of(0xfe, ...encodeNumber(value, 4))
+  return Uint8Array.of(0xff, ...encodeNumber(value, 8))
+}
+
+/** A whole number from 0 to 2^53 - 1, little-endian. */
+export function encodeNumber(value: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length)
+  let left = value
+  for (let at = 0; at < length; at++) {
+    bytes[at] = left % 256
+    left = Math.floor(left / 256)
+  }
   return bytes
 }

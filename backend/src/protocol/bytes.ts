@@ -68,6 +68,15 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return true
 }
 
+/** The order of bytes, as `memcmp` has it. */
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const difference = (a[i] ?? 0) - (b[i] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return a.length - b.length
+}
+
 /** The same bytes in reverse order, as between the internal and the displayed order of a txid. */
 export function reversed(bytes: Uint8Array): Uint8Array {
   // Not `slice`, which does not copy a Buffer.

@@ -1,4 +1,4 @@
-import { concatBytes, joinBytes, readStrictUtf8, utf8 } from './bytes.js'
+import { compareBytes, concatBytes, joinBytes, readStrictUtf8, utf8 } from './bytes.js'
 
 // The part of DAG-CBOR (https://ipld.io/specs/codecs/dag-cbor/spec/) that profiles of identity bindings use: one map whose
 // members are text or bytes. Members of other kinds are kept as they are encoded. The libraries for all of it have 7 and 12
@@ -132,11 +132,6 @@ export function encodeDagCborMap(members: readonly Pick<DagCborMember, 'key' | '
     .sort((a, b) => a.key.length - b.key.length || compareBytes(a.key, b.key))
   const parts = encoded.flatMap(({ key, value }) => [head(KIND.text, key.length), key, value])
   return joinBytes([head(KIND.map, members.length), ...parts])
-}
-
-function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  const at = a.findIndex((byte, index) => byte !== b[index])
-  return at === -1 ? 0 : (a[at] ?? 0) - (b[at] ?? 0)
 }
 
 function head(kind: number, argument: number): Uint8Array {

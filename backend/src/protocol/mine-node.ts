@@ -1,3 +1,4 @@
+import { encodeNumber } from './byte-cursor.js'
 import { ascii, concatBytes, equalBytes, fromHex, readUtf8 } from './bytes.js'
 import { CodedError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
@@ -13,32 +14,11 @@ export type CovenantVersion = (typeof COVENANT_VERSIONS)[number]
 export const COVENANT_VERSIONS = [1, 2] as const
 
 /** How a covenant of `src/mining` starts, and what stands where its preimage is split: from there on the versions differ. */
-interface CodeForm {
-  start: Uint8Array
-  splitAt: number
-  splits: readonly [CovenantVersion | 'outdated', Uint8Array][]
-}
-
-const SPLIT_1 = fromHex('01447f77')
-const SPLIT_2 = fromHex('01447f7c81519d')
-const FORMS: readonly CodeForm[] = [
-  {
-    start: fromHex('76aa517f6b527e0172'),
-    splitAt: 139,
-    splits: [
-      [1, SPLIT_1],
-      [2, SPLIT_2],
-    ],
-  },
-  // Written until 2026-11, with a negative divisor. Version 2 did not commit to the genesis then.
-  {
-    start: fromHex('76aa517f6b527e01f2'),
-    splitAt: 138,
-    splits: [
-      [1, SPLIT_1],
-      ['outdated', SPLIT_2],
-    ],
-  },
+const CODE_START = fromHex('76aa517f6b527e0172')
+const SPLIT_AT = 139
+const SPLITS: readonly [CovenantVersion, Uint8Array][] = [
+  [1, fromHex('01447f77')],
+  [2, fromHex('01447f7c81519d')],
 ]
 
 /**
@@ -46,20 +26,10 @@ const FORMS: readonly CodeForm[] = [
  * one. A node has the code of its genesis, so the code overrides any setting.
  */
 export function versionOfCode(code: Uint8Array): CovenantVersion | undefined {
-  const found = formOf(code)
-  return found === 'outdated' ? undefined : found
-}
-
-/** Whether a covenant is a draft of version 2, whose nonces did not commit to the genesis. No public tree has it. */
-export function isOutdatedCode(code: Uint8Array): boolean {
-  return formOf(code) === 'outdated'
-}
-
-function formOf(code: Uint8Array): CovenantVersion | 'outdated' | undefined {
   const has = (bytes: Uint8Array, at: number): boolean =>
     equalBytes(code.subarray(at, at + bytes.length), bytes)
-  const form = FORMS.find(({ start }) => has(start, 0))
-  return form?.splits.find(([, split]) => has(split, form.splitAt))?.[0]
+  if (!has(CODE_START, 0)) return undefined
+  return SPLITS.find(([, split]) => has(split, SPLIT_AT))?.[0]
 }
 
 /** A node of the mine tree as its locking script states it (service.md 2.6, protocol.md 6). */
@@ -200,9 +170,7 @@ export function encodeMineNode(node: MineNode): Uint8Array {
     encodePush(ascii(node.domain)),
     encodePush(node.seed),
   )
-  const trailer = new Uint8Array(TRAILER_LENGTH)
-  new DataView(trailer.buffer).setUint32(0, state.length, true)
-  return concatBytes(node.code, Uint8Array.of(OP.RETURN), state, trailer)
+  return concatBytes(node.code, Uint8Array.of(OP.RETURN), state, encodeNumber(state.length, TRAILER_LENGTH))
 }
 
 /** Whether bytes are name characters, each followed by any number of zero bytes: the live covenant lets them through. */

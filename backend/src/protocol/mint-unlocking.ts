@@ -1,3 +1,4 @@
+import { encodeNumber, encodeVarint } from './byte-cursor.js'
 import { ascii, concatBytes, joinBytes } from './bytes.js'
 import { encodeOutpoint } from './outpoint.js'
 import { encodeMinimalPush, OP, readPushes, ScriptWalk } from './script-walk.js'
@@ -139,16 +140,16 @@ export function mintPreimage(of: {
   if (input === undefined) throw new RangeError(`the transaction has no input ${of.input}`)
   if (!Number.isSafeInteger(spent.satoshis)) throw new RangeError('a value must be an integer below 2^53')
   return concatBytes(
-    u32(transaction.version),
+    encodeNumber(transaction.version, 4),
     BLANK_HASH,
     BLANK_HASH,
     encodeOutpoint(input),
     encodeVarint(spent.lockingScript.length),
     spent.lockingScript,
-    u64(spent.satoshis),
-    u32(input.sequence),
+    encodeNumber(spent.satoshis, 8),
+    encodeNumber(input.sequence, 4),
     hashOfOutputs(transaction, hash),
-    u32(transaction.lockTime),
+    encodeNumber(transaction.lockTime, 4),
     SIGHASH_TYPE,
   )
 }
@@ -177,23 +178,4 @@ export function readPreimageSpent(preimage: Uint8Array): SpentOutput | undefined
   const satoshis = Number(view.getBigUint64(scriptEnd, true))
   if (!Number.isSafeInteger(satoshis)) return undefined
   return { satoshis, lockingScript: preimage.subarray(scriptStart, scriptEnd) }
-}
-
-/** A length as transactions write it. Of 32 bits at most: no script in memory is longer. */
-function encodeVarint(length: number): Uint8Array {
-  if (length < 0xfd) return Uint8Array.of(length)
-  if (length <= 0xffff) return Uint8Array.of(0xfd, length & 0xff, length >>> 8)
-  return concatBytes(Uint8Array.of(0xfe), u32(length))
-}
-
-function u32(value: number): Uint8Array {
-  const bytes = new Uint8Array(4)
-  new DataView(bytes.buffer).setUint32(0, value, true)
-  return bytes
-}
-
-function u64(value: number): Uint8Array {
-  const bytes = new Uint8Array(8)
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(value), true)
-  return bytes
 }

@@ -1,3 +1,4 @@
+import { encodeNumber } from './byte-cursor.js'
 import { concatBytes, fromHex, percentDecoded, reversed, toHex } from './bytes.js'
 import { GeneralError } from './coded-error.js'
 
@@ -82,9 +83,7 @@ export function formatOutpoint(outpoint: Outpoint): string {
 
 /** The 36 bytes of an outpoint: txid in internal order, then vout little-endian. */
 export function encodeOutpoint(outpoint: Outpoint): Uint8Array {
-  const vout = new Uint8Array(4)
-  new DataView(vout.buffer).setUint32(0, outpoint.vout, true)
-  return concatBytes(reversed(fromHex(outpoint.txid)), vout)
+  return concatBytes(reversed(fromHex(outpoint.txid)), encodeNumber(outpoint.vout, 4))
 }
 
 /**

@@ -1,5 +1,6 @@
 import { GeneralError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
+import type { Steps } from './steps.js'
 import { applyDelta, DeltaError, targetLength } from './vcdiff.js'
 
 /** The content type of patches, matched exactly as those of directories and chunks are. */
@@ -42,9 +43,6 @@ export function encodePatch({ base, delta }: { base: Outpoint; delta: Uint8Array
   record.set(delta, DELTA_AT)
   return record
 }
-
-/** Work in steps, between which others may run. */
-type Steps<Result> = Generator<void, Result>
 
 /** Bytes that patches make something of. */
 export interface PatchPart {

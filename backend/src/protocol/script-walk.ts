@@ -1,3 +1,4 @@
+import { encodeNumber } from './byte-cursor.js'
 import { concatBytes } from './bytes.js'
 
 /** The opcodes that readers and writers here name. */
@@ -132,14 +133,8 @@ export function encodePush(data: Uint8Array): Uint8Array {
 function pushPrefix(length: number): Uint8Array {
   if (length < OP.PUSHDATA1) return Uint8Array.of(length)
   if (length <= 0xff) return Uint8Array.of(OP.PUSHDATA1, length)
-  if (length <= 0xffff) return Uint8Array.of(OP.PUSHDATA2, length & 0xff, length >>> 8)
-  return Uint8Array.of(
-    OP.PUSHDATA4,
-    length & 0xff,
-    (length >>> 8) & 0xff,
-    (length >>> 16) & 0xff,
-    (length >>> 24) & 0xff,
-  )
+  if (length <= 0xffff) return Uint8Array.of(OP.PUSHDATA2, ...encodeNumber(length, 2))
+  return Uint8Array.of(OP.PUSHDATA4, ...encodeNumber(length, 4))
 }
 
 /** The push of some bytes as the minimal-data rule of script has it: OP_1 to OP_16 and OP_1NEGATE included. */

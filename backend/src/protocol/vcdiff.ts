@@ -1,5 +1,6 @@
 import { joinBytes } from './bytes.js'
 import { CodedError } from './coded-error.js'
+import type { Steps } from './steps.js'
 
 /** A delta that is no plain VCDIFF, or does not fit the bytes that it is applied to. */
 export class DeltaError extends CodedError {
@@ -173,11 +174,7 @@ export function targetLength(delta: Uint8Array, source: number): number {
  * @param length Of the target, by {@link targetLength}, which the caller bounds.
  * @throws DeltaError
  */
-export function* applyDelta(
-  delta: Uint8Array,
-  source: Uint8Array,
-  length: number,
-): Generator<void, Uint8Array> {
+export function* applyDelta(delta: Uint8Array, source: Uint8Array, length: number): Steps<Uint8Array> {
   const target = new Uint8Array(length)
   const windows = new DeltaReader(delta, HEADER.length, delta.length)
   const addresses = new AddressCache()

@@ -1,8 +1,9 @@
 import type { Sql } from '../facts/connection.js'
 import { BlockedError, type BlockedKind, type BlockedSubject, Blocklist } from '../graph/blocklist.js'
 import { type OrdinalStep, TIP } from '../graph/records.js'
-import { atOnce, inSlices, type Steps } from '../graph/yield-to-event-loop.js'
+import { inSlices } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { atOnce, type Steps } from '../protocol/steps.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
 export interface GuardOptions {

@@ -1,8 +1,9 @@
 import type { Sql } from '../facts/connection.js'
 import type { NameRecord, NodeRecord } from '../graph/records.js'
-import { type Awaitable, atOnce } from '../graph/yield-to-event-loop.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { sharedPrefix } from '../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { atOnce } from '../protocol/steps.js'
 import { type Guard, NAME_AT } from './guard.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 

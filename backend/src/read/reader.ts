@@ -2,9 +2,10 @@ import { type Row, Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import type { Dependency } from '../graph/dependencies.js'
 import { StoreUnavailableError, UnstableReadError } from '../graph/errors.js'
-import { type Awaitable, inSlices, type Steps, TimeSlice } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, inSlices, TimeSlice } from '../graph/yield-to-event-loop.js'
 import { EVERYTHING } from '../index/journal.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { Steps } from '../protocol/steps.js'
 
 /**
  * A read-only connection to the index, with the log attached as `log`: bytes are read in the same statement as what points to

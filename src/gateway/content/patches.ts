@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CHUNK_BYTES, type ContentSummary } from '../../../backend/src/graph/records.js'
-import { inSlices, type Steps, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { inSlices, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -12,6 +12,7 @@ import {
   patchChain,
   patched,
 } from '../../../backend/src/protocol/patch.js'
+import type { Steps } from '../../../backend/src/protocol/steps.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../http/errors.js'

@@ -1,10 +1,14 @@
-import { codeOfTree, pinnedGenesis, pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
-import { isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/mine-node.js'
+import {
+  pinnedGenesis,
+  pinTree,
+  treeDifference,
+  versionOfTree,
+} from '../../../backend/src/graph/pinned-tree.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { type Config, ConfigError } from '../config/config.js'
-import { isEmbedded, placeOf } from '../config/place.js'
+import { placeOf } from '../config/place.js'
 
 /** A tree that was deployed for a local network. */
 export interface DeployedTree {
@@ -54,12 +58,7 @@ export async function pinGenesis(options: {
   }
   await requireTree(settings, { ...config.terms, genesis, place })
   const root = parseOutpoint(pinned)
-  const code = await codeOfTree(graph, root)
-  if (code !== undefined && isOutdatedCode(code))
-    throw new ConfigError(
-      `${place} holds a tree with a draft of covenant version 2, which is no longer supported: ${isEmbedded(config) ? 'delete that folder' : 'empty that database'} and start again`,
-    )
-  const covenantVersion = code && versionOfCode(code)
+  const covenantVersion = await versionOfTree(graph, root)
   if (covenantVersion === undefined) return { config: withGenesis(config, root) }
   const { covenantVersion: set = covenantVersion } = config.setTerms
   if (set !== covenantVersion)

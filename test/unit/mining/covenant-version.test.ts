@@ -1,9 +1,8 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { decodeMineNode, isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/mine-node.js'
+import { decodeMineNode, versionOfCode } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { covenantCode } from '../../../src/mining/covenant.js'
 import { covenantChain, covenantMint, refusalByCheck } from '../../support/mining/covenant-mints.js'
-import { formerCovenants } from '../../support/mining/former-covenants.js'
 import { unboundMints } from '../../support/protocol/broken-mints.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
@@ -17,17 +16,8 @@ describe('the version of a covenant is read off its code', () => {
   ])('1 or 2 for one of %s', (_, terms) => {
     const usual = { difficulty: 22, nameContentType: 'application/name-claim', marker: utf8('m') }
     for (const covenantVersion of [1, 2] as const) {
-      const code = covenantCode({ covenantVersion, ...usual, ...terms })
-      expect([versionOfCode(code), isOutdatedCode(code)]).toEqual([covenantVersion, false])
+      expect(versionOfCode(covenantCode({ covenantVersion, ...usual, ...terms }))).toBe(covenantVersion)
     }
-  })
-
-  test.each(formerCovenants(1))('1 for what was deployed before, with $difficulty bits', ({ code }) => {
-    expect([versionOfCode(code), isOutdatedCode(code)]).toEqual([1, false])
-  })
-
-  test.each(formerCovenants(2))('none for the draft of version 2, with $difficulty bits', ({ code }) => {
-    expect([versionOfCode(code), isOutdatedCode(code)]).toEqual([undefined, true])
   })
 
   test('none for any other', () => {

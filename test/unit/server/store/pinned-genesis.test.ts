@@ -5,7 +5,6 @@ import { readConfig } from '../../../../src/server/config/config.js'
 import { openNode } from '../../../../src/server/node.js'
 import type { Deploy } from '../../../../src/server/store/pinned-genesis.js'
 import { covenantChain } from '../../../support/mining/covenant-mints.js'
-import { formerCovenants } from '../../../support/mining/former-covenants.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { type Environment, SILENT, treeOf, useServers } from '../../../support/server/test-server.js'
 
@@ -103,34 +102,6 @@ test.each([
   await expect(opened(folder, { [name]: value })).rejects.toMatchObject({
     name: 'ConfigError',
     message: expect.stringContaining(message.replace('FOLDER', folder)),
-  })
-})
-
-describe('a tree that an earlier release deployed', () => {
-  async function reopened(version: 1 | 2): Promise<Awaited<ReturnType<typeof opened>>> {
-    const [former] = formerCovenants(version)
-    if (former === undefined) throw new Error('no vector')
-    const { code, difficulty } = former
-    const own = new FakeChain({ covenantVersion: version, difficulty, root: { code } })
-    const terms = { DIFFICULTY: String(difficulty), NAME_MARKER: 'a marker' }
-    const folder = await servers.folder()
-    await opened(folder, terms, {
-      deploy: () => ({ genesis: own.deployment.genesis, beef: beefOf(own.genesis) }),
-    })
-    return await opened(folder, terms, { version: true })
-  }
-
-  test('keeps its version 1', async () => {
-    expect(await reopened(1)).toMatchObject({ root: true, covenantVersion: 1 })
-  })
-
-  test('is refused in one line if its version 2 does not commit to the genesis', async () => {
-    await expect(reopened(2)).rejects.toMatchObject({
-      name: 'ConfigError',
-      message: expect.stringMatching(
-        /^the store in \S+ holds a tree with a draft of covenant version 2, which is no longer supported: delete that folder and start again$/,
-      ),
-    })
   })
 })
 
