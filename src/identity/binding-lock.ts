@@ -14,8 +14,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { WalletInterface } from '../../backend/src/protocol/sdk-types.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import { MiningError } from '../mining/mining-error.js'
-import { IdentityError } from './identity-error.js'
-import { bindingOf, type NameCoin, type NameOutput } from './name-coin.js'
+import { bindingOf, IdentityError, type NameCoin, type NameOutput } from './name-coin.js'
 
 /** Who signs a binding with its identity key: a wallet (BRC-100), or the SDK's `ProtoWallet` with a key. */
 export type BindingSigner = Pick<WalletInterface, 'getPublicKey' | 'createSignature'>

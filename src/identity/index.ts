@@ -11,6 +11,14 @@ export {
   bindingLock,
   requireBindingLock,
 } from './binding-lock.js'
-export { IdentityError, type IdentityErrorCode } from './identity-error.js'
 export { type BindingWallet, draftMove, type Holder, type NameMove } from './move-name.js'
-export { bindingOf, type NameCoin, type NameOutput, type NameStep, nameCoin, nameSteps } from './name-coin.js'
+export {
+  bindingOf,
+  IdentityError,
+  type IdentityErrorCode,
+  type NameCoin,
+  type NameOutput,
+  type NameStep,
+  nameCoin,
+  nameSteps,
+} from './name-coin.js'

@@ -11,8 +11,7 @@ import { NOBODY } from '../payments/fake.js'
 import type { PayingWallet } from '../payments/wallet.js'
 import { NAME_BASKET, nameKey, walletLock, walletUnlock } from '../payments/wallet-keys.js'
 import { type BindingSigner, bindingIn, bindingLock } from './binding-lock.js'
-import { IdentityError } from './identity-error.js'
-import { bindingOf, type NameCoin } from './name-coin.js'
+import { bindingOf, IdentityError, type NameCoin } from './name-coin.js'
 
 /** The part of a wallet (BRC-100) that holds and moves names. */
 export type BindingWallet = PayingWallet & BindingSigner

@@ -1,8 +1,8 @@
 import { BigNumber, Curve, OP as SDK_OP } from '@bsv/sdk'
 import { ascii, concatBytes, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
-import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeEnvelope } from '../../backend/src/protocol/inscription.js'
 import { type CovenantVersion, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
+import { COVENANT_LIMITS } from '../../backend/src/protocol/mint.js'
 import {
   encodeMinimalPush,
   encodePush,

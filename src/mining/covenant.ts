@@ -1,8 +1,7 @@
 import { joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { CodedError } from '../../backend/src/protocol/coded-error.js'
-import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
-import { COVENANT_VERSIONS, type Deployment } from '../../backend/src/protocol/mint.js'
+import { COVENANT_LIMITS, COVENANT_VERSIONS, type Deployment } from '../../backend/src/protocol/mint.js'
 import {
   assemble,
   authenticPreimage,

@@ -1,6 +1,7 @@
 /** Mining of names, for those who deploy trees, and for wallets and pages that mine in them. */
-export { COVENANT_LIMITS, type CovenantLimits } from '../../backend/src/protocol/covenant-limits.js'
 export {
+  COVENANT_LIMITS,
+  type CovenantLimits,
   type CovenantVersion,
   type Deployment,
   type DeploymentTerms,

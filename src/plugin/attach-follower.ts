@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import type { HostDatabase } from '../../backend/src/graph/host-database.js'
+import type { HostDatabase } from '../../backend/src/host/host-database.js'
 import { type HostedIndex, hostedIndex } from '../../backend/src/host/hosted-index.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { hostRules, OtherTreeError } from '../../backend/src/read/host-index.js'
 import type { BlockHeaders } from '../chain/tracker/chain-tracker.js'
-import { type Config, ConfigError } from '../server/config/config.js'
+import { type Config, ConfigError, readConfig } from '../server/config/config.js'
+import { LIMITS } from '../server/config/limits.js'
 import { FollowedChain } from '../server/followed-chain.js'
 import { FollowedTree } from '../server/followed-tree.js'
 import { requireTracker, trackerOf } from '../server/store/pinned-genesis.js'
@@ -13,7 +16,6 @@ import { chainStatus } from '../server/telemetry/chain-status.js'
 import { createOverlay } from '../server/writer/overlay.js'
 import { EngineCatchUp } from './engine-catch-up.js'
 import type { FollowerOptions, FollowerStatus, HostEngine, HostFollower } from './follower-options.js'
-import { followerConfig } from './follower-settings.js'
 import { connected } from './stores-of.js'
 
 /** How soon it is tried again to begin, in milliseconds. */
@@ -196,3 +198,36 @@ class AttachedFollower implements HostFollower {
 
 /** The job of passing on to the engine what it lacks, whose tables the processes of a host share. */
 const ENGINE = 'engine'
+
+/** Those settings of our server that say how a host follows the chain. */
+const SETTINGS = [
+  ...['CHAIN_SOURCES', 'CHAIN_SOURCE_RATE', 'JUNGLEBUS_SUBSCRIPTION', 'FOLLOW_ORDINALS', 'FOLLOW_POLL_MS'],
+  ...[
+    'CHAIN_TRACKER',
+    'CHAIN_TRACKER_TIMEOUT_MS',
+    'HEADERS_SOURCES',
+    'HEADERS_CHECKPOINT',
+    'HEADERS_POLL_MS',
+  ],
+  ...['REORG_DEPTH', 'NETWORK', 'MAX_BODY_BYTES'],
+  ...Object.values(LIMITS).map(({ setting }) => setting),
+]
+
+/**
+ * Reads the settings of a follower. Others, as those of the host's database, mean nothing here.
+ *
+ * @throws ConfigError that names the first invalid one.
+ */
+function followerConfig(
+  settings: Readonly<Record<string, string | undefined>>,
+  deployment: Deployment,
+): Config {
+  const set = Object.fromEntries(SETTINGS.map((name) => [name, settings[name]]))
+  const tree = { PROFILE: 'mainnet', GENESIS: formatOutpoint(deployment.genesis) }
+  const config = readConfig({ ...set, ...tree })
+  if (config.chainSources.length === 0)
+    throw new ConfigError(
+      'CHAIN_SOURCES: must name the services to follow the chain by, such as junglebus (docs/follow.md)',
+    )
+  return { ...config, deployment }
+}

@@ -1,9 +1,9 @@
+export type { LookupService, TopicManager } from '../../backend/src/graph/overlay-interfaces.js'
 export type {
   HostDatabase,
   MongoDatabase,
   SqlDatabase,
-} from '../../backend/src/graph/host-database.js'
-export type { LookupService, TopicManager } from '../../backend/src/graph/overlay-interfaces.js'
+} from '../../backend/src/host/host-database.js'
 /** For hosts of overlay engines, such as OverlayExpress: topic managers, lookup services, and the gateway's stores. */
 export { default as createNamesLookupService } from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 export { default as createNamesLookupServiceOnMongo } from '../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'

@@ -1,4 +1,4 @@
-import type { HostDatabase } from '../../backend/src/graph/host-database.js'
+import type { HostDatabase } from '../../backend/src/host/host-database.js'
 import { hostedIndex } from '../../backend/src/host/hosted-index.js'
 import { answeringServices, type NamesOptions } from '../../backend/src/lookup-services/answering-services.js'
 import type { AnsweringService } from '../../backend/src/read/answering-service.js'

@@ -3,7 +3,7 @@ import { MysqlLog } from '../facts/mysql-log.js'
 import type { HostRules } from '../read/host-index.js'
 import { serveWriter } from '../writer/client.js'
 import { SharedWriter } from '../writer/shared-writer.js'
-import type { Connection } from './host-log.js'
+import type { Connection } from './host-database.js'
 import { admissionBy } from './host-rules.js'
 import { logOver } from './log-port.js'
 

@@ -1,6 +1,6 @@
-import type { MongoDatabase, SqlDatabase } from '../graph/host-database.js'
 import type { LookupService } from '../graph/overlay-interfaces.js'
 import { engineBeside } from '../host/engine-tables.js'
+import type { MongoDatabase, SqlDatabase } from '../host/host-database.js'
 import { hostedIndex } from '../host/hosted-index.js'
 import { type HostedNamesOptions, hostedNames } from './hosted-services.js'
 

@@ -1,5 +1,5 @@
 import { concatBytes, equalBytes, readUtf8, utf8 } from './bytes.js'
-import type { CovenantLimits } from './covenant-limits.js'
+import { GeneralError } from './coded-error.js'
 import { encodeEnvelope } from './inscription.js'
 import {
   type CovenantVersion,
@@ -13,7 +13,6 @@ import {
   UNCLAIMED,
   versionOfCode,
 } from './mine-node.js'
-import { MintError } from './mint-error.js'
 import { mintPreimage, readMintUnlocking, readPreimageSpent } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, encodeScriptNumber, OP } from './script-walk.js'
@@ -28,13 +27,52 @@ import {
 } from './transaction.js'
 
 export { COVENANT_VERSIONS, type CovenantVersion } from './mine-node.js'
-export { MintError, type MintErrorCode } from './mint-error.js'
 export {
   encodeMintUnlocking,
   mintPreimage,
   type PreimageTransaction,
 } from './mint-unlocking.js'
 export type { SpentOutput } from './transaction.js'
+
+/** Which rule of a mint is broken; see `checkMint`, and `followUnprovenMint` for `NOT_STRICT`. */
+export type MintErrorCode =
+  | 'NOT_A_NODE'
+  | 'OTHER_TREE'
+  | 'BAD_UNLOCKING'
+  | 'NOT_STRICT'
+  | 'BAD_VERSION'
+  | 'BAD_LOCK_TIME'
+  | 'BAD_CHARACTER'
+  | 'CLAIMED'
+  | 'BAD_NONCE'
+  | 'BAD_WORK'
+  | 'TOO_LONG'
+  | 'BAD_OUTPUT'
+
+/** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
+export class MintError extends GeneralError<MintErrorCode> {
+  override readonly name = 'MintError'
+  readonly vout?: number
+
+  constructor(code: MintErrorCode, message: string, options: { vout?: number; cause?: unknown } = {}) {
+    super(code, message, options)
+    this.vout = options.vout
+  }
+}
+
+/** What a covenant can write into the outputs of a mint, if that is less than a script may hold. */
+export interface CovenantLimits {
+  /** Bytes of a name with its dot and TLD, if there is one. */
+  nameBytes: number
+  /** Bytes of the locking script of output 2, including the owner's lock. */
+  nameScriptBytes: number
+}
+
+/**
+ * The limits of the covenant that `src/mining` builds. It writes lengths in one form each: a name behind a single
+ * length byte, which ends at 75, and output 2 with a script length of three bytes at most, which ends at 65,535.
+ */
+export const COVENANT_LIMITS: CovenantLimits = { nameBytes: 75, nameScriptBytes: 65_535 }
 
 /** What was fixed when a tree of names was deployed (service.md 2.8). */
 export interface Deployment {

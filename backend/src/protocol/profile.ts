@@ -1,7 +1,12 @@
 import { BINARY_DIRECTORY } from './binary-directory.js'
 import { utf8 } from './bytes.js'
-import { COVENANT_LIMITS, type CovenantLimits } from './covenant-limits.js'
-import type { CovenantVersion, Deployment, DeploymentTerms } from './mint.js'
+import {
+  COVENANT_LIMITS,
+  type CovenantLimits,
+  type CovenantVersion,
+  type Deployment,
+  type DeploymentTerms,
+} from './mint.js'
 import { checkedOutpoint, type Outpoint, parseOutpoint } from './outpoint.js'
 
 export type ProfileName = 'local' | 'mainnet'

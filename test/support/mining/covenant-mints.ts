@@ -1,8 +1,8 @@
 import { LockingScript, Script, Spend, UnlockingScript } from '@bsv/sdk'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
 import type { MineNode } from '../../../backend/src/protocol/mine-node.js'
 import {
+  COVENANT_LIMITS,
   type CovenantVersion,
   checkMint,
   type Deployment,

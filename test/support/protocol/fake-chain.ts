@@ -1,7 +1,6 @@
 import { MerklePath } from '@bsv/sdk'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import type { CovenantLimits } from '../../../backend/src/protocol/covenant-limits.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
 import {
   claim,
@@ -11,6 +10,7 @@ import {
   UNCLAIMED,
 } from '../../../backend/src/protocol/mine-node.js'
 import {
+  type CovenantLimits,
   type CovenantVersion,
   type Deployment,
   encodeMintUnlocking,

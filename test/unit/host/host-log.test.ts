@@ -1,5 +1,5 @@
 import knex from 'knex'
-import { connectionOf } from '../../../backend/src/host/host-log.js'
+import { connectionOf } from '../../../backend/src/host/host-database.js'
 
 const SETTINGS = { host: '127.0.0.1', port: 3306, user: 'me', password: 'secret', database: 'overlay' }
 

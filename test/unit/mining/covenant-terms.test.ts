@@ -1,6 +1,6 @@
 import { joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
 import { decodeMineNode, UNCLAIMED } from '../../../backend/src/protocol/mine-node.js'
+import { COVENANT_LIMITS } from '../../../backend/src/protocol/mint.js'
 import { PROFILES, termsOf } from '../../../backend/src/protocol/profile.js'
 import { ScriptWalk } from '../../../backend/src/protocol/script-walk.js'
 import {

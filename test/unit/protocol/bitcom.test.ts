@@ -56,20 +56,13 @@ describe('the protocols of a tail', () => {
 })
 
 describe('B', () => {
-  test('is data, media type, encoding and file name', () => {
-    expect(readB(words('data', 'text/plain', 'utf-8', 'a.txt'))).toEqual({
-      data: utf8('data'),
-      mediaType: 'text/plain',
-      encoding: 'utf-8',
-      filename: 'a.txt',
-    })
-  })
-
-  test('may lack all but the data', () => {
-    const bare = { mediaType: undefined, encoding: undefined, filename: undefined }
-    expect(readB(words('data'))).toEqual({ data: utf8('data'), ...bare })
-    expect(readB(words('', '', '', ''))).toEqual({ data: new Uint8Array(), ...bare })
-    expect(readB([])).toBeUndefined()
+  test.each([
+    [['data', 'text/plain', 'utf-8', 'a.txt'], { data: utf8('data'), mediaType: 'text/plain' }],
+    [['data'], { data: utf8('data'), mediaType: undefined }],
+    [['', '', '', ''], { data: new Uint8Array(), mediaType: undefined }],
+    [[], undefined],
+  ])('of %j is data and media type', (pushes, read) => {
+    expect(readB(words(...pushes))).toEqual(read)
   })
 
   test('drops a media type that is too long or no text', () => {

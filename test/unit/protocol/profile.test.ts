@@ -1,5 +1,5 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
+import { COVENANT_LIMITS } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 

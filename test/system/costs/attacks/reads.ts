@@ -1,5 +1,5 @@
 import { concatBytes, toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { COVENANT_LIMITS } from '../../../../backend/src/protocol/covenant-limits.js'
+import { COVENANT_LIMITS } from '../../../../backend/src/protocol/mint.js'
 import {
   type FakeChain,
   type FakeTransaction,

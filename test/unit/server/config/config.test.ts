@@ -1,5 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { COVENANT_LIMITS } from '../../../../backend/src/protocol/covenant-limits.js'
+import { COVENANT_LIMITS } from '../../../../backend/src/protocol/mint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { type Config, ConfigError, readConfig } from '../../../../src/server/config/config.js'
 
