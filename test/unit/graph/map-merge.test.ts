@@ -313,14 +313,6 @@ function toWellFormed(text: string): string {
   return Buffer.from(text, 'utf8').toString('utf8')
 }
 
-test('MAP that an earlier release kept as JSON is read', () => {
-  const commands: MapCommand[] = [
-    { command: 'SET', entries: [['a', '1']] },
-    { command: 'ADD', key: 'b', values: ['2'] },
-  ]
-  expect(decodeMap(utf8(JSON.stringify(commands)))).toEqual(commands)
-})
-
 test('a hundred thousand commands take time by their number, not its square', () => {
   const values = Array.from({ length: 100_000 }, (_, i) => [`${i % 5000}`])
   const adds = values.map((each): MapCommand => ({ command: 'ADD', key: 'a', values: each }))

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { BeefError, MAX_BEEF_TRANSACTIONS } from '../../../backend/src/protocol/beef.js'
-import { concatBytes, fromHex, joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import { concatBytes, fromHex, joinBytes, reversed } from '../../../backend/src/protocol/bytes.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
 import { blockOfTwo } from '../../support/protocol/block.js'
 import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -256,22 +256,6 @@ describe('a merkle path', () => {
     expect(() => contents.proof(child.txid)).toThrow(BeefError)
   })
 
-  test('without a level is an error when it is asked for', () => {
-    const contents = readBeef(withBump(Uint8Array.of(5, 0)))
-    expect(() => contents.proof(child.txid)).toThrow(BeefError)
-  })
-
-  test('at a height that no block has is an error when it is asked for', () => {
-    const bump = joinBytes([
-      fromHex('ff0000000001000000'),
-      Uint8Array.of(1),
-      varint(1),
-      leaf(0, 2, child.txid),
-    ])
-    const contents = readBeef(withBump(bump))
-    expect(() => contents.proof(child.txid)).toThrow('is not a block height')
-  })
-
   test('that comes twice counts as the SDK counts it: the first', () => {
     const [one, two] = [7, 8].map((height) =>
       Uint8Array.from(new MerklePath(height, [[{ offset: 0, hash: child.txid, txid: true }]]).toBinary()),
@@ -311,20 +295,6 @@ describe('bytes of any kind', () => {
     fc.assert(fc.property(mutated(fc.constant(beef)), readAll), { numRuns: 300 })
   })
 
-  test.each(['fdffff', 'feffffffff', 'ffffffffffffff1f00', 'ffffffffffffffffff'])(
-    'with the count %s are done with at once',
-    (count) => {
-      const huge = fromHex(count)
-      for (const version of [V1, V2]) {
-        // Of paths, of transactions, of inputs, of leaves.
-        expect(() => readBeef(concatBytes(version, huge))).toThrow(BeefError)
-        expect(() => readBeef(concatBytes(version, varint(0), huge))).toThrow(BeefError)
-        expect(() => readBeef(concatBytes(version, fromHex('000100000000'), huge))).toThrow(BeefError)
-        expect(() => readBeef(concatBytes(version, fromHex('010501'), huge))).toThrow(BeefError)
-      }
-    },
-  )
-
   test('with more transactions than any ancestry are refused', () => {
     const empty = fromHex('01000000000000000000')
     const many = (count: number): Uint8Array =>
@@ -337,9 +307,4 @@ describe('bytes of any kind', () => {
     expect(readBeef(many(MAX_BEEF_TRANSACTIONS)).txids).toHaveLength(1)
     expect(() => readBeef(many(MAX_BEEF_TRANSACTIONS + 1))).toThrow('more than')
   })
-})
-
-test('a txid is the one that the chain knows', () => {
-  expect(toHex(readBeef(beefOf(child)).subject.raw)).toBe(toHex(child.raw))
-  expect(readBeef(beefOf(child)).subject.txid).toBe(subjectOfEngine(beefOf(child)))
 })

@@ -45,6 +45,13 @@ function start(
   return started
 }
 
+/** A process of a host over an empty database. */
+async function started() {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  return { chain, database, host: start(database, chain) }
+}
+
 async function end(process: HostedProcess): Promise<void> {
   processes.splice(processes.indexOf(process), 1)
   await process.end()
@@ -76,9 +83,7 @@ function burntName(chain: FakeChain) {
 
 describe('a burn for which the engine calls no hook', () => {
   test('counts once the engine has applied it', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     const { mint, minted, burn, burnt } = burntName(chain)
     await host.submit(minted)
     expect(await host.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
@@ -88,9 +93,7 @@ describe('a burn for which the engine calls no hook', () => {
   })
 
   test('counts after the process was killed before any hook, and nothing was sent again', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     const { mint, minted, burn, burnt } = burntName(chain)
     await host.ask(minted)
     await host.ask(burnt)
@@ -103,9 +106,7 @@ describe('a burn for which the engine calls no hook', () => {
 })
 
 test('what the engine refuses is no fact, also after a restart', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, database, host } = await started()
   const refused = chain.inscribe({ contentType: 'text/plain', body: utf8('refused') })
   const taken = chain.inscribe({ contentType: 'text/plain', body: utf8('taken') })
   for (const each of [refused, taken]) await host.ask(beefOf(each))
@@ -119,9 +120,7 @@ test('what the engine refuses is no fact, also after a restart', async () => {
 })
 
 test('a proof that only topic managers have seen is none', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, database, host } = await started()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('forged') })
   await host.ask(beefOf(note))
   await host.hook(beefOf(note, { proven: false }))
@@ -141,9 +140,7 @@ describe('an engine whose tables can be read', () => {
     database.count('select count(*) from minetree_log where kind = 2')
 
   test('is not to write transactions for hooks: it verifies what topic managers have seen, proofs too', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     expect(host.ordinals.admissionMode).toBe('whole-tx')
     await untilKnown(host)
     expect([host.names.admissionMode, host.ordinals.spendNotificationMode]).toEqual([
@@ -164,9 +161,7 @@ describe('an engine whose tables can be read', () => {
   })
 
   test('says which one of several it has verified', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     await untilKnown(host)
     const [note, child] = [noted(chain, 'forged'), noted(chain, 'verified')]
     const [proven, unproven] = [true, false].map(
@@ -183,9 +178,7 @@ describe('an engine whose tables can be read', () => {
   })
 
   test('says so also of what came by another process, whatever this one has seen', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     await untilKnown(host)
     const note = noted(chain, 'forged')
     await host.ask(beefOf(note))
@@ -196,9 +189,7 @@ describe('an engine whose tables can be read', () => {
   })
 
   test('and that keeps transactions elsewhere is to bring them', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     await untilKnown(host)
     const note = noted(chain, 'elsewhere')
     for (const proven of [true, false]) await host.ask(beefOf(note, { proven }))
@@ -209,9 +200,7 @@ describe('an engine whose tables can be read', () => {
   })
 
   test('is asked again if it could not be asked', async () => {
-    const chain = new FakeChain()
-    const database = await openDatabase()
-    const host = start(database, chain)
+    const { chain, database, host } = await started()
     await untilKnown(host)
     const note = noted(chain, 'asked again')
     await database.keep(note.txid, beefOf(note))
@@ -228,9 +217,7 @@ describe('an engine whose tables can be read', () => {
 })
 
 test('a dry run leaves nothing', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, host } = await started()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('dry') })
   await host.found('names', { node: '' })
   await host.ask(beefOf(note), { dryRun: true })
@@ -252,9 +239,7 @@ function spooledIn(place: string): string[] {
 }
 
 test('a mint that nodes disagree about is neither kept nor stored until it is mined', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, database, host } = await started()
   const loose = chain.mint('a', { unlockingScript: (script) => concatBytes(script, Uint8Array.of(OP_NOP)) })
   const beef = (proven: boolean): Uint8Array => beefOf(loose, { proven, with: [chain.genesis] })
   expect(await host.ask(beef(false))).toEqual([[], []])
@@ -266,9 +251,7 @@ test('a mint that nodes disagree about is neither kept nor stored until it is mi
 })
 
 test('a mint of the genesis counts before that is known, as its peers never offer it', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, host } = await started()
   const [a, b] = [chain.mint('a'), chain.mint('b')]
   await host.submit(beefOf(a))
   expect(await host.found('names', { name: 'a' })).toEqual([a.outpoint(2)])
@@ -279,9 +262,7 @@ test('a mint of the genesis counts before that is known, as its peers never offe
 })
 
 test('a name that pays for the mint of another ends there, and the other one begins', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, host } = await started()
   const a = chain.mint('a')
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
   // Node, plain coin, name: by the arithmetic of ordinals the name would go into output 2.
@@ -337,9 +318,7 @@ test('whatever statement the database refuses, all that hooks brought is there l
 })
 
 test('what hooks brought while the database was away is there after a restart', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, database, host } = await started()
   await host.found('names', { node: '' })
   database.watch = () => {
     throw new Error('the database is away')
@@ -359,9 +338,7 @@ test('what hooks brought while the database was away is there after a restart', 
 })
 
 test('a submission that cannot be read keeps no other from being recorded', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const host = start(database, chain)
+  const { chain, database, host } = await started()
   await host.found('names', { node: '' })
   await end(host)
   const [name = ''] = readdirSync(join(folder, 'index'))

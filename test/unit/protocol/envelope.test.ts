@@ -4,9 +4,8 @@ import { ascii, concatBytes, fromHex, joinBytes, toHex, utf8 } from '../../../ba
 import { encodeEnvelope, readEnvelope } from '../../../backend/src/protocol/inscription.js'
 import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
-import { bytes, mutated, outpoint } from '../../support/protocol/arbitraries.js'
+import { bytes, outpoint } from '../../support/protocol/arbitraries.js'
 import { p2pkh } from '../../support/protocol/fake-chain.js'
-import { readInPasses } from '../../support/protocol/walk-steps.js'
 
 /** `OP_FALSE OP_IF "ord"`, and the rest given as hex. */
 const envelope = (...rest: string[]): Uint8Array => fromHex(`0063036f7264${rest.join('')}`)
@@ -95,11 +94,6 @@ describe('the body', () => {
 })
 
 describe('tags', () => {
-  test('may be number opcodes or pushes', () => {
-    expect(readEnvelope(envelope('0101', PLAIN, '68')).envelope?.contentType).toBe('text/plain')
-    expect(readEnvelope(envelope('4c0101', PLAIN, '68')).envelope?.contentType).toBe('text/plain')
-  })
-
   test('that mean nothing here are kept', () => {
     const script = envelope('5a', HELLO, '53', '0101', '03616263', '4f', '51', PLAIN, '00', '68')
     const { contentType, fields } = readEnvelope(script).envelope ?? {}
@@ -274,28 +268,4 @@ test('an envelope reads back as it was written', () => {
       expect(read?.fields ?? []).toEqual(written.fields ?? [])
     }),
   )
-})
-
-test('any bytes are read without an error', () => {
-  const near = mutated(
-    fc.constant(concatBytes(p2pkh(1), envelope('51', PLAIN, '53', HELLO, '00', HELLO, '68'))),
-  )
-  fc.assert(
-    fc.property(fc.oneof(bytes(), near), (script) => {
-      readEnvelope(script)
-    }),
-    { numRuns: 1000 },
-  )
-})
-
-test.each([
-  ['envelopes that never end', '0063036f7264'],
-  ['envelopes that are none', '0063036f726451'],
-  ['bodies that never end', '0063036f726400'],
-  ['tags', '5151'],
-  ['IFs', '0063'],
-])('megabytes of %s are read in two passes', (_, unit) => {
-  const part = fromHex(unit)
-  const script = joinBytes([envelope(), ...new Array(Math.floor(4_000_000 / part.length)).fill(part)])
-  expect(() => readInPasses(2, script, readEnvelope)).not.toThrow()
 })

@@ -134,6 +134,8 @@ test.each([
   ['separators on both sides', [fromHex('ab'), OWNED, fromHex('ab'), P2PKH], HASH],
   ['a separator and MAP behind the lock', [OWNED, fromHex('ab'), P2PKH, mapTail({ a: '1' })], HASH],
   ['MAP behind the envelope', [P2PKH, OWNED, mapTail({ a: '1' })], HASH],
+  ['MAP behind a lock', [P2PKH, mapTail({ a: '1' })], HASH],
+  ['an OP_RETURN with nothing behind a lock', [P2PKH, bitcomTail()], HASH],
   [
     'an envelope with a MAP tag',
     [encodeEnvelope({ fields: [{ tag: utf8(MAP_MARKER), value: utf8('x') }], body }), P2PKH],
@@ -143,6 +145,15 @@ test.each([
   ['a separator inside the lock', [fromHex(`76a914${HASH}ab88ac`)], undefined],
   ['more than a lock', [OWNED, fromHex('ab51'), P2PKH], undefined],
   ['no lock', [OWNED], undefined],
+  ['nothing', [], undefined],
+  ['another opcode behind the lock', [P2PKH, fromHex('61')], undefined],
+  ['another opcode before the lock', [fromHex('61'), P2PKH], undefined],
+  ['a second envelope', [P2PKH, OWNED, OWNED], undefined],
+  ['a lock around the envelope', [P2PKH.subarray(0, 3), OWNED, P2PKH.subarray(3)], undefined],
+  ['a lock in the OP_RETURN', [fromHex('6a'), P2PKH], undefined],
+  ['OP_FALSE OP_RETURN, which nobody can spend', [P2PKH, fromHex('00'), bitcomTail()], undefined],
+  ['a script hash', [fromHex(`a914${HASH}87`)], undefined],
+  ['a hash of 19 bytes', [fromHex(`76a913${HASH.slice(2)}88ac`)], undefined],
   ['separators alone', [fromHex('abab')], undefined],
 ])('the owner of %s', (_, parts, owner) => {
   expect(readInscription(joinBytes(parts)).owner).toBe(owner)
@@ -159,7 +170,7 @@ test('any bytes are read without an error', () => {
   const full = inscriptionScript({ contentType, body, suffix: mapTail({ a: '1' }) })
   fc.assert(
     fc.property(fc.oneof(bytes(), mutated(fc.constant(full))), (script) => void readInscription(script)),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 
@@ -168,6 +179,10 @@ test.each([
   ['MAP parts after an OP_RETURN', '6a', '017c0161'],
   ['a body', '0063036f726400', '51'],
   ['tags', '0063036f7264', '5151'],
+  ['envelopes that never end', '', '0063036f7264'],
+  ['envelopes that are none', '', '0063036f726451'],
+  ['bodies that never end', '', '0063036f726400'],
+  ['IFs', '', '0063'],
 ])('megabytes of %s are read in two passes', (_, start, unit) => {
   const part = fromHex(unit)
   const script = joinBytes([fromHex(start), ...new Array(Math.floor(4_000_000 / part.length)).fill(part)])

@@ -141,7 +141,7 @@ describe('a script that is no node', () => {
         }
         expect(toHex(encodeMineNode(node))).toBe(toHex(any))
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     )
   })
 })

@@ -173,7 +173,7 @@ test('what a delta encodes comes out again, and no other bytes crash it', () => 
     fc.property(alike, ({ source, target }) => {
       expect(toHex(apply(encodeDelta(source, target), source))).toBe(toHex(target))
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
   const broken = mutated(mutated(alike.map(({ source, target }) => encodeDelta(source, target))))
   fc.assert(
@@ -185,7 +185,7 @@ test('what a delta encodes comes out again, and no other bytes crash it', () => 
         expect(error).toBeInstanceOf(DeltaError)
       }
     }),
-    { numRuns: 5000 },
+    { numRuns: 1000 },
   )
 })
 

@@ -94,24 +94,6 @@ function spending(values: readonly number[], outputs: readonly number[], chain =
 }
 
 describe('an ordinal', () => {
-  test.each<[string, number[], number[], number, number[]]>([
-    ['goes into the first output', [1], [1], 0, [0]],
-    ['goes past a larger input', [1000, 1], [1000, 1], 1, [1]],
-    ['keeps its place among others', [1, 1, 1], [1, 1, 1], 2, [2]],
-    ['goes past outputs of no value', [1, 1], [0, 1, 0, 0, 1], 1, [4]],
-    ['goes past inputs of no value', [0, 1, 0, 1], [1, 1], 3, [1]],
-    ['is burnt in a larger output', [1], [1000], 0, []],
-    ['is burnt inside a larger output', [5, 1], [10], 1, []],
-    ['is burnt in the fee', [5, 1], [5], 1, []],
-    ['is burnt where there is no output', [1], [], 0, []],
-  ])('%s', async (_, values, outputs, ordinal, admitted) => {
-    const { sources, subject } = spending(values, outputs)
-    expect(await judge(subject, { previousCoins: [ordinal], with: sources })).toEqual({
-      admitted,
-      codes: admitted.length > 0 ? [] : ['NO_ORDINAL'],
-    })
-  })
-
   test('is none in a coin of more satoshis, which held content', async () => {
     const { sources, subject } = spending([2], [1, 1])
     expect((await judge(subject, { previousCoins: [0], with: sources })).admitted).toEqual([])
