@@ -84,15 +84,6 @@ export function describePluginContract(
         mints = LETTERS.map((name) => wallet.mint(name, { mined }))
       })
 
-      test('each sent when the one before is stored', async () => {
-        const host = await start()
-        for (const each of [wallet.chain.genesis, ...mints]) {
-          await host.submit(wallet.beef(each))
-          await host.stored()
-        }
-        await expectNames(host, mints)
-      })
-
       test('each sent as soon as the one before is answered, before anything is stored', async () => {
         const host = await start()
         host.writes.hold()
@@ -162,16 +153,6 @@ export function describePluginContract(
         mint = wallet.mint('a', { mined })
         const once = wallet.transfer(mint, 2, { mined })
         moves = [once, wallet.transfer(once, 0, { mined })]
-      })
-
-      test('are followed, each sent when the one before is stored', async () => {
-        const host = await start()
-        for (const each of [wallet.chain.genesis, mint, ...moves]) {
-          const admitted = await host.submit(wallet.beef(each))
-          if (moves.includes(each)) expect(admitted.tm_ordinals).toEqual([0])
-          await host.stored()
-        }
-        expect(await host.found('ls_names', { name: 'a' })).toEqual([moves[1]?.outpoint(0)])
       })
 
       test('are followed, each sent as soon as the one before is answered', async () => {

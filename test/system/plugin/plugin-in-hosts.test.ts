@@ -7,7 +7,7 @@ import { describeWithMariadb, describeWithMongo } from '../../support/storage/da
 
 // A host always has MySQL for its engine; the lookup services are on that, or on MongoDB.
 
-/** Quick tests run all engines on SQLite. Here, those that differ most do, and all with `PLUGIN_ENGINES=all`. */
+/** Quick tests run the others on SQLite. Here, those that differ most do, and all with `PLUGIN_ENGINES=all`. */
 const chosen = (...engines: EngineVersion[]) =>
   process.env.PLUGIN_ENGINES === 'all' ? ENGINE_VERSIONS : engines
 
