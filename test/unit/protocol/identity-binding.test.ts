@@ -221,7 +221,7 @@ describe('the bytes that somebody signed, divided in another way by somebody els
           expect(binding.profile).toEqual(profile)
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     )
   })
 
