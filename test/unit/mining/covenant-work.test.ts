@@ -80,16 +80,15 @@ describe('the work that the covenant wants is what the check wants', () => {
           expect(passes(hash, difficulty, version)).toBe(meetsDifficulty(hash, difficulty))
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 200 },
     )
   })
 })
 
-describe.each([1, 8, 9, 16])('at %i bits', (difficulty) => {
+describe.each([1, 8, 9])('at %i bits', (difficulty) => {
   test('mints with the work are accepted, and with less refused', () => {
     const chain = covenantChain({ difficulty })
-    // The more work, the fewer: each takes the search of a nonce.
-    for (const name of difficulty < 10 ? ['a', 'ab', 'b'] : ['a']) {
+    for (const name of ['a', 'ab', 'b']) {
       const less = covenantMint(chain, name, { badWork: true })
       expect([refusingPart(less), refusalByCheck(less)]).toEqual(['work', 'BAD_WORK'])
       const mint = covenantMint(chain, name)
