@@ -30,11 +30,25 @@ export interface FakeTransaction {
  *
  * @param source The txid that the coin's transaction spends, which no transaction has; random by default. The same outputs
  * with the same source are the same transaction.
+ * @param ordinal One that it spends as well, which the host has, and the height of the block that holds that. It is the first
+ * input, so that it moves to output 0 (BRC-159).
  */
-export function fundedTransaction(outputs: readonly Output[], source = randomTxid()): FakeTransaction {
-  const coin = coinFor(outputs, source)
-  const made = record({ spends: [{ txid: coin.txid, vout: 0 }], outputs, height: 2 })
-  return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
+export function fundedTransaction(
+  outputs: readonly Output[],
+  source = randomTxid(),
+  ordinal?: Outpoint & { height: number },
+): FakeTransaction {
+  // More satoshis than the outputs, and so never 1.
+  const satoshis = outputs.reduce((sum, each) => sum + each.satoshis, 1)
+  const coin = record({
+    spends: [{ txid: source, vout: 0 }],
+    outputs: [{ satoshis, lockingScript: new Uint8Array() }],
+    height: 1,
+  })
+  const height = (ordinal?.height ?? 1) + 1
+  const spends = [...(ordinal ? [ordinal] : []), { txid: coin.txid, vout: 0 }]
+  const made = record({ spends, outputs, height })
+  return { txid: made.txid, height, beef: encodeBeef([coin, made]) }
 }
 
 /** A transaction that spends output 0 of another, which the host has, into one output. */
@@ -42,29 +56,6 @@ export function spendingTransaction(spent: FakeTransaction, output: Output): Fak
   const height = spent.height + 1
   const made = record({ spends: [{ txid: spent.txid, vout: 0 }], outputs: [output], height })
   return { txid: made.txid, height, beef: encodeBeef([made]) }
-}
-
-/**
- * A transaction that spends an ordinal, which the host has, and a fake coin for the outputs. The ordinal is the first
- * input, so that it moves to output 0 (BRC-159).
- *
- * @param spent.height The height of the block that holds the ordinal's transaction.
- * @param spent.source As for {@link fundedTransaction}.
- */
-export function reinscribingTransaction({
-  ordinal,
-  height,
-  outputs,
-  source = randomTxid(),
-}: {
-  ordinal: Outpoint
-  height: number
-  outputs: readonly Output[]
-  source?: string
-}): FakeTransaction {
-  const coin = coinFor(outputs, source)
-  const made = record({ spends: [ordinal, { txid: coin.txid, vout: 0 }], outputs, height: height + 1 })
-  return { txid: made.txid, height: height + 1, beef: encodeBeef([coin, made]) }
 }
 
 /**
@@ -84,21 +75,7 @@ export function deployTree(terms: DeploymentTerms): DeployedTree {
   }
 }
 
-const NO_LOCK = new Uint8Array()
 const FINAL = 0xffffffff
-
-/** A coin with more satoshis than the outputs, and so never 1. */
-function coinFor(outputs: readonly Output[], source: string): TransactionRecord {
-  return fakeCoin(
-    outputs.reduce((sum, { satoshis }) => sum + satoshis, 1),
-    source,
-  )
-}
-
-function fakeCoin(satoshis: number, source: string): TransactionRecord {
-  const outputs = [{ satoshis, lockingScript: NO_LOCK }]
-  return record({ spends: [{ txid: source, vout: 0 }], outputs, height: 1 })
-}
 
 function record(parts: {
   spends: readonly Outpoint[]

@@ -11,12 +11,7 @@ import { layOutStream } from '../../publish/file.js'
 import { layOutFolder } from '../../publish/folder.js'
 import { packageFolder } from '../../server/config/package-info.js'
 import { CommandError } from '../command.js'
-import {
-  type FakeTransaction,
-  fundedTransaction,
-  reinscribingTransaction,
-  spendingTransaction,
-} from '../fake-transactions.js'
+import { type FakeTransaction, fundedTransaction, spendingTransaction } from '../fake-transactions.js'
 import { findAt, readEntries } from '../publish-files.js'
 import { melody } from './melody.js'
 import { ensureName, type LocalNetwork, sourceFor, submitOnce } from './network.js'
@@ -70,11 +65,11 @@ async function bindOtherName(network: LocalNetwork): Promise<void> {
     signer: new ProtoWallet(key),
     profile: { domain: 'localhost', name: 'Hum' },
   })
-  const transaction = reinscribingTransaction({
-    ordinal: outpoint,
-    height: (await graph.transactions.heightOf(outpoint.txid)) ?? 0,
-    outputs: [{ satoshis: 1, lockingScript: lock }],
-    source: sourceFor(network, 'identity'),
+  const height = (await graph.transactions.heightOf(outpoint.txid)) ?? 0
+  const source = sourceFor(network, 'identity')
+  const transaction = fundedTransaction([{ satoshis: 1, lockingScript: lock }], source, {
+    ...outpoint,
+    height,
   })
   const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
   if (!isThere && !(await isNobodys(network, outpoint))) return
@@ -154,13 +149,8 @@ async function inscribe(
   }
   const entries = await readSite(facts)
   const { outputs } = layOutFolder({ entries, lock: NOBODY_LOCK, profile: PROFILES.local })
-  const height = await graph.transactions.heightOf(origin.txid)
-  const transaction = reinscribingTransaction({
-    ordinal: origin,
-    height: height ?? 0,
-    outputs,
-    source: sourceFor(network, 'site'),
-  })
+  const height = (await graph.transactions.heightOf(origin.txid)) ?? 0
+  const transaction = fundedTransaction(outputs, sourceFor(network, 'site'), { ...origin, height })
   const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
   if (!isThere && !(await isNobodys(network, origin))) return false
   await submitOnce(network, transaction, { outputs: outputs.length, called: 'the site' })

@@ -1,5 +1,5 @@
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { reinscribingTransaction } from '../../../src/cli/fake-transactions.js'
+import { fundedTransaction } from '../../../src/cli/fake-transactions.js'
 import { fill, filledWith } from '../../../src/cli/local-network/fill.js'
 import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
 import { resolveName } from '../../../src/client/resolve.js'
@@ -107,11 +107,8 @@ describe('names that somebody has taken meanwhile', () => {
     const network = networkOf(server)
     await mineFor(network, 'home', NOBODY_LOCK)
     const { outpoint } = (await server.ask('/svc/names/origin/home')).json as { outpoint: string }
-    const moved = reinscribingTransaction({
-      ordinal: parseOutpoint(outpoint),
-      height: 6,
-      outputs: [{ satoshis: 1, lockingScript: NOBODY_LOCK }],
-    })
+    const ordinal = { ...parseOutpoint(outpoint), height: 6 }
+    const moved = fundedTransaction([{ satoshis: 1, lockingScript: NOBODY_LOCK }], undefined, ordinal)
     await network.submit({ beef: moved.beef, topics: ['tm_ordinals'] })
     expect(await fill(network)).toMatchObject({ name: 'home2' })
     const { json } = await server.ask('/svc/names/home')
