@@ -8,6 +8,7 @@ import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionView } from '../protocol/transaction.js'
 import type { AdmissionOptions, AdmissionRules, NodeInput, OnRefusal } from './admission-rules.js'
+import { memoizeByObject } from './memoize-by-object.js'
 import { nativeHash256 } from './native-hash.js'
 import { inscriptionOf } from './transaction-records.js'
 
@@ -102,12 +103,19 @@ export function admittedNames({
   }
 }
 
+/** The inputs of a transaction that may spend a node: looked for once, as both topics ask, and a host before it stores. */
+export const possibleNodeInputs = memoizeByObject((deployment: Deployment) =>
+  memoizeByObject((transaction: TransactionView) =>
+    possibleMintInputs({ transaction, deployment, hash: nativeHash256 }),
+  ),
+)
+
 /**
  * Whether a transaction may be a mint that not every node relays. While it is not mined, nodes disagree about it, and it must
  * not be stored.
  */
 export function isLooseMint(transaction: TransactionView, deployment: Deployment): boolean {
-  return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).some((input) => {
+  return possibleNodeInputs(deployment)(transaction).some((input) => {
     const { unlockingScript } = transaction.inputs[input] ?? {}
     return unlockingScript !== undefined && !isStrictSpend(transaction, unlockingScript)
   })

@@ -1,5 +1,4 @@
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
-import { nativeHash256 } from '../graph/native-hash.js'
 import type {
   AdmittanceContext,
   AdmittanceInstructions,
@@ -10,10 +9,9 @@ import type {
 import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
-import { admittedNames } from '../graph/topic-rules.js'
+import { admittedNames, possibleNodeInputs } from '../graph/topic-rules.js'
 import { isNodeOutpoint, unsoundness } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
-import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
@@ -132,7 +130,7 @@ export default class NamesTopicManager implements TopicManager {
   private possibleNodes(transaction: TransactionView): number[] {
     const { deployment } = this
     if (deployment === undefined) return []
-    return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).filter((input) => {
+    return possibleNodeInputs(deployment)(transaction).filter((input) => {
       const spent = transaction.inputs[input]
       return spent !== undefined && isNodeOutpoint(spent, deployment.genesis)
     })
