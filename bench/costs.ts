@@ -5,8 +5,8 @@ import type { Attack, RequestOf } from '../test/system/costs/attack.js'
 import { type AttackedServer, startAttackedServer } from '../test/system/costs/attacked-server.js'
 import { allAttacks } from '../test/system/costs/attacks/index.js'
 import { type FilledStore, fillStore } from '../test/system/costs/fixture.js'
+import { withProvenBlocks } from '../test/system/costs/proven-blocks.js'
 import { type Outcome, Stranger } from '../test/system/costs/send.js'
-import { withSlowTracker } from '../test/system/costs/slow-tracker.js'
 import type { ReaderOrder, ReaderReport } from './costs-reader.js'
 import { withProcess } from './load.js'
 import { withFolder } from './support.js'
@@ -71,8 +71,8 @@ async function measure(attack: Attack): Promise<Measured> {
   return await withFolder(async (folder) => {
     const [filled] = await fillStore([attack], folder)
     if (filled === undefined) throw new Error('no store was filled')
-    return await withSlowTracker(attack.trackerDelay, async (tracker) => {
-      const env = { ...filled.env, ...(tracker !== undefined && { CHAIN_TRACKER: tracker }) }
+    return await withProvenBlocks(async (settings) => {
+      const env = { ...filled.env, ...(attack.checksProofs === true && settings) }
       const alone = await inPhase({ attack, filled, env, requests: 1, connections: 1, from: 0 })
       const whole = await inPhase({ attack, filled, env, ...attack.allowance, from: 1 })
       return { attack, alone, whole, peak: Math.max(alone.peak, whole.peak) }

@@ -9,9 +9,8 @@ import { runImport } from '../src/cli/import.js'
 import type { CommandOutput } from '../src/cli/output.js'
 import { openNode, WRITER_THREAD } from '../src/server/node.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
-import { listening } from '../test/support/server/connections.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
-import { HeaderService } from '../test/support/server/header-service.js'
+import { HostTracker } from '../test/support/server/host-tracker.js'
 import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
 
 /** How many inscriptions are imported, after as many to warm up. */
@@ -35,24 +34,20 @@ export async function* imports(): AsyncGenerator<string> {
   const chain = new FakeChain()
   const headers = new HeaderChain(0)
   const [warming, beefs] = [inscribed(chain, headers), inscribed(chain, headers)]
-  const service = await listening(new HeaderService(headers).listener)
+  const givenTracker = new HostTracker(headers)
   const ways = {
     'bare SQLite': insertBare,
     '`import`': async (all: Uint8Array[], folder: string) => {
-      const config = configFor(chain, folder, { CHAIN_TRACKER: service.url })
+      const config = { ...configFor(chain, folder, { CHAIN_TRACKER: 'headers' }), givenTracker }
       return await importAll(all, { folder, config })
     },
   }
-  try {
-    let bare: number | undefined
-    for (const [name, run] of Object.entries(ways)) {
-      await withFolder((folder) => run(warming, folder))
-      const { cpu, wall } = await withFolder((folder) => run(beefs, folder))
-      bare ??= cpu
-      yield `${name}: ${(1000 * (COUNT / wall)).toFixed(0)} a second; ${(cpu / COUNT).toFixed(2)} ms of CPU each, ${(cpu / bare).toFixed(1)} times bare SQLite`
-    }
-  } finally {
-    await service.close()
+  let bare: number | undefined
+  for (const [name, run] of Object.entries(ways)) {
+    await withFolder((folder) => run(warming, folder))
+    const { cpu, wall } = await withFolder((folder) => run(beefs, folder))
+    bare ??= cpu
+    yield `${name}: ${(1000 * (COUNT / wall)).toFixed(0)} a second; ${(cpu / COUNT).toFixed(2)} ms of CPU each, ${(cpu / bare).toFixed(1)} times bare SQLite`
   }
   yield '(wanted: `import` at least 1000 a second on two cores)'
 }

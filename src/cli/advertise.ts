@@ -26,10 +26,10 @@ import {
   approvalOf,
 } from '../server/discovery/advertisement.js'
 import { wantedAdvertisements } from '../server/discovery/discovery.js'
-import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError, usageError } from './command.js'
 import { type CommandOutput, grouped } from './output.js'
 import { OverlayServer } from './overlay-server.js'
+import { openOwnHeaders } from './own-headers.js'
 import {
   confirmPayment,
   feeRateText,
@@ -270,7 +270,7 @@ class AdvertisedServer {
     this.identityKey = key.toPublicKey().toString()
     this.reader = new AdvertisementReader(key.toPublicKey())
     this.destination = this.server.destination({
-      chainTracker: openAskedHeaders(config) ?? 'scripts only',
+      chainTracker: openOwnHeaders(config) ?? 'scripts only',
       submit: async ({ transaction, beef }) => {
         const { txid, signature } = approvalOf(key, transaction.id('hex'))
         const headers = { [APPROVAL_HEADER]: `${txid}.${signature}` }

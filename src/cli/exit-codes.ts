@@ -4,6 +4,7 @@ import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 import { MintError } from '../../backend/src/protocol/mint.js'
 import { ChainSourceError, FollowError } from '../chain/sources/errors.js'
 import { HeadersError } from '../client/errors.js'
+import { OwnHeadersError } from '../client/own-headers.js'
 import { ResolutionError, type ResolutionErrorCode } from '../client/resolve.js'
 import { IdentityError } from '../identity/name-coin.js'
 import { CovenantError } from '../mining/covenant.js'
@@ -53,6 +54,7 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [HeadersError, 'unavailable'],
   [IdentityError, 'refused'],
   [MintError, 'failure'],
+  [OwnHeadersError, 'unavailable'],
   [SearchError, 'failure'],
   [StartError, 'unavailable'],
 ]

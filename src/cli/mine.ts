@@ -13,13 +13,12 @@ import { p2pkhLockOf } from '../payments/key.js'
 import { FAKE_MINT_PAYER, mintPayer, walletOwner } from '../payments/mints.js'
 import type { Destination, Followed, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
-import { openAskedHeaders } from '../server/writer/open-headers.js'
-import { SubmissionTracker } from '../server/writer/verify-submission.js'
 import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
 import { grouped } from './output.js'
 import { OverlayServer } from './overlay-server.js'
+import { openOwnHeaders } from './own-headers.js'
 import {
   confirmPayment,
   feeRateText,
@@ -93,13 +92,11 @@ async function mineWith(options: MineOptions): Promise<void> {
   const lock = options.owner === undefined ? undefined : ownerLock(options.owner, server.network)
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
-  const headers = openAskedHeaders(config)
-  const chainTracker = headers === undefined ? 'scripts only' : new SubmissionTracker(headers)
   const tree: Tree = {
     url,
     server,
     index: new HttpMineIndex({ url, signal }),
-    trust: { chainTracker, signal },
+    trust: { chainTracker: openOwnHeaders(config) ?? 'scripts only', signal },
   }
   const holder = await holderOf(options)
   const payments = await openPayments(holder, options)
@@ -116,7 +113,6 @@ async function mineWith(options: MineOptions): Promise<void> {
         : mintPayer(owner, (draft, subject) => payments.pay(draft, purposeOf(tree, subject)))
     await mineMissing(options, { payments, payer, lock, tree, undecided })
   } finally {
-    await headers?.close()
     payments?.journal.close()
   }
 }

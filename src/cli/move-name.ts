@@ -12,11 +12,11 @@ import type { Payment, Purpose } from '../payments/journal.js'
 import { p2pkhLockOf } from '../payments/key.js'
 import type { Destination } from '../payments/payments.js'
 import { walletLock } from '../payments/wallet-keys.js'
-import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError, ownerLock, usageError } from './command.js'
 import { type CheckedName, checkName } from './name-check.js'
 import { type CommandOutput, grouped } from './output.js'
 import { MAX_BEEF_BYTES, OverlayServer } from './overlay-server.js'
+import { openOwnHeaders } from './own-headers.js'
 import {
   confirmPayment,
   feeRateText,
@@ -139,7 +139,7 @@ export async function changeName(
   if (!isFake && holder.wallet === undefined && holder.key === undefined)
     throw usageError('say who holds the name: use --wallet, or --key-file with --coins')
   const server = new OverlayServer(url, signal)
-  const chainTracker = openAskedHeaders(config) ?? 'scripts only'
+  const chainTracker = openOwnHeaders(config) ?? 'scripts only'
   const to = nameDestination(server, chainTracker)
   const payments = isFake ? undefined : await openPayments(holder, { ...options, config })
   try {

@@ -11,11 +11,11 @@ import { type ServerDeployment, serverDeployment } from '../mining/server-deploy
 import { treeDifference } from '../mining/tree-difference.js'
 import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
-import { openAskedHeaders } from '../server/writer/open-headers.js'
 import { CommandError, readSettings, usageError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 import { serverUrl } from './overlay-server.js'
+import { openOwnHeaders } from './own-headers.js'
 import { userFolder } from './user-files.js'
 
 export interface NameCheckOptions {
@@ -59,7 +59,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     name,
     deployment,
     sources,
-    chainTracker: openAskedHeaders(config) ?? 'scripts only',
+    chainTracker: openOwnHeaders(config, env) ?? 'scripts only',
     requireProofs,
     ...(options.cache && {
       segments: new Segments({

@@ -3,7 +3,6 @@ import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { trackerName } from '../chain/tracker/chain-tracker.js'
 import type { ResolvedName } from '../client/resolve.js'
 import { cut, escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { type CommandContext, defaultUrl } from './command.js'
@@ -227,7 +226,7 @@ function steps(checked: CheckedName): [what: string, found: string][] {
 function blocks({ origin, tip, proven, config }: CheckedName): string {
   if (config.chainTracker === 'scripts-only')
     return 'not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked'
-  if (proven) return `all of it is in blocks that ${trackerName(config.chainTracker)} knows`
+  if (proven) return 'all of it is in blocks of the chain with the most work'
   const all = [...origin.line, ...tip.path.slice(1)]
   const open = all.filter(({ height }) => height === undefined).length
   return `${open} of ${all.length} transactions are in no block yet; their scripts were run`

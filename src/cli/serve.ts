@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { trackerName } from '../chain/tracker/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { packageFolder } from '../server/config/package-info.js'
 import { placeOf } from '../server/config/place.js'
@@ -96,10 +95,7 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   const genesis = deployment && formatOutpoint(deployment.genesis)
   const isElsewhere = knexUrl !== undefined || mongoUrl !== undefined
   const place = isElsewhere ? { database: placeOf(config) } : { dataDir }
-  logger.info(
-    { profile: profile.name, genesis, chainTracker: trackerName(chainTracker), ...place },
-    `listening on ${url}`,
-  )
+  logger.info({ profile: profile.name, genesis, chainTracker, ...place }, `listening on ${url}`)
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
     logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, so submitters are trusted')

@@ -2,7 +2,7 @@ import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { HEADER_CHECKPOINTS, type HeaderCheckpoint } from '../../backend/src/protocol/header-checkpoints.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import { HeaderChain, type HeaderSource as Source, showsRoot } from '../chain/headers/header-chain.js'
+import { HeaderChain, type HeaderSource, showsRoot } from '../chain/headers/header-chain.js'
 import { requireArgument } from './arguments.js'
 import {
   DEFAULT_TIMEOUT,
@@ -17,13 +17,7 @@ import { inTurn, Resting } from './resting.js'
 import type { SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
 
-/** Where headers come from. Nothing of it is believed. */
-export interface HeaderSource {
-  /** What errors call it. */
-  name: string
-  /** Consecutive headers from a height on, as many as it gives at once: none above its tip. */
-  headers(query: { from: number; count: number }): Promise<Uint8Array>
-}
+export type { HeaderSource }
 
 /** Keeps texts as segments are kept, under the same kind of keys. What it has is verified again when it is read. */
 export type HeaderStore = SegmentStore
@@ -65,13 +59,13 @@ const PATIENCE = 5000
 export class OwnHeaders {
   private readonly chain: HeaderChain
   private readonly checkpoint: HeaderCheckpoint
-  private readonly sources: readonly Source[]
+  private readonly sources: readonly HeaderSource[]
   private readonly recheckAfter: number
   private readonly clock: () => number
   private isOpen = false
   private synced: { at: number; error?: OwnHeadersError } = { at: Number.NEGATIVE_INFINITY }
   /** Those that failed, or were slow: left out while another one answers. */
-  private readonly resting = new Resting<Source>()
+  private readonly resting = new Resting<HeaderSource>()
   /** One job at a time at the upper end of the chain, and one at the lower. */
   private readonly above = new Queue()
   private readonly below = new Queue()
@@ -94,7 +88,7 @@ export class OwnHeaders {
           ? given
           : chaintracksHeaders(String(given), { ...fetch, timeout })
       const { name } = source
-      return { name, headers: ({ from, count }) => withinTime(source.headers({ from, count }), timeout) }
+      return { name, headers: (query) => withinTime(source.headers(query), timeout) }
     })
     const folder = `headers-${this.checkpoint.hash}`
     this.chain = new HeaderChain({
@@ -203,7 +197,7 @@ export class OwnHeaders {
   }
 
   /** Follows a source to its tip, as long as it brings a page in its time. */
-  private async follow(source: Source): Promise<void> {
+  private async follow(source: HeaderSource): Promise<void> {
     for (;;) {
       const before = this.tip
       if (await this.chain.follow(source)) return
@@ -214,7 +208,7 @@ export class OwnHeaders {
   /** Adds headers below the lowest one, down to a height. */
   private async extendBelow(height: number): Promise<void> {
     const { chain } = this
-    const ask = async (source: Source): Promise<void> => {
+    const ask = async (source: HeaderSource): Promise<void> => {
       if (!(await chain.extendBelow(source, height))) throw new OwnHeadersError('it has none there')
     }
     while (chain.from > height) await this.answers(`no block header at ${height}`, ask, () => true)
@@ -229,7 +223,7 @@ export class OwnHeaders {
    */
   private async answers<Answer>(
     what: string,
-    ask: (source: Source) => Promise<Answer>,
+    ask: (source: HeaderSource) => Promise<Answer>,
     isEnough?: (answer: Answer) => boolean,
   ): Promise<Answer[]> {
     const answers: Answer[] = []

@@ -36,11 +36,10 @@ export interface ChainRoots {
 /** The headers of a chain, asked without a network. */
 export class HeadersOfChain extends GivenHeaders {
   constructor(private readonly asked: { chain: ChainRoots } = { chain: new HeaderChain() }) {
-    const tracker = {
-      isValidRootForHeight: async (root: string, height: number) => asked.chain.rootAt(height) === root,
+    super({
+      isValidRootForHeight: async (root, height) => asked.chain.rootAt(height) === root,
       currentHeight: async () => asked.chain.bestTip.height,
-    }
-    super({ tracker, name: 'of the test' })
+    })
   }
 
   get chain(): ChainRoots {

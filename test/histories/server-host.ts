@@ -9,7 +9,8 @@ import { startServer } from '../../src/server/server.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
 import { listening } from '../support/server/connections.js'
 import type { HeaderChain } from '../support/server/header-chain.js'
-import { HeaderService } from '../support/server/header-service.js'
+import { HeaderService, headersSettings } from '../support/server/header-service.js'
+import { HostTracker } from '../support/server/host-tracker.js'
 import { startServerProcess } from '../support/server/server-process.js'
 import { type Environment, SILENT, treeOf } from '../support/server/test-server.js'
 import type { History } from './history.js'
@@ -25,11 +26,12 @@ interface Running {
   node?: Node
 }
 
-/** A whole server over a store of its own, which asks a service for the headers of the chain. */
+/** A whole server over a store of its own. In this process it asks a tracker about the chain; of its own, it has a service as its source of headers. */
 export class ServerHost extends Host {
   private constructor(
     private readonly parts: {
       env: Environment
+      headers: HeaderChain
       service: { close(): Promise<void> }
       /** The compiled command: where it is given, the server is a process, which can be killed. */
       main: string | undefined
@@ -52,14 +54,14 @@ export class ServerHost extends Host {
       ...treeOf(history.chain.deployment),
       PORT: '0',
       DATA_DIR: await mkdtemp(join(tmpdir(), 'minetree-order-')),
-      CHAIN_TRACKER: service.url,
+      ...headersSettings(headers, service.url),
       HEADERS_POLL_MS: '0',
       ADMIN_TOKEN,
       READS_PER_MINUTE: '0',
       SUBMISSIONS_PER_MINUTE: '0',
       ...own,
     }
-    return new ServerHost({ env, service, main }, await startOf(env, main))
+    return new ServerHost({ env, headers, service, main }, await startOf({ env, headers, main }))
   }
 
   get url(): string {
@@ -111,19 +113,28 @@ export class ServerHost extends Host {
 
   private async startAfter(end: () => Promise<void>): Promise<void> {
     await end()
-    this.running = await startOf(this.parts.env, this.parts.main)
+    this.running = await startOf(this.parts)
   }
 }
 
 /** Starts a server, and waits until it says that it is ready. */
-async function startOf(env: Environment, main: string | undefined): Promise<Running> {
-  const running = main === undefined ? await inProcess(env) : await ofItsOwn(env, main)
+async function startOf({
+  env,
+  headers,
+  main,
+}: {
+  env: Environment
+  headers: HeaderChain
+  main: string | undefined
+}): Promise<Running> {
+  const running = main === undefined ? await inProcess(env, headers) : await ofItsOwn(env, main)
   while ((await ask(running.url, { path: '/health/ready' })).status !== 200) await setTimeout(5)
   return running
 }
 
-async function inProcess(env: Environment): Promise<Running> {
-  return await startServer({ config: readConfig(env), logger: SILENT })
+async function inProcess(env: Environment, headers: HeaderChain): Promise<Running> {
+  const config = { ...readConfig(env), givenTracker: new HostTracker(headers) }
+  return await startServer({ config, logger: SILENT })
 }
 
 async function ofItsOwn(env: Environment, main: string): Promise<Running> {

@@ -31,24 +31,19 @@ export class HeaderSource implements Source {
     signal: AbortSignal
     logger?: Logger
     now?: (() => number) | undefined
-    onTip: () => void
-    /** The first rest after a failure, and the longest, in milliseconds. */
-    firstRest?: number
-    longestRest?: number
-    /** How many times as long as a tip headers may take. */
-    pageTimes?: number
+    /** Called when its stream says that there is a new tip; without it, no stream is opened. */
+    onTip?: () => void
   }) {
     const { address, rate, timeout, network, signal, logger, now, onTip } = options
-    const { firstRest, longestRest = LONGEST_REST, pageTimes = PAGE_TIMES } = options
     const { kind, url } = address
     this.client = new SourceClient({
       ...{ name: sourceName(address), rate: rateOf(address, rate) },
       url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
       ...{ timeout, signal, ...(logger && { logger }), ...(now && { now }) },
-      ...{ longestRest, ...(firstRest !== undefined && { firstRest }) },
+      longestRest: LONGEST_REST,
     })
-    this.fetcher = openFetcher(kind, this.client, { pageTimeout: pageTimes * timeout })
-    if (kind === 'chaintracks') this.stream = new ChaintracksStream({ url, onTip })
+    this.fetcher = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
+    if (kind === 'chaintracks' && onTip !== undefined) this.stream = new ChaintracksStream({ url, onTip })
   }
 
   get name(): string {

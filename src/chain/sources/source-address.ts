@@ -76,7 +76,7 @@ export function rateOf({ url }: SourceAddress<string>, rate: number): number {
   return url === PUBLIC_SOURCES.whatsonchain ? Math.min(rate, WHATSONCHAIN_RATE) : rate
 }
 
-export function isPublic(name: string): name is keyof typeof PUBLIC_SOURCES {
+function isPublic(name: string): name is keyof typeof PUBLIC_SOURCES {
   return Object.hasOwn(PUBLIC_SOURCES, name)
 }
 

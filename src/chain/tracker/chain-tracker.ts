@@ -23,7 +23,7 @@ export interface HeadersStatus {
   sources?: SourceStatus[]
 }
 
-/** Where block headers come from: a service that is asked, or a chain of our own. */
+/** What decides about blocks: a chain of headers of our own, or the chain tracker of another host. */
 export interface BlockHeaders {
   /** Why proofs cannot be checked for now; undefined if they can. */
   readonly outage: string | undefined
@@ -42,12 +42,6 @@ export interface BlockHeaders {
   refresh?(): Promise<void>
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>
-}
-
-/** The name of a tracker for logs: of a URL only the origin, as the rest may contain keys. */
-export function trackerName(chainTracker: string): string {
-  const [, kind = '', url = ''] = /^([a-z]+=)?(.*)$/s.exec(chainTracker) ?? []
-  return URL.canParse(url) ? kind + new URL(url).origin : chainTracker
 }
 
 /** Checks stored proofs against the chain as it is now. Without a source of headers, they are believed. */

@@ -13,37 +13,26 @@ export interface GivenTracker {
   currentHeight(): Promise<number>
 }
 
-/** One that may be closed, may know the hash of its tip, and may say when it has a new one. */
-export interface AskedTracker extends GivenTracker {
-  tip?(): Promise<ChainTip>
-  watch?(onTip: () => void): void
-  close?(): Promise<void>
-}
-
 /** For how long an answer is recent, in milliseconds. */
 const RECENT = 5000
 
-/**
- * A chain tracker that is asked about each block, and believed: that of another host, or a service. It shows no headers, and says no
- * of what it does not know, too.
- */
+/** The chain tracker of another host, which is asked about each block, and believed. It shows no headers, and says no of what it does not know, too. */
 export class GivenHeaders implements BlockHeaders {
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private downSince: Date | undefined
   private lastError: LastError | undefined
-  private tip: ChainTip | undefined
+  private height: number | undefined
   /** When the last answer came, or failed to. */
   private askedAt = Number.NEGATIVE_INFINITY
   private isClosed = false
 
-  /** @param options.name For messages, which anybody may read. */
-  constructor(private readonly options: { tracker: AskedTracker; name: string }) {}
+  constructor(private readonly tracker: GivenTracker) {}
 
   /** The last question failed. If that was not lately, it is asked again for the next time, as nobody may submit anything meanwhile. */
   get outage(): string | undefined {
     if (!this.isClosed && monotonic() - this.askedAt > RECENT) this.probe()
     const since = this.downSince?.toISOString()
-    return since && `the chain tracker ${this.options.name} has not responded since ${since}`
+    return since && `the chain tracker of the host has not responded since ${since}`
   }
 
   async verdict(block: Block): Promise<Verdict> {
@@ -52,30 +41,29 @@ export class GivenHeaders implements BlockHeaders {
   }
 
   isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    return this.ask((tracker) => tracker.isValidRootForHeight(root, height))
+    return this.answered(() => this.tracker.isValidRootForHeight(root, height))
   }
 
   async currentHeight(): Promise<number> {
-    const tip = await this.ask(async (tracker) => await (tracker.tip?.() ?? heightOf(tracker)))
-    const isNew = tip.height !== this.tip?.height || tip.hash !== this.tip.hash
-    this.tip = tip
-    if (isNew && !this.isClosed) for (const listener of this.listeners) listener(tip)
-    return tip.height
+    const height = await this.answered(() => this.tracker.currentHeight())
+    const isNew = height !== this.height
+    this.height = height
+    if (isNew && !this.isClosed) for (const listener of this.listeners) listener({ height })
+    return height
   }
 
   status(): HeadersStatus {
-    const { tip, lastError } = this
-    return { ...(tip && { height: tip.height }), ...(lastError && { lastError }) }
+    const { height, lastError } = this
+    return { ...(height !== undefined && { height }), ...(lastError && { lastError }) }
   }
 
-  /** A new tip is seen when the height is asked for, and when the tracker says that there is one. */
+  /** A new tip is seen when the height is asked for. */
   onTip(listener: (tip: ChainTip) => void): void {
-    if (this.listeners.push(listener) === 1) this.options.tracker.watch?.(() => this.probe())
+    this.listeners.push(listener)
   }
 
   async close(): Promise<void> {
     this.isClosed = true
-    await this.options.tracker.close?.()
   }
 
   private probe(): void {
@@ -84,22 +72,17 @@ export class GivenHeaders implements BlockHeaders {
     this.currentHeight().catch(() => {})
   }
 
-  private async ask<Answer>(question: (tracker: AskedTracker) => Promise<Answer>): Promise<Answer> {
-    const { tracker, name } = this.options
+  private async answered<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     try {
-      const answer = await question(tracker)
+      const answer = await question()
       this.downSince = undefined
       return answer
     } catch (cause) {
       this.downSince ??= new Date()
       this.lastError = { at: Date.now(), message: messageOf(cause) }
-      throw new ChainTrackerError(`the chain tracker ${name} did not respond`, { cause })
+      throw new ChainTrackerError('the chain tracker of the host did not respond', { cause })
     } finally {
       this.askedAt = monotonic()
     }
   }
-}
-
-async function heightOf(tracker: GivenTracker): Promise<ChainTip> {
-  return { height: await tracker.currentHeight() }
 }

@@ -280,11 +280,8 @@ export interface Config
   seed: boolean
   /** The host below which names and outpoints have theirs; undefined: they have none. */
   gatewayHost: string | undefined
-  /**
-   * The source of block headers: `headers` for a chain of our own, `whatsonchain`, the URL of a service, `chaintracks=` and
-   * that of one, or `scripts-only` if proofs are not checked.
-   */
-  chainTracker: string
+  /** Whether proofs are checked, against a chain of headers of our own. */
+  chainTracker: 'headers' | 'scripts-only'
   /** The chain tracker of another host, which then decides which proofs count. It is no setting. */
   givenTracker?: GivenTracker | undefined
   /** Whether this host mines what is submitted: on a local network, whose tree it has deployed. It is no setting. */

@@ -7,7 +7,6 @@ import { SourceAddressError } from '../../chain/sources/errors.js'
 import {
   HEADER_SOURCE_KINDS,
   type HeaderSourceKind,
-  isPublic,
   PUBLIC_SOURCES,
   parseSources,
   type SourceAddress,
@@ -41,18 +40,10 @@ export const headersCheckpoint = z
     return { height: Number(height), hash, work, minimumWork: work }
   })
 
-export const chainTracker = z.string().refine((text) => {
-  const [, url = text] = /^chaintracks=(.*)$/s.exec(text) ?? []
-  if (['headers', 'scripts-only', 'whatsonchain'].includes(text)) return true
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
-}, 'must be headers, scripts-only, whatsonchain, the URL of a headers service, or chaintracks=<url>')
-
-/** The service that `CHAIN_TRACKER` names: the URL alone is that of a Block Headers Service. */
-export function trackerSource(chainTracker: string): HeaderSourceAddress {
-  if (isPublic(chainTracker)) return { kind: chainTracker, url: PUBLIC_SOURCES[chainTracker] }
-  const url = chainTracker.replace(/^chaintracks=/, '').replace(/\/+$/, '')
-  return { kind: chainTracker.startsWith('chaintracks=') ? 'chaintracks' : 'headersservice', url }
-}
+export const chainTracker = z.enum(
+  ['headers', 'scripts-only'],
+  'must be headers or scripts-only; services of block headers are for HEADERS_SOURCES',
+)
 
 /**
  * Where headers are fetched from: what `HEADERS_SOURCES` names, else the services of `CHAIN_SOURCES` that have headers, else the

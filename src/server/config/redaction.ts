@@ -3,11 +3,11 @@ import { mongoSecrets } from './mongo-url.js'
 
 const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 /** Settings that are URLs, which may contain a password, or a key in the path or the query. */
-const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
+const ADDRESSES = ['HOSTING_URL', 'KNEX_URL']
 /** A path segment of at least this length is taken for a key. */
 const LEAST_KEY = 16
 /** Settings that are one or several URLs, separated by commas, which may have a key in path or query. */
-const KEYED = ['CHAIN_TRACKER', 'HEADERS_SOURCES', 'CHAIN_SOURCES', 'SYNC_PEERS']
+const KEYED = ['HEADERS_SOURCES', 'CHAIN_SOURCES', 'SYNC_PEERS']
 /** Shorter texts are no secrets, and occur anywhere. */
 const LEAST = 4
 

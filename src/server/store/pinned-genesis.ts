@@ -83,8 +83,7 @@ export function trackerOf({
   chainTracker,
   givenTracker,
 }: Pick<Config, 'chainTracker' | 'givenTracker'>): 'headers' | 'tracker' | 'scripts-only' {
-  if (givenTracker !== undefined) return 'tracker'
-  return chainTracker === 'headers' || chainTracker === 'scripts-only' ? chainTracker : 'tracker'
+  return givenTracker === undefined ? chainTracker : 'tracker'
 }
 
 /**

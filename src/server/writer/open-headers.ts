@@ -6,12 +6,11 @@ import type { Block } from '../../../backend/src/graph/records.js'
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { callsOver, type PlainError, revivedError, serveCalls } from '../../../backend/src/writer/calls.js'
 import type { Verdict } from '../../chain/headers/header-chain.js'
-import { askedSource } from '../../chain/tracker/asked-source.js'
-import { type BlockHeaders, type HeadersStatus, trackerName } from '../../chain/tracker/chain-tracker.js'
+import type { BlockHeaders, HeadersStatus } from '../../chain/tracker/chain-tracker.js'
 import { FollowedHeaders } from '../../chain/tracker/followed-headers.js'
 import { GivenHeaders, type GivenTracker } from '../../chain/tracker/given-headers.js'
 import type { Config } from '../config/config.js'
-import { checkpointOf, trackerSource } from '../config/header-settings.js'
+import { checkpointOf } from '../config/header-settings.js'
 
 /** The block headers of the settings; undefined if proofs are not checked. */
 export function openBlockHeaders(options: {
@@ -21,9 +20,8 @@ export function openBlockHeaders(options: {
 }): BlockHeaders | undefined {
   const { config, store, logger } = options
   const { network, chainTrackerTimeoutMs: timeout, headersPollMs: pollInterval, givenTracker } = config
-  if (givenTracker !== undefined)
-    return new GivenHeaders({ tracker: within(timeout, givenTracker), name: 'of the host' })
-  if (config.chainTracker !== 'headers') return openAskedHeaders(config)
+  if (givenTracker !== undefined) return new GivenHeaders(within(timeout, givenTracker))
+  if (config.chainTracker === 'scripts-only') return undefined
   const { headersSources: sources, chainSourceRate: rate } = config
   const checkpoint = checkpointOf(config)
   const headers = new FollowedHeaders({
@@ -31,20 +29,6 @@ export function openBlockHeaders(options: {
   })
   headers.start()
   return headers
-}
-
-/**
- * The service in the settings that is asked about each block; undefined if proofs are not checked. Headers of our own take a store,
- * so a command without one asks WhatsOnChain instead.
- */
-export function openAskedHeaders(
-  config: Pick<Config, 'chainTracker' | 'chainTrackerTimeoutMs' | 'network'>,
-): GivenHeaders | undefined {
-  const { network, chainTrackerTimeoutMs: timeout } = config
-  if (config.chainTracker === 'scripts-only') return undefined
-  const chainTracker = config.chainTracker === 'headers' ? 'whatsonchain' : config.chainTracker
-  const tracker = askedSource({ address: trackerSource(chainTracker), timeout, network })
-  return new GivenHeaders({ tracker, name: trackerName(chainTracker) })
 }
 
 function within(timeout: number, tracker: GivenTracker): GivenTracker {

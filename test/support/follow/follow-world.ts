@@ -10,6 +10,7 @@ import { type Node, openNode } from '../../../src/server/node.js'
 import { admitBeef } from '../../../src/server/writer/admit.js'
 import { keptOutput } from '../cli/commands.js'
 import { useHeaderServices } from '../server/header-service.js'
+import { HostTracker } from '../server/host-tracker.js'
 import { type Environment, SILENT, treeOf, useServers } from '../server/test-server.js'
 import { storedRows } from '../storage/fact-rows.js'
 import { CrawledTree } from './crawled-tree.js'
@@ -68,8 +69,12 @@ export interface FollowWorld {
   service: JungleBusService
   /** Of the service. */
   url: string
-  /** The settings of a node. */
+  /** The settings of a node of its own, which has a service as its source of headers. */
   env: Environment
+  /** Those of them that say where headers come from. */
+  headersSettings: Environment
+  /** For a node in this process. */
+  tracker: HostTracker
   open(dataDir: string): Promise<Node>
   /** A follower of an open node. */
   follower(node: Node, options?: FollowOptions): StartedFollower
@@ -84,12 +89,16 @@ const importedOnce = new Map<string, Record<string, string[]>>()
 
 async function openWorld({ servers, headerServices, junglebuses }: Services): Promise<FollowWorld> {
   const tree = new CrawledTree()
-  const { url: CHAIN_TRACKER } = await headerServices.start(tree.headers)
+  const { settings: headersSettings } = await headerServices.start(tree.headers)
+  const tracker = new HostTracker(tree.headers)
   const { url, service } = await junglebuses.start()
   service.know(...tree.records)
-  const env = { ...treeOf(tree.chain.deployment), CHAIN_TRACKER }
+  const env = { ...treeOf(tree.chain.deployment), ...headersSettings }
   const open = (dataDir: string): Promise<Node> =>
-    openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
+    openNode({
+      config: { ...readConfig({ ...env, DATA_DIR: dataDir }), givenTracker: tracker },
+      logger: SILENT,
+    })
   const follower: FollowWorld['follower'] = (
     node,
     { most = 1000, timeout = 30_000, patience = 400, onLimit, onAdmitted, ...options } = {},
@@ -121,7 +130,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     return { follower, stop, rested: () => junglebus.client.rested() }
   }
   return {
-    ...{ tree, service, url, env, open, follower },
+    ...{ tree, service, url, env, headersSettings, tracker, open, follower },
     async crawl(dataDir, options = {}) {
       const node = await open(dataDir)
       let wasStopped = false

@@ -1,7 +1,8 @@
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import { listening } from '../server/connections.js'
 import { HeaderChain } from '../server/header-chain.js'
-import { HeaderService } from '../server/header-service.js'
+import { HeaderService, headersSettings } from '../server/header-service.js'
+import { HostTracker } from '../server/host-tracker.js'
 import { startServerProcess } from '../server/server-process.js'
 import { ask, type Environment, submission, type TestServer, treeOf } from '../server/test-server.js'
 import { eventually } from '../server/waiting.js'
@@ -26,7 +27,7 @@ const FAULTS = [{ kind: 'status', status: 500 }, 'cut', 'other', 'half'] as cons
  */
 export async function expectLoneRun(
   plan: LonePlan,
-  start: (env: Environment) => Promise<LoneService>,
+  start: (env: Environment, tracker: HostTracker) => Promise<LoneService>,
 ): Promise<void> {
   const world = new LoneChain(plan.steps)
   const headers = new HeaderChain()
@@ -34,13 +35,15 @@ export async function expectLoneRun(
   for (const each of [world.chain.genesis, ...world.transactions]) headers.mine([each])
   services.know(world.chain.genesis, ...world.transactions)
   const source = await listening(sourceOf(services, world, plan).listener)
-  const tracker = await listening(new HeaderService(headers).listener)
+  const tracker = new HostTracker(headers)
+  const headersService = await listening(new HeaderService(headers).listener)
   const env = {
     ...treeOf(world.chain.deployment),
-    ...{ CHAIN_TRACKER: tracker.url, CHAIN_SOURCES: source.url, CHAIN_SOURCE_RATE: '1000' },
+    ...headersSettings(headers, headersService.url),
+    ...{ CHAIN_SOURCES: source.url, CHAIN_SOURCE_RATE: '1000' },
     ...{ FOLLOW_ORDINALS: 'none', READS_PER_MINUTE: '0' },
   }
-  let service = await start(env)
+  let service = await start(env, tracker)
   try {
     const submitted = new Set<FakeTransaction>()
     for (const [at, choice] of plan.order.entries()) {
@@ -50,13 +53,13 @@ export async function expectLoneRun(
       expect((await ask(service.url, '/submit', submission(beef, ['tm_ordinals']))).status).toBe(200)
       if (!plan.restarts.includes(at)) continue
       await service.end()
-      service = await start(env)
+      service = await start(env, tracker)
     }
     await eventually(() => expectAtRest(world, service, submitted))
   } finally {
     await service.end()
     await source.close()
-    await tracker.close()
+    await headersService.close()
   }
 }
 

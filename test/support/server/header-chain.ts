@@ -44,13 +44,19 @@ export class Block {
 
   constructor(
     readonly parent: Block | undefined,
-    options: { height: number; salt: string; transactions: readonly Mined[]; time?: number | undefined },
+    options: {
+      height: number
+      salt: string
+      transactions: readonly Mined[]
+      time?: number | undefined
+      root?: string | undefined
+    },
   ) {
     const { height, salt, transactions, time = 1_700_000_000 + SPACING * (height - FIRST_HEIGHT) } = options
     this.coinbase = coinbase(height, salt)
     this.txids = [this.coinbase.txid, ...transactions.map(({ txid }) => txid)]
     this.levels = merkleLevels(this.txids)
-    const [root = ''] = this.levels.at(-1) ?? []
+    const { root = this.levels.at(-1)?.[0] ?? '' } = options
     this.header = findHeader({
       height,
       previous: parent?.header.hash ?? '00'.repeat(32),
@@ -102,9 +108,14 @@ export class Branch {
     return this.last.header
   }
 
-  /** Mines a block of these transactions. What height it gets, the branch says, not the transactions. */
-  mine(transactions: readonly Mined[] = []): Block {
-    this.last = new Block(this.last, { height: this.tip.height + 1, salt: this.salt, transactions })
+  /**
+   * Mines a block of these transactions. What height it gets, the branch says, not the transactions.
+   *
+   * @param root Of transactions that nobody shows, instead of that of these.
+   */
+  mine(transactions: readonly Mined[] = [], root?: string): Block {
+    const { tip, salt } = this
+    this.last = new Block(this.last, { height: tip.height + 1, salt, transactions, root })
     return this.last
   }
 
@@ -139,12 +150,15 @@ export class Branch {
 
 /** A chain of real headers over real merkle trees, that can fork. Its work is as easy as that of a regression test network. */
 export class HeaderChain {
+  /** The lowest header. */
+  readonly first: Header
   private active: Branch
   private forks = 0
 
   /** @param time When its first block was mined, in seconds since 1970; by default, some time in the past. */
   constructor(height: number = FIRST_HEIGHT, time?: number) {
     const first = new Block(undefined, { height, salt: 'main', transactions: [], time })
+    this.first = first.header
     this.active = new Branch(first, 'main')
   }
 
@@ -188,6 +202,15 @@ export class HeaderChain {
   isOnChain({ height, hash }: Header): boolean {
     return this.active.block(height)?.header.hash === hash
   }
+}
+
+/** A chain whose blocks at some heights have these roots, of transactions that nobody shows. */
+export function chainWithRoots(roots: ReadonlyMap<number, string>): HeaderChain {
+  const heights = [...roots.keys()]
+  const chain = new HeaderChain(Math.min(...heights) - 1)
+  while (chain.bestTip.height < Math.max(...heights))
+    chain.branch.mine([], roots.get(chain.bestTip.height + 1))
+  return chain
 }
 
 /** Of the first block of a {@link HeaderChain}. */

@@ -1,9 +1,8 @@
 import type { RequestListener, ServerResponse } from 'node:http'
-import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
-import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
-import { hash256 } from '../../../backend/src/protocol/transaction.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { listening } from './connections.js'
 import type { Block, Header, HeaderChain } from './header-chain.js'
+import type { Environment } from './test-server.js'
 
 /** How a service of block headers behaves; the way it answers a wrong question is that of the real ones. */
 export type Mood =
@@ -241,23 +240,22 @@ function headersHeader({ hash, previous, root, time, bits, nonce, bytes }: Heade
   }
 }
 
-/** A block with this merkle root, as a Block Headers Service lists it. The other fields are made up. */
-export function headersServiceBlock(root: string): unknown {
-  const fields = {
-    version: 1,
-    previous: '00'.repeat(32),
-    root,
-    time: 1_700_000_000,
-    bits: 0x207fffff,
-    nonce: 0,
+/** The settings of a host that has a service as its only source of the headers of a chain, from the first of them on. */
+export function headersSettings(chain: HeaderChain, url: string): Environment {
+  const { height, hash } = chain.first
+  return {
+    CHAIN_TRACKER: 'headers',
+    HEADERS_SOURCES: `headersservice=${url}`,
+    HEADERS_CHECKPOINT: `${height}:${hash}`,
   }
-  const bytes = encodeHeader(fields)
-  return headersHeader({ ...fields, bytes, height: 0, hash: toHex(reversed(hash256(bytes))) })
 }
 
 /** Services of block headers for the tests of one file; all are stopped when its tests are done. */
 export function useHeaderServices(): {
-  start(chain: HeaderChain): Promise<{ url: string; service: HeaderService; stop(): Promise<void> }>
+  /** `settings` are those of a host that has it as its only source of headers. */
+  start(
+    chain: HeaderChain,
+  ): Promise<{ url: string; settings: Environment; service: HeaderService; stop(): Promise<void> }>
 } {
   const started: { close(): Promise<void> }[] = []
   afterAll(async () => {
@@ -273,7 +271,7 @@ export function useHeaderServices(): {
         return closed
       }
       started.push({ close })
-      return { url: server.url, service, stop: close }
+      return { url: server.url, settings: headersSettings(chain, server.url), service, stop: close }
     },
   }
 }

@@ -1,6 +1,6 @@
 import { FakeChain, type FakeTransaction } from '../protocol/fake-chain.js'
 import { HeaderChain } from './header-chain.js'
-import { type HeaderService, useHeaderServices } from './header-service.js'
+import { HostTracker } from './host-tracker.js'
 import {
   type Answer,
   type Environment,
@@ -11,16 +11,16 @@ import {
   useServers,
 } from './test-server.js'
 
-/** Settings for a test in which the service says nothing: how long the server waits, long enough for one that answers. */
-export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '5000' }
+/** Settings for a test in which the tracker says nothing: how long the server waits, long enough for one that answers. */
+export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '2000' }
 
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 
-/** A server that asks a service about the headers of a chain, on which the transactions of a fake chain are mined. */
+/** A server that asks a tracker about the blocks of a chain, on which the transactions of a fake chain are mined. */
 export interface HeaderWorld {
   chain: FakeChain
   headers: HeaderChain
-  service: HeaderService
+  tracker: HostTracker
   server: TestServer
   /** Mines transactions in one block of the branch that counts, and submits them in order, each with its path. */
   mined(...transactions: FakeTransaction[]): Promise<void>
@@ -39,19 +39,18 @@ export function useHeaderWorlds(): {
   start(env?: Environment, options?: StartOptions & { chain?: FakeChain }): Promise<HeaderWorld>
 } {
   const servers = useServers()
-  const services = useHeaderServices()
   return {
     async start(env = {}, { chain: given, ...options } = {}) {
       const chain = given ?? new FakeChain({ covenantVersion: env.COVENANT_VERSION === '1' ? 1 : 2 })
       const headers = new HeaderChain()
-      const { url: CHAIN_TRACKER, service } = await services.start(headers)
-      const usual = { CHAIN_TRACKER, HEADERS_POLL_MS: '0', ADMIN_TOKEN }
+      const tracker = new HostTracker(headers)
+      const usual = { HEADERS_POLL_MS: '0', ADMIN_TOKEN }
       const settings = { ...treeOf(chain.deployment), ...usual, ...env }
       const over = (server: TestServer): HeaderWorld => {
         const submit: HeaderWorld['submit'] = (transaction, ancestors) =>
           server.submit(headers.branch.beef(transaction, ancestors))
         return {
-          ...{ chain, headers, service, server, submit },
+          ...{ chain, headers, tracker, server, submit },
           async mined(...transactions) {
             headers.mine(transactions)
             for (const transaction of transactions) {
@@ -68,11 +67,11 @@ export function useHeaderWorlds(): {
           async restart(more = {}) {
             await server.stop()
             const again = { ...settings, ...more, DATA_DIR: server.dataDir }
-            return over(await servers.start(again, options))
+            return over(await servers.start(again, { tracker, ...options }))
           },
         }
       }
-      const world = over(await servers.start(settings, options))
+      const world = over(await servers.start(settings, { tracker, ...options }))
       await world.mined(chain.genesis)
       return world
     },

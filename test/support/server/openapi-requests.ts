@@ -9,9 +9,8 @@ import { animated, encoded, imageProgram, picture } from '../images/pictures.js'
 import { blockOfTwo, proofIn, recordOf } from '../protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { bodyHolder, changeStore } from '../storage/changed-files.js'
-import { listening } from './connections.js'
 import { HeaderChain } from './header-chain.js'
-import { HeaderService } from './header-service.js'
+import { HostTracker } from './host-tracker.js'
 import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
 
 /** The status of an answer, and the request that gets it: from `well`, unless another host is named. */
@@ -102,7 +101,8 @@ export async function openapiHosts({
   const DATA_DIR = await followedStore(start, settings)
   const making = { imageProgram: await imageProgram() }
   const well = await start({ ...wells, DATA_DIR }, { pages, ...making })
-  const unreachable = { ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9' }
+  const nowhere = { CHAIN_TRACKER: 'headers', HEADERS_SOURCES: 'junglebus=http://127.0.0.1:9' }
+  const unreachable = { ...settings, ...nowhere }
   const empty = await start(
     { ...unreachable, ARC_CALLBACK_TOKEN, DATA_DIR: await followedStore(start, unreachable) },
     making,
@@ -274,15 +274,14 @@ function fullHost(host: TestServer): TestServer {
 async function watchingHosts(
   start: ReturnType<typeof useServers>['start'],
 ): Promise<Pick<Hosts, 'watching' | 'unheard' | 'forgetting'>> {
-  const service = new HeaderService(new HeaderChain())
-  const { url: CHAIN_TRACKER } = await listening(service.listener)
-  const watching = await start({ CHAIN_TRACKER, ADMIN_TOKEN, HEADERS_POLL_MS: '0' })
+  const tracker = new HostTracker(new HeaderChain())
+  const watching = await start({ ADMIN_TOKEN, HEADERS_POLL_MS: '0' }, { tracker })
   const unheard: TestServer['ask'] = async (...asked) => {
-    service.mood = 'fails'
+    tracker.mood = 'fails'
     try {
       return await watching.ask(...asked)
     } finally {
-      service.mood = 'answers'
+      tracker.mood = 'answers'
     }
   }
   const by = async (): Promise<never> => {

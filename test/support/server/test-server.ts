@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { GivenTracker } from '../../../src/chain/tracker/given-headers.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import type { Limits } from '../../../src/server/config/limits.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
@@ -89,13 +90,16 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
-/** `logger` takes what the server logs; without one, nobody does. `limits` replaces limits that follow from settings. */
+/**
+ * `logger` takes what the server logs; without one, nobody does. `limits` replaces limits that follow from settings. `tracker` is that of a
+ * host, which decides about proofs.
+ */
 export type StartOptions = Partial<
   Pick<
     Parameters<typeof startServer>[0],
     'logger' | 'pages' | 'deploy' | 'submissionWorker' | 'writerThread' | 'imageProgram'
   >
-> & { limits?: Partial<Limits> }
+> & { limits?: Partial<Limits>; tracker?: GivenTracker }
 
 /** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */
 export function useServers(): {
@@ -115,9 +119,10 @@ export function useServers(): {
   }
   return {
     folder,
-    async start(env = {}, { logger = SILENT, limits, ...options } = {}) {
-      const read = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
-      const config = { ...read, limits: { ...read.limits, ...limits } }
+    async start(env = {}, { logger = SILENT, limits, tracker, ...options } = {}) {
+      const checks = tracker && { CHAIN_TRACKER: 'headers' }
+      const read = readConfig({ PORT: '0', DATA_DIR: await folder(), ...checks, ...env })
+      const config = { ...read, limits: { ...read.limits, ...limits }, givenTracker: tracker }
       const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)
       servers.push(server)
       return server

@@ -121,12 +121,13 @@ describe('a failure is one line', () => {
       PORT: '0',
       SEED: 'none',
       DATA_DIR: await servers.folder(),
-      CHAIN_TRACKER: 'http://127.0.0.1:9/v1/0123456789abcdef-key?token=token-in-a-query',
+      CHAIN_TRACKER: 'headers',
+      HEADERS_SOURCES: 'junglebus=http://127.0.0.1:9/v1/0123456789abcdef-key',
     })
     await running.url
     running.child.kill('SIGTERM')
     const { stdout } = await running.ended
-    expect(stdout).toContain('"chainTracker":"http://127.0.0.1:9"')
-    for (const secret of ['0123456789abcdef-key', 'token-in-a-query']) expect(stdout).not.toContain(secret)
+    expect(stdout).toContain('"chainTracker":"headers"')
+    expect(stdout).not.toContain('0123456789abcdef-key')
   })
 })

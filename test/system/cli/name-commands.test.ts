@@ -1,7 +1,4 @@
-import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
@@ -9,7 +6,9 @@ import { type RouteAnswer, useNameIndexes } from '../../support/client/name-inde
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { ownerOf } from '../../support/graph/owner-of.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
-import { headersServiceBlock } from '../../support/server/header-service.js'
+import { listening } from '../../support/server/connections.js'
+import { chainWithRoots } from '../../support/server/header-chain.js'
+import { HeaderService, headersSettings } from '../../support/server/header-service.js'
 import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 // The commands as they are installed, against a server of a local network.
@@ -48,19 +47,11 @@ const run = async (args: string[], env: Environment = treeOf(deployment)) => awa
 const refusedWith = (reason: unknown, code = 1) => ({ code, signal: null, stdout: '', stderr: reason })
 const line1 = (text: string) => expect.stringMatching(new RegExp(`^minetree: [^\\n]*${text}[^\\n]*\\n$`))
 
-/** Headers of the blocks of the world, as a Block Headers Service has them. */
-async function headersService(): Promise<{ url: string; close: () => void }> {
-  const roots = new Map([...line, ...way].map(({ txid, height }) => [height, txid]))
-  const service = createServer(({ url = '' }, response) => {
-    const { searchParams } = new URL(url, 'http://127.0.0.1')
-    const known = roots.get(Number(searchParams.get('height')))
-    response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(known === undefined ? [] : [headersServiceBlock(known)]))
-  })
-  service.listen(0, '127.0.0.1')
-  await once(service, 'listening')
-  const { port } = service.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, close: () => service.close() }
+/** A service with the headers of the blocks of the world. */
+async function headersService(): Promise<{ settings: Environment; close: () => Promise<void> }> {
+  const chain = chainWithRoots(new Map([...line, ...way].map(({ txid, height }) => [height, txid])))
+  const { url, close } = await listening(new HeaderService(chain).listener)
+  return { settings: headersSettings(chain, url), close }
 }
 
 describe('resolve', () => {
@@ -100,7 +91,8 @@ describe('resolve', () => {
 
   test('checks it against block headers where the settings say where those are', async () => {
     const headers = await headersService()
-    const env = { ...treeOf(deployment), CHAIN_TRACKER: headers.url }
+    const XDG_CACHE_HOME = await servers.folder()
+    const env = { ...treeOf(deployment), ...headers.settings, XDG_CACHE_HOME }
     try {
       const { code, stdout, stderr } = await run(
         ['resolve', 'abc', '--json', '--require-proofs', '--url', url],
@@ -109,7 +101,7 @@ describe('resolve', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
       expect(JSON.parse(stdout)).toMatchObject({ proven: true, height: mints.abc.height })
       const verified = await run(['verify', 'abc', '--url', url], env)
-      expect(verified.stdout).toContain(`blocks   all of it is in blocks that ${headers.url} knows\n`)
+      expect(verified.stdout).toContain('blocks   all of it is in blocks of the chain with the most work\n')
       const stray = await index({
         '/svc/names/proof/abc': { body: proofOf([...line.slice(0, -1), { ...mints.abc, height: 5 }]) },
       })
@@ -119,9 +111,14 @@ describe('resolve', () => {
         refusedWith(line1('is in no block at height 5')),
       )
     } finally {
-      headers.close()
+      await headers.close()
     }
-    expect(await run(['resolve', 'abc', '--url', url], env)).toEqual(refusedWith(line1('no block header'), 5))
+    // What is known of the chain is kept.
+    expect((await run(['resolve', 'abc', '--no-cache', '--require-proofs', '--url', url], env)).code).toBe(0)
+    const fresh = { ...env, XDG_CACHE_HOME: await servers.folder() }
+    expect(await run(['resolve', 'abc', '--url', url], fresh)).toEqual(
+      refusedWith(line1('no block header'), 5),
+    )
   })
 
   test('believes a server on this machine which tree it follows, where none is set, and remembers nothing', async () => {

@@ -4,7 +4,8 @@ import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/connections.js'
-import { headersServiceBlock } from '../../support/server/header-service.js'
+import { HeaderChain } from '../../support/server/header-chain.js'
+import { HostTracker } from '../../support/server/host-tracker.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 import { storedRows } from '../../support/storage/fact-rows.js'
 
@@ -141,19 +142,12 @@ test('a server that follows the live network, though it would believe anything',
 })
 
 test('a server that checks proofs', async () => {
-  const tracker = await listening((_request, response) => {
-    response.setHeader('Content-Type', 'application/json')
-    response.end(JSON.stringify([headersServiceBlock('ab'.repeat(32))]))
-  })
-  const checking = await servers.start({
-    ...treeOf(new FakeChain().deployment),
-    CHAIN_TRACKER: tracker.url,
-  })
+  const tracker = new HostTracker(new HeaderChain())
+  const checking = await servers.start(treeOf(new FakeChain().deployment), { tracker })
   expect(await failure([small, '--url', checking.url])).toMatch(
     new RegExp(`^${checking.url} refuses ${small} \\(400 BAD_BODY\\): the transaction could not be verified`),
   )
   expect(storedRows(checking.dataDir).transactions).toEqual([])
-  await tracker.close()
 })
 
 test('a stream of more transactions than are asked for, before any server hears of it', async () => {

@@ -35,8 +35,8 @@ export interface Attack {
   title: string
   /** Settings that the attack is about; all others have their defaults. */
   env?: Environment
-  /** How long the headers service takes to answer, in milliseconds; without it, proofs are not checked. */
-  trackerDelay?: number
+  /** Whether the server checks proofs. */
+  checksProofs?: boolean
   /** Fills the store, and gives what is to be sent then. */
   prepare(fixture: Fixture): Promise<RequestOf> | RequestOf
   /** How often it is sent by one client that uses its whole allowance, and on how many connections. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { builtPackage } from '../../support/cli/built-package.js'
+import { ask, untilReady } from '../../support/server/test-server.js'
 import type { Attack } from './attack.js'
 import { type AttackedServer, startAttackedServer } from './attacked-server.js'
 import { bodyAttacks } from './attacks/bodies.js'
@@ -11,8 +12,8 @@ import { largeAttacks, readAttacks } from './attacks/reads.js'
 import { scriptAttacks } from './attacks/scripts.js'
 import { type FilledStore, fillStore } from './fixture.js'
 import { HonestSubmissions } from './honest.js'
+import { withProvenBlocks } from './proven-blocks.js'
 import { type Outcome, Stranger } from './send.js'
-import { withSlowTracker } from './slow-tracker.js'
 
 const MiB = 1024 * 1024
 /** What the server may take, whatever it is asked: the promise of `docs/settings.md`. */
@@ -48,12 +49,11 @@ const nextReader = (): string => `127.0.1.${++readers}`
 const READS_MEANWHILE = 3
 const LONG = 60
 
-const honest = new HonestSubmissions()
-
 describe.each(Object.entries(SUITES))('next to hostile %s', (_, { attacks: all, connections }) => {
   const attacks = process.env.ATTACKS === 'all' ? all : all.filter((_attack, at) => at % 12 === 0)
-  const tracked = attacks.filter(({ trackerDelay }) => trackerDelay !== undefined)
-  const plain = attacks.filter((attack) => !tracked.includes(attack))
+  const checked = attacks.filter(({ checksProofs }) => checksProofs === true)
+  const plain = attacks.filter((attack) => !checked.includes(attack))
+  const honest = new HonestSubmissions()
   let folder = ''
   let server: AttackedServer
   let filled: FilledStore[] = []
@@ -71,17 +71,19 @@ describe.each(Object.entries(SUITES))('next to hostile %s', (_, { attacks: all, 
   test.each(plain.map((attack, at) => ({ name: attack.name, at, attack })))(
     '$name',
     async ({ at, attack }) => {
-      await hold({ server, attack, filled: filledAt(filled, at), connections })
+      await hold({ server, attack, filled: filledAt(filled, at), connections, honest })
     },
   )
 
-  for (const attack of tracked) {
+  for (const attack of checked) {
     test(attack.name, async () => {
-      await withSlowTracker(attack.trackerDelay, async (tracker = '') => {
-        const [store] = await fillStore([attack], join(folder, attack.name))
-        const own = await start(store, { CHAIN_TRACKER: tracker })
+      const [store] = await fillStore([attack], join(folder, attack.name))
+      await withProvenBlocks(async (settings) => {
+        const own = await start(store, settings)
         try {
-          await hold({ server: own, attack, filled: filledAt([store], 0), connections })
+          await untilReady({ ask: (path) => ask(own.url, path) })
+          const honest = new HonestSubmissions()
+          await hold({ server: own, attack, filled: filledAt([store], 0), connections, honest })
         } finally {
           await own.stop()
         }
@@ -110,8 +112,9 @@ async function hold(options: {
   attack: Attack
   filled: FilledStore
   connections: number
+  honest: HonestSubmissions
 }): Promise<void> {
-  const { server, attack, filled } = options
+  const { server, attack, filled, honest } = options
   const connections = Math.min(options.connections, attack.allowance.connections)
   const read = { path: filled.readPath }
   const stranger = new Stranger(server.url, { address: ATTACKER, connections })

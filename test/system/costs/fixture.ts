@@ -37,9 +37,8 @@ export async function fillStore(attacks: readonly Attack[], folder: string): Pro
         ...{ chain, submit },
         admit: (transaction, ancestors = []) => submit(beefOf(transaction, { with: ancestors })),
       })
-      // It is not asked about what the store is filled with, which would take as long as an attack.
-      if (attack.trackerDelay !== undefined)
-        await node.graph.settings.set('tracker', 'tracker', 'scripts-only')
+      // What the store is filled with has no proofs of its chain.
+      if (attack.checksProofs === true) await node.graph.settings.set('tracker', 'headers', 'scripts-only')
       filled.push({ env: { ...env, ...attack.env }, readPath, requestOf })
     }
     return filled

@@ -31,11 +31,11 @@ describeWithMariadb('processes of a host over', (mariadb) => {
   test(
     'follow one at a time, and another one goes on when that one is killed',
     async () => {
-      const { tree, env, url, service } = await world()
+      const { tree, headersSettings, url, service } = await world()
       const { deployment } = tree.chain
       const knexUrl = await mariadb.database()
       const quick = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
-      const follow = { CHAIN_SOURCES: url, CHAIN_TRACKER: env.CHAIN_TRACKER ?? '', ...quick }
+      const follow = { CHAIN_SOURCES: url, ...headersSettings, ...quick }
       const start = async (): Promise<GaspHost> => {
         const settings = { knexUrl, deployment, engine: '0.4.6' as const, peers: [], attached: false }
         const host = await startGaspHost({ ...settings, follow })

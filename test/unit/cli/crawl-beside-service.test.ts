@@ -17,11 +17,11 @@ const junglebuses = useJungleBuses()
 
 test('a service says how far it has followed the chain, and a crawl beside it reports that', async () => {
   const tree = new CrawledTree()
-  const { url: CHAIN_TRACKER } = await headerServices.start(tree.headers)
+  const { settings } = await headerServices.start(tree.headers)
   const { url: source, service } = await junglebuses.start()
   service.know(...tree.records)
   const env = {
-    ...{ ...treeOf(tree.chain.deployment), CHAIN_TRACKER, CHAIN_SOURCES: `junglebus=${source}` },
+    ...{ ...treeOf(tree.chain.deployment), ...settings, CHAIN_SOURCES: `junglebus=${source}` },
     ...{ HEADERS_POLL_MS: '50', FOLLOW_POLL_MS: '1000', CHAIN_SOURCE_RATE: '1000' },
   }
   const server = await servers.start(env)

@@ -12,7 +12,7 @@ import {
 import { varint } from '../../../support/protocol/raw-transaction.js'
 import { ANYONE, bareTransaction, pick, proofOf } from '../../../support/protocol/transactions.js'
 import { type Attack, type HostileRequest, type RequestOf, submitting } from '../attack.js'
-import { confirmed } from '../slow-tracker.js'
+import { confirmed } from '../proven-blocks.js'
 
 const MiB = 1024 * 1024
 
@@ -99,7 +99,7 @@ export function graphAttacks({
     {
       name: 'mint-outputs',
       title: `a mint in a block, with ${mintOutputs} outputs`,
-      trackerDelay: 0,
+      checksProofs: true,
       async prepare({ chain, admit }) {
         await admit(chain.genesis)
         const trailing = new Array(mintOutputs).fill({ satoshis: 0, lockingScript: new Uint8Array() })
@@ -112,7 +112,7 @@ export function graphAttacks({
     {
       name: 'mint-inputs',
       title: `a mint in a block, with ${mintInputs} inputs`,
-      trackerDelay: 0,
+      checksProofs: true,
       async prepare({ chain, admit }) {
         await admit(chain.genesis)
         const mint = provenMint(
@@ -368,24 +368,6 @@ export function graphAttacks({
         },
       allowance: { requests: 20, connections: 20 },
       statuses: [200, 400, 413, 429, 503],
-    },
-    {
-      name: 'many-blocks',
-      title: `a transaction whose ${Math.min(parts, transactions - 1)} sources are each in another block, with a slow tracker`,
-      trackerDelay: 100,
-      prepare: ({ chain }) => {
-        // Made beforehand: the tracker is in this process, too.
-        const bodies = [0, 1, 2].map(() => {
-          const count = Math.min(parts, transactions - 1)
-          const sources = Array.from({ length: count }, (_, at) => openCoin(chain, 1, at))
-          const inputs = sources.map(({ txid }) => ({ txid, vout: 0 }))
-          const proven = sources.map((source) => ({ raw: source.raw, proof: proofOf(source) }))
-          return encodeBeef([...proven, openSpend(inputs, 1)])
-        })
-        return (index) => submitting(pick(bodies, index))
-      },
-      allowance: { requests: 100, connections: 100 },
-      statuses: [413, 429, 503],
     },
     {
       name: 'wide-bumps',

@@ -13,7 +13,7 @@ import {
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { HeaderService } from '../../../support/server/header-service.js'
+import { HeaderService, headersSettings } from '../../../support/server/header-service.js'
 import { treeOf } from '../../../support/server/test-server.js'
 import type { Attack, Scene } from '../attack.js'
 import { bodyDeeds } from '../body-deeds.js'
@@ -90,13 +90,13 @@ interface Sources {
 
 async function crawlScene(stage: Stage, { source, headers, chain }: Sources): Promise<Scene> {
   const { url } = await stage.serve(source)
-  const tracker =
+  const settings =
     headers === 'scripts-only'
-      ? headers
-      : (await stage.serve(handlerOf(new HeaderService(headers).listener))).url
+      ? { CHAIN_TRACKER: headers }
+      : headersSettings(headers, (await stage.serve(handlerOf(new HeaderService(headers).listener))).url)
   const env = {
     ...treeOf(chain.deployment),
-    CHAIN_TRACKER: tracker,
+    ...settings,
     CHAIN_SOURCE_RATE: '10000',
     DATA_DIR: await stage.folder(),
   }
@@ -256,7 +256,7 @@ export function crawlAttacks(): Attack[] {
           const { chain } = name
           const scene = await crawlScene(stage, { source: sourceOf(name), headers: 'scripts-only', chain })
           const { url } = await stage.serve(doing(deed, stage))
-          return { ...scene, env: { ...scene.env, CHAIN_TRACKER: url } }
+          return { ...scene, env: { ...scene.env, ...headersSettings(name.headers, url) } }
         },
       }),
     ),

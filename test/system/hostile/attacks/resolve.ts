@@ -147,7 +147,7 @@ export function headersAttacks(): Attack[] {
     async set(stage) {
       const { args, env } = await resolveScene(stage, 'resolve', [])
       const { url } = await stage.serve(doing(deed, stage))
-      return { args, env: { ...env, CHAIN_TRACKER: url } }
+      return { args, env: { ...env, CHAIN_TRACKER: 'headers', HEADERS_SOURCES: `headersservice=${url}` } }
     },
   }))
 }

@@ -8,12 +8,11 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import { listening } from '../../../support/server/connections.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { useHeaderServices } from '../../../support/server/header-service.js'
+import { HostTracker } from '../../../support/server/host-tracker.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 import { eventually } from '../../../support/server/waiting.js'
 
 const servers = useServers()
-const headerServices = useHeaderServices()
 const closing: { close(): Promise<void> }[] = []
 afterAll(async () => {
   for (const each of closing) await each.close()
@@ -62,13 +61,9 @@ describe('four proven transactions of an ordinal, submitted without their parent
     services.know(...mined)
     const source = await listening(services.listener('junglebus'))
     closing.push(source)
-    const { url: CHAIN_TRACKER } = await headerServices.start(headers)
-    const server = await servers.start({
-      ...treeOf(chain.deployment),
-      CHAIN_TRACKER,
-      CHAIN_SOURCES: source.url,
-      CHAIN_SOURCE_RATE: '1000',
-    })
+    const settings = { CHAIN_SOURCES: source.url, CHAIN_SOURCE_RATE: '1000' }
+    const tracker = new HostTracker(headers)
+    const server = await servers.start({ ...treeOf(chain.deployment), ...settings }, { tracker })
     for (const at of order) {
       const { transaction } = steps[at] as (typeof steps)[0]
       const { status } = await server.submit(headers.branch.beef(transaction), ['tm_ordinals'])

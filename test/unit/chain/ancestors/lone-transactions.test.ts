@@ -13,6 +13,8 @@ test.each(chosen)(
   'proven transactions without parents, in any order, with a source that fails now and then: %i',
   async (_, plan) => {
     const DATA_DIR = await servers.folder()
-    await expectLoneRun(plan, async (env) => loneServer(await servers.start({ ...env, DATA_DIR })))
+    await expectLoneRun(plan, async (env, tracker) =>
+      loneServer(await servers.start({ ...env, DATA_DIR }, { tracker })),
+    )
   },
 )

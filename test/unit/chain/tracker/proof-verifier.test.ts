@@ -133,7 +133,7 @@ describe('what places an ordinal', () => {
     const { height } = world.headers.bestTip
     expect((await submit(world, note, funding)).status).toBe(200)
     expect(await heightIn(world, funding)).toBe(height - 1)
-    expect(world.service.asked).toContain(`${height - 1} ${world.headers.rootAt(height - 1)}`)
+    expect(world.tracker.asked).toContain(`${height - 1} ${world.headers.rootAt(height - 1)}`)
     expect((await provenance(world, note)).isValid()).toBe(true)
   })
 
@@ -171,13 +171,13 @@ describe('what places an ordinal', () => {
     const { funding, note } = inscription(world)
     const { height } = world.headers.bestTip
     const before = world.server.rows()
-    world.service.onQuestion = (question) => {
-      if (question.startsWith(`${height - 1} `)) world.service.mood = 'fails'
+    world.tracker.onQuestion = (question) => {
+      if (question.startsWith(`${height - 1} `)) world.tracker.mood = 'fails'
     }
     expect((await submit(world, note, funding)).status).toBe(503)
     expect(world.server.rows()).toEqual(before)
-    world.service.onQuestion = undefined
-    world.service.mood = 'answers'
+    world.tracker.onQuestion = undefined
+    world.tracker.mood = 'answers'
     expect((await submit(world, note, funding)).status).toBe(200)
     expect(await heightIn(world, funding)).toBe(height - 1)
   })

@@ -10,8 +10,8 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import type { Mood } from '../../../support/server/header-service.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
+import type { HostTracker } from '../../../support/server/host-tracker.js'
 import { posted, SILENT } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
@@ -197,16 +197,16 @@ test('a reorg while the node was down is found at start, however long that was',
 
 test('only blocks that a reorg may reach are asked about', async () => {
   const world = await worlds.start({ REORG_DEPTH: '3' })
-  const { chain, headers, service } = world
+  const { chain, headers, tracker } = world
   for (const name of ['a', 'b', 'c', 'd', 'e']) await world.mined(chain.mint(name))
   await world.tell()
   const heights = (): number[] =>
-    service.asked.filter((question) => question !== 'tip').map((question) => Number(question.split(' ')[0]))
+    tracker.asked.filter((question) => question !== 'tip').map((question) => Number(question.split(' ')[0]))
   const { height } = headers.bestTip
-  service.asked.length = 0
+  tracker.asked.length = 0
   expect((await world.tell()).json).toEqual({ tip: height, from: height - 2, blocks: 3, disproved: 0 })
   expect(heights()).toEqual([height, height - 1, height - 2])
-  service.asked.length = 0
+  tracker.asked.length = 0
   expect((await world.tell(height - 4)).json).toEqual({
     tip: height,
     from: height - 4,
@@ -230,40 +230,33 @@ test('behind a block that is refused, as many more are asked about', async () =>
 })
 
 describe('a tracker takes nothing away', () => {
-  test.each<Mood>([
-    'fails',
-    'hangs up',
-    'talks nonsense',
-    'answers something else',
-    'says nothing',
-    'knows no path',
-  ])('that %s', async (mood) => {
+  test.each<HostTracker['mood']>(['fails', 'says nothing'])('that %s', async (mood) => {
     const world = await worlds.start(IMPATIENT)
     await withCompetingMint(world)
     reorg(world, 1)
     const before = world.server.rows()
-    world.service.mood = mood
+    world.tracker.mood = mood
     const { status, json } = await world.tell()
     expect({ status, json }).toMatchObject({ status: 503, json: { code: 'NOT_READY' } })
     expect(world.server.rows()).toEqual(before)
-    world.service.mood = 'answers'
+    world.tracker.mood = 'answers'
     expect((await world.tell()).json).toMatchObject({ disproved: 1 })
   })
 
   test('that stops answering in the middle of a round, except what it reported until then', async () => {
     const world = await worlds.start(IMPATIENT)
-    const { chain, headers, service } = world
+    const { chain, headers, tracker } = world
     for (const name of ['a', 'b']) await world.mined(chain.mint(name))
     const { height } = headers.bestTip
     reorg(world, 2)
-    service.onQuestion = (question) => {
-      if (question.startsWith(`${height - 1} `)) service.mood = 'says nothing'
+    tracker.onQuestion = (question) => {
+      if (question.startsWith(`${height - 1} `)) tracker.mood = 'says nothing'
     }
     expect((await world.tell()).status).toBe(503)
     expect([await isUnproven(world, 'a'), await isUnproven(world, 'b')]).toEqual([false, true])
     // However far the chain goes on: what was left open is not forgotten.
-    service.onQuestion = undefined
-    service.mood = 'answers'
+    tracker.onQuestion = undefined
+    tracker.mood = 'answers'
     headers.grow(40)
     expect((await world.tell()).json).toMatchObject({ disproved: 1 })
     expect(await isUnproven(world, 'a')).toBe(true)
@@ -276,10 +269,10 @@ describe('a tracker takes nothing away', () => {
     const { height } = world.headers.bestTip
     await world.tell()
     reorg(world, 6)
-    world.service.syncedTo = height - 6
+    world.tracker.syncedTo = height - 6
     expect((await world.tell()).json).toEqual({ tip: height - 6, from: height - 15, blocks: 1, disproved: 0 })
     expect(await isUnproven(world, 'a')).toBe(false)
-    world.service.syncedTo = undefined
+    world.tracker.syncedTo = Number.POSITIVE_INFINITY
     expect((await world.tell()).json).toMatchObject({ disproved: 1 })
   })
 
@@ -289,7 +282,7 @@ describe('a tracker takes nothing away', () => {
     world.headers.grow(30)
     await world.tell()
     const before = world.server.rows()
-    world.service.syncedTo = 800_000
+    world.tracker.syncedTo = 800_000
     const { status, json } = await world.tell()
     expect({ status, json }).toMatchObject({
       status: 503,
@@ -300,14 +293,14 @@ describe('a tracker takes nothing away', () => {
 
   test('that says no and thinks better of it', async () => {
     const world = await worlds.start()
-    const { headers, service } = world
+    const { headers, tracker } = world
     await withCompetingMint(world)
     const first = headers.branch
     const { height } = headers.bestTip
     reorg(world, 1)
-    service.onQuestion = (question) => {
+    tracker.onQuestion = (question) => {
       if (!question.startsWith(`${height} `)) return
-      service.onQuestion = undefined
+      tracker.onQuestion = undefined
       while (first.tip.height <= headers.bestTip.height) first.mine()
       headers.reorg(first)
     }
@@ -318,9 +311,9 @@ describe('a tracker takes nothing away', () => {
 
 test('a server that ends waits for no tracker', async () => {
   const world = await worlds.start({ CHAIN_TRACKER_TIMEOUT_MS: '600000' })
-  world.service.mood = 'says nothing'
+  world.tracker.mood = 'says nothing'
   const answer = world.tell()
-  await until(async () => world.service.asked.at(-1) === 'tip')
+  await until(async () => world.tracker.asked.at(-1) === 'tip')
   await world.server.stop()
   expect((await answer).status).toBe(503)
 })

@@ -128,15 +128,7 @@ test.each<[string, string, Partial<Config>]>([
   ['DATA_DIR', '/var/lib/minetree', { dataDir: '/var/lib/minetree' }],
   ['PROFILE', 'mainnet', { profile: PROFILES.mainnet, gatewayHost: undefined }],
   ['PROFILE', 'local', { profile: PROFILES.local }],
-  ['CHAIN_TRACKER', 'whatsonchain', { chainTracker: 'whatsonchain' }],
-  ['CHAIN_TRACKER', 'http://127.0.0.1:8090', { chainTracker: 'http://127.0.0.1:8090' }],
-  ['CHAIN_TRACKER', 'https://headers.example/base', { chainTracker: 'https://headers.example/base' }],
   ['CHAIN_TRACKER', 'headers', { chainTracker: 'headers' }],
-  [
-    'CHAIN_TRACKER',
-    'chaintracks=https://headers.example/',
-    { chainTracker: 'chaintracks=https://headers.example/' },
-  ],
   [
     'HEADERS_SOURCES',
     'whatsonchain, chaintracks=http://127.0.0.1:3011/',
@@ -273,7 +265,7 @@ test('a tree of one’s own is what the settings say, with the rest from the pro
 
 test.each<[string, Record<string, string>]>([
   ['of the live network', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }],
-  ['that checks proofs', { CHAIN_TRACKER: 'whatsonchain' }],
+  ['that checks proofs', { CHAIN_TRACKER: 'headers' }],
   ['with a tree', { GENESIS: `${txid}_0` }],
 ])('a node %s is filled with nothing, and says so where it is asked to be', (_, env) => {
   expect(readConfig(env).seed).toBe(false)
@@ -288,8 +280,7 @@ test.each([
   ['DIFFICULTY', ['0', '65', '-4', 'hard']],
   ['NAME_MARKER', ['ä', 'a\nb', 'x'.repeat(76)]],
   ['NAME_TLD', ['.test', 'Test', 'a b', 'x'.repeat(33)]],
-  ['CHAIN_TRACKER', ['none', 'off', 'scripts only', 'Whatsonchain', 'ftp://127.0.0.1', 'file:///headers']],
-  ['CHAIN_TRACKER', ['chaintracks', 'chaintracks=', 'chaintracks=ftp://127.0.0.1', 'arc=http://127.0.0.1']],
+  ['CHAIN_TRACKER', ['none', 'off', 'scripts only', 'Headers', 'whatsonchain', 'https://headers.example']],
   [
     'HEADERS_SOURCES',
     [

@@ -8,8 +8,8 @@ import {
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import type { Branch } from '../../../support/server/header-chain.js'
-import type { Mood } from '../../../support/server/header-service.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
+import type { HostTracker } from '../../../support/server/host-tracker.js'
 import { type Answer, posted, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What a transaction processor (ARC) tells of a transaction that was mined.
@@ -223,18 +223,18 @@ test('a batch whose proofs lead to many blocks is stored in parts', async () => 
   expect(await heightOf(world, 'c')).toBe(headers.bestTip.height)
 })
 
-test.each<Mood>(['says nothing', 'answers something else'])(
+test.each<HostTracker['mood']>(['says nothing', 'fails'])(
   'while the tracker %s it may be brought again, and then it is kept',
   async (mood) => {
     const world = await worlds.start(IMPATIENT)
     const mint = await admittedEarly(world)
     world.headers.mine([mint])
     const before = world.server.rows()
-    world.service.mood = mood
+    world.tracker.mood = mood
     const notice = noticeOf(mint, world.headers.branch)
     expectError(await tell(world, notice), { code: 'NOT_READY', status: 503, overlay: true })
     expect(world.server.rows()).toEqual(before)
-    world.service.mood = 'answers'
+    world.tracker.mood = 'answers'
     expect((await tell(world, notice)).status).toBe(200)
     expect(await heightOf(world)).toBe(world.headers.bestTip.height)
   },
@@ -243,12 +243,12 @@ test.each<Mood>(['says nothing', 'answers something else'])(
 test('a block that the tracker has not seen yet may be brought again', async () => {
   const world = await worlds.start()
   const mint = await admittedEarly(world)
-  world.service.syncedTo = world.headers.bestTip.height
+  world.tracker.syncedTo = world.headers.bestTip.height
   world.headers.mine([mint])
   const notice = noticeOf(mint, world.headers.branch)
   expectError(await tell(world, notice), { code: 'NOT_READY', status: 503, overlay: true })
   expect(await heightOf(world)).toBeUndefined()
-  world.service.syncedTo = undefined
+  world.tracker.syncedTo = Number.POSITIVE_INFINITY
   expect((await tell(world, notice)).status).toBe(200)
 })
 

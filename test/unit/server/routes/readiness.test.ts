@@ -1,6 +1,6 @@
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { type Mood, useHeaderServices } from '../../../support/server/header-service.js'
+import { useHeaderServices } from '../../../support/server/header-service.js'
 import { treeOf, untilReady, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
@@ -8,46 +8,6 @@ import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const services = useHeaderServices()
-
-test.each<[string, Mood]>([
-  ['a Block Headers Service', 'fails'],
-  ['a Chaintracks server', 'says nothing'],
-])(
-  'a host that asks %s, which %s, is not ready until that is back, though nobody submits anything',
-  async (kind, mood) => {
-    const chain = new FakeChain()
-    const headers = new HeaderChain()
-    const { url, service } = await services.start(headers)
-    const server = await servers.start({
-      ...treeOf(chain.deployment),
-      ...{ HEADERS_POLL_MS: '0', CHAIN_TRACKER_TIMEOUT_MS: '1000' },
-      CHAIN_TRACKER: kind === 'a Chaintracks server' ? `chaintracks=${url}` : url,
-    })
-    await untilReady(server)
-    headers.mine([chain.genesis])
-    service.mood = mood
-    const { json } = await until(async () => {
-      const answer = await server.ask('/health/ready')
-      return answer.status === 503 ? answer : undefined
-    }, 'the host is not ready')
-    expect(json).toMatchObject({
-      code: 'NOT_READY',
-      error: expect.stringContaining('has not responded since'),
-    })
-    expect((await server.ask('/health')).json).toMatchObject({
-      ready: false,
-      reasons: { tracker: expect.stringContaining('has not responded since') },
-      headers: { lastError: { message: expect.any(String) } },
-    })
-    expect((await server.submit(headers.branch.beef(chain.genesis))).status).toBe(503)
-    service.mood = 'answers'
-    await untilReady(server)
-    // On a busy machine, one answer may take longer than the host waits.
-    const isTaken = async (): Promise<boolean> =>
-      (await server.submit(headers.branch.beef(chain.genesis))).status === 200
-    await until(isTaken, 'the host asks again')
-  },
-)
 
 test('with its own headers, a host is ready while some source responds, and again once one does', async () => {
   const chain = new FakeChain()

@@ -126,7 +126,7 @@ describe('a secret', () => {
     ADMIN_TOKEN: 'a token/with "all" \\ sorts',
     SERVER_PRIVATE_KEY: '1'.repeat(64),
     ARC_API_KEY: 'mainnet_key',
-    CHAIN_TRACKER: 'https://user:p%40ssword@headers.example/',
+    HOSTING_URL: 'https://user:p%40ssword@headers.example/',
     MONGO_URL: 'mongodb://user:of%3Amongo@one:1,two:2/graph?tls=true&tlsCertificateKeyFilePassword=of-a-key',
   }
   const passwords = ['p%40ssword', 'p@ssword', 'of%3Amongo', 'of:mongo', 'of-a-key']
@@ -160,10 +160,10 @@ describe('a secret', () => {
     },
   )
 
-  test('is whatever stands behind the host in the URL of a chain tracker, a chain source or a peer', () => {
-    const tracker = 'https://user:word@headers.example/v1/a-key?token=b-key'
+  test('is whatever stands behind the host in the URL of a source of headers, a chain source or a peer', () => {
+    const tracker = 'https://headers.example/v1/a-key'
     const { logger, lines } = writtenLog({
-      CHAIN_TRACKER: tracker,
+      HEADERS_SOURCES: `headersservice=${tracker}`,
       CHAIN_SOURCES: 'whatsonchain, junglebus=https://three.example/d-key',
       SYNC_PEERS: 'https://one.example, http://two.example:8080/c-key/',
     })
@@ -171,7 +171,7 @@ describe('a secret', () => {
     logger.error({ err, peer: 'https://one.example' }, `asked ${tracker}`)
     logger.warn('https://three.example/d-key/v1/txo answered 500')
     const written = lines.join()
-    for (const key of ['a-key', 'b-key', 'c-key', 'd-key']) expect(written).not.toContain(key)
+    for (const key of ['a-key', 'c-key', 'd-key']) expect(written).not.toContain(key)
     for (const host of [
       'headers.example',
       'three.example',
@@ -184,8 +184,7 @@ describe('a secret', () => {
   test('also where the kind of service is before the URL', () => {
     const tracker = 'https://headers.example/v1/a-key'
     const { logger, lines } = writtenLog({
-      CHAIN_TRACKER: `chaintracks=${tracker}`,
-      HEADERS_SOURCES: 'whatsonchain,junglebus=https://bus.example/b-key',
+      HEADERS_SOURCES: `whatsonchain,chaintracks=${tracker},junglebus=https://bus.example/b-key`,
     })
     logger.error({ err: new Error(`of ${tracker}/v2/tip`) }, 'asked https://bus.example/b-key/v1')
     const written = lines.join()

@@ -218,11 +218,9 @@ test('a peer brings mints of every form, and one with 10,001 outputs, where its 
   headers.mine([wide])
   expect(await submit(wide)).toMatchObject({ status: 200 })
   minted.push(['z', wide.outpoint(2)])
-  const { chainTracker } = server.node.config
-  const late = await servers.start({
-    ...treeOf(chain.deployment),
-    ...{ CHAIN_TRACKER: String(chainTracker), SYNC_PEERS: server.url, SYNC_INTERVAL_MS: '100' },
-  })
+  const { tracker } = world
+  const settings = { ...treeOf(chain.deployment), SYNC_PEERS: server.url, SYNC_INTERVAL_MS: '100' }
+  const late = await servers.start(settings, { tracker })
   await until(async () => (await originOf(late, 'z')) === wide.outpoint(2), 'the last mint has come')
   for (const [name, origin] of minted) expect(await originOf(late, name)).toBe(origin)
   expect(await nodeOf(late, '')).toEqual({ domain: '', outpoint: wide.outpoint(0) })
