@@ -307,6 +307,18 @@ describe('a submission that loses', () => {
     expect(store.names()).toEqual(['h'])
   })
 
+  test('wins when it was seen, and the winner is in no block any more', async () => {
+    const { store, squat, honest } = await squatted()
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.know(squat, 101)
+    await store.writer.change('sightings', [{ txid: honest.txid, status: 'seen' }])
+    expect(store.names()).toEqual(['s'])
+    const { proof } = recordOf(squat, 101)
+    if (proof !== undefined) await store.writer.change('disprove', proof)
+    expect(store.names()).toEqual(['h'])
+  })
+
   test.each([
     ['a client does not want that', false, undefined],
     ['the winner is mined', true, {}],
