@@ -5,7 +5,6 @@ import { type Attribute, attribute, mapAttributes } from '../graph/listings.js'
 import { decodeMap } from '../graph/map-coder.js'
 import { EMPTY_MAP, mergeMap } from '../graph/map-merge.js'
 import { BY_RANK } from './active.js'
-
 import type { Agenda, Journal } from './journal.js'
 import { mapAt } from './map-snapshots.js'
 import { type NewOutput, type OutputRow, outpointIn, outputWith } from './outputs.js'

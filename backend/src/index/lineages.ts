@@ -4,7 +4,6 @@ import { dependency } from '../graph/dependencies.js'
 import { holdsOrdinal } from '../graph/transaction-records.js'
 import type { Predecessor } from '../protocol/ordinal-flow.js'
 import { isCoinbase, outputOf, type TransactionOutput } from '../protocol/transaction.js'
-
 import type { Attributes } from './attributes.js'
 import type { Agenda, Journal } from './journal.js'
 import { afterMap, deleteSnapshot, writeSnapshot } from './map-snapshots.js'

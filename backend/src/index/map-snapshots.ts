@@ -1,4 +1,4 @@
-import type { Sql } from '../facts/connection.js'
+import type { Row, Sql } from '../facts/connection.js'
 import { decodeMap, encodeMapState } from '../graph/map-coder.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
 import { equalBytes } from '../protocol/bytes.js'
@@ -43,20 +43,38 @@ function lengthOf(sql: Sql, snap: number): number {
   return sql.get('select length(bytes) as length from snap where oid = ?', snap)?.length ?? 0
 }
 
-/** The merged MAP at an output: the last snapshot, and what came after it. */
-export function mapAt(sql: Sql, { lastmap, snap }: Pick<MapPlace, 'lastmap' | 'snap'>): MapState {
-  const maps: Buffer[] = []
-  let at = lastmap
-  while (at !== null && at !== snap) {
-    const row = sql.get('select map, mprev from out where oid = ?', at)
+/**
+ * The merged MAP at an output: the last snapshot, and what came after it.
+ *
+ * @param limit How many bytes of stored MAP may be read; undefined is returned if it takes more.
+ */
+export function mapAt(sql: Sql, place: Pick<MapPlace, 'lastmap' | 'snap'>): MapState
+export function mapAt(
+  sql: Sql,
+  place: Pick<MapPlace, 'lastmap' | 'snap'>,
+  limit: number | undefined,
+): MapState | undefined
+export function mapAt(
+  sql: Sql,
+  { lastmap, snap }: Pick<MapPlace, 'lastmap' | 'snap'>,
+  limit = Number.POSITIVE_INFINITY,
+): MapState | undefined {
+  const maps: Uint8Array[] = []
+  let left = limit
+  for (let at = lastmap; at !== null; ) {
+    const row: Row | undefined = at === snap ? sql.get(SNAPSHOT, at) : sql.get(BEFORE, at)
     if (row === undefined) throw new Error(`the chain of MAP ends at ${at}`)
     maps.push(row.map)
+    left -= row.map.length
+    if (left < 0) return undefined
     at = row.mprev
   }
-  if (at !== null) maps.push(sql.get('select bytes from snap where oid = ?', at)?.bytes)
   // All at once: each merge counts the bytes of the whole state.
   return mergeMap(EMPTY_MAP, maps.reverse().flatMap(decodeMap))
 }
+
+const BEFORE = 'select map, mprev from out where oid = ?'
+const SNAPSHOT = 'select bytes as map, null as mprev from snap where oid = ?'
 
 /**
  * Writes the snapshot that an output keeps.

@@ -1,6 +1,7 @@
 import type { Sql } from '../facts/connection.js'
 import { decodeMap } from '../graph/map-coder.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
+import { type MapPlace, mapAt } from '../index/map-snapshots.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Guard } from './guard.js'
 import { blobOf, type Reader } from './reader.js'
@@ -37,35 +38,13 @@ export class Metadata {
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id where txid = ? and vout = ? and out.active = 1'
 const OWN = `select map ${AT_OUTPOINT} and carrier = 0`
 const LATEST = `select sats, origin, lastmap, snap, sha, map ${AT_OUTPOINT}`
-const BEFORE = 'select map, mprev from out where oid = ?'
-const SNAPSHOT = 'select bytes from snap where oid = ?'
 
-function mergedMap(
-  sql: Sql,
-  { txid, vout }: Outpoint,
-  limit = Number.POSITIVE_INFINITY,
-): MapState | undefined {
+function mergedMap(sql: Sql, { txid, vout }: Outpoint, limit?: number): MapState | undefined {
   const row = sql.get(LATEST, blobOf(txid), vout)
   if (row === undefined) return EMPTY_MAP
-  const found: Uint8Array[] = []
-  let left = limit
-  const add = (bytes: Uint8Array): boolean => {
-    found.push(bytes)
-    left -= bytes.length
-    return left >= 0
-  }
-  if (row.sats !== 1) {
-    if (row.sha !== null && row.map !== null && !add(row.map)) return undefined
-  } else if (row.origin !== null) {
-    for (let oid: number | null = row.lastmap; oid !== null; ) {
-      const snapshot: Uint8Array | undefined = oid === row.snap ? sql.get(SNAPSHOT, oid)?.bytes : undefined
-      const each = snapshot === undefined ? sql.get(BEFORE, oid) : { map: snapshot, mprev: null }
-      if (each === undefined || !add(each.map)) return undefined
-      oid = each.mprev
-    }
-  }
-  // All at once: each merge counts the bytes of the whole state.
-  return mergeMap(EMPTY_MAP, found.reverse().flatMap(decodeMap))
+  if (row.sats === 1) return row.origin === null ? EMPTY_MAP : mapAt(sql, row as MapPlace, limit)
+  if (row.sha === null || row.map === null) return EMPTY_MAP
+  return limit !== undefined && row.map.length > limit ? undefined : mapOf(row.map)
 }
 
 function mapOf(bytes: Uint8Array): MapState {

@@ -55,8 +55,8 @@ import {
   neededOf,
   pendingCandidate,
   relatedTo,
+  UnprovenLines,
 } from './pending-graph.js'
-import { UnprovenLines } from './unproven-lines.js'
 
 /** How much may wait because it lost a conflict. */
 const WAITING: PendingLimits = { maxTransactions: 1000, maxBytes: 100 * 1024 * 1024 }

@@ -24,7 +24,7 @@ const ELSEWHERE = ['src/server/writer/submission-worker.ts', 'src/chain/tracker/
  * event loop runs between.
  */
 const LONGEST = {
-  mint: { files: 76, functions: 671, promises: 54, statements: 58 },
+  mint: { files: 75, functions: 671, promises: 54, statements: 58 },
   path: { files: 35, functions: 215, promises: 6, statements: 11 },
   lookup: { files: 44, functions: 289, promises: 64, statements: 38 },
 }
