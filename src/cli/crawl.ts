@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Follower } from '../chain/follow/follower.js'
 import type { ChainSources } from '../chain/sources/chain-sources.js'
 import { SourceAddressError } from '../chain/sources/errors.js'
 import { openSources } from '../chain/sources/open-sources.js'
 import { parseSources, type SourceAddress } from '../chain/sources/source-address.js'
+import type { BlockHeaders } from '../chain/tracker/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
 import { recordFollowed } from '../server/followed-tree.js'
@@ -38,6 +40,8 @@ const DEFAULT_MOST = { checked: 1_000_000, unchecked: 1000 }
 
 /** How often the progress line is updated, in milliseconds. */
 const TICK = 100
+/** In which more block headers have to come, in milliseconds: a page of them. */
+const PAGE_TIME = 60_000
 /** How many failures are listed: a source that lies at all lies often. */
 const MAX_LISTED = 20
 
@@ -111,7 +115,9 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
   try {
     if (signal.aborted) onSignal()
     else {
-      const tip = node.overlay.proofs.headers?.status()
+      const { headers } = node.overlay.proofs
+      if (headers !== undefined) await headersFetched(headers, signal)
+      const tip = headers?.status()
       await follower.crawl()
       const isComplete = stopped === undefined && follower.failures.length === 0
       if (isComplete && source.scope !== undefined)
@@ -127,6 +133,26 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
     output.result(result, ...summary(result))
   }
   requireComplete({ stopped, failures: follower.failures }, { signal, most })
+}
+
+/**
+ * Waits until block headers are known up to the tip, as long as more of them come.
+ *
+ * @throws ChainTrackerError
+ */
+async function headersFetched(headers: BlockHeaders, signal: AbortSignal): Promise<void> {
+  const arrived = new Promise<void>((resolve) => headers.onTip(() => resolve()))
+  for (let known: number | undefined; ; ) {
+    try {
+      await headers.currentHeight()
+      return
+    } catch (error) {
+      const { height } = headers.status()
+      if (height === known || signal.aborted) throw error
+      known = height
+      await Promise.race([arrived, sleep(PAGE_TIME, undefined, { signal, ref: false }).catch(() => {})])
+    }
+  }
 }
 
 /** @throws CommandError (`usage`) */

@@ -4,7 +4,14 @@ import { HeaderChain } from '../server/header-chain.js'
 import { HeaderService, headersSettings } from '../server/header-service.js'
 import { HostTracker } from '../server/host-tracker.js'
 import { startServerProcess } from '../server/server-process.js'
-import { ask, type Environment, submission, type TestServer, treeOf } from '../server/test-server.js'
+import {
+  ask,
+  type Environment,
+  submission,
+  type TestServer,
+  treeOf,
+  untilReady,
+} from '../server/test-server.js'
 import { eventually } from '../server/waiting.js'
 import { storedRows } from '../storage/fact-rows.js'
 import { ChainServices } from './chain-services.js'
@@ -118,6 +125,7 @@ export async function loneProcess(
   main: string,
 ): Promise<LoneService> {
   const { url, kill } = await startServerProcess({ main, env })
+  await untilReady({ ask: (path) => ask(url, path) })
   return {
     url,
     isStored: async (txid) =>
