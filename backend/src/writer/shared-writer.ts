@@ -153,7 +153,7 @@ export class SharedWriter extends LocalWriter {
       for (let isRead = isToBeRead; ; isRead = true) {
         if (isRead) await (this.current === undefined ? this.fill() : this.storeOthers())
         if (follows && !this.mayLag) {
-          void this.sharedState.publish()
+          void this.sharedState.publish().catch(() => {})
           return tasks.map(() => ({ done: undefined }))
         }
         const trial = this.tryOut(tasks)
