@@ -15,12 +15,12 @@ import type { Purpose } from '../payments/journal.js'
 import type { Coin } from '../payments/key.js'
 import type { Destination, Payments } from '../payments/payments.js'
 import type { Config } from '../server/config/config.js'
-import { advertisedHost } from '../server/discovery/advertised-host.js'
 import {
   ADVERTISEMENTS,
   type Advertisement,
   AdvertisementReader,
   APPROVAL_HEADER,
+  advertisedHost,
   advertisementLock,
   advertisementUnlock,
   approvalOf,

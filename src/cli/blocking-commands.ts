@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { field, readJson } from '../client/bounded-fetch.js'
-import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
+import { escapeControlChars } from '../server/telemetry/public-text.js'
 import { type CommandContext, CommandError, defaultUrl, usageError } from './command.js'
 import { OverlayServer } from './overlay-server.js'
 

@@ -1,6 +1,6 @@
 import type { Admission } from '../chain/ancestors/ancestors.js'
 import type { Node } from '../server/node.js'
-import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
+import { escapeControlChars } from '../server/telemetry/public-text.js'
 import { admitBeef, admitTrusted } from '../server/writer/admit.js'
 import { CommandError } from './command.js'
 import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'

@@ -1,7 +1,7 @@
 import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
-import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
+import { escapeControlChars } from '../server/telemetry/public-text.js'
 import { type Colors, grouped, ProgressLine, type Stream } from './output.js'
 
 /** Shows the progress of mining: the search on a terminal in a line of progress, and a line for each event. */

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import picocolors from 'picocolors'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
+import { escapeControlChars } from '../server/telemetry/public-text.js'
 
 export type Colors = ReturnType<typeof picocolors.createColors>
 

@@ -14,7 +14,7 @@ import type { DirectoryFormat } from '../publish/folder.js'
 import { planReturn, planSite, type SiteChange, type SitePlan } from '../publish/plan.js'
 import { type Published, publishedOn } from '../publish/published.js'
 import { transactionSize } from '../publish/transaction-size.js'
-import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
+import { escapeControlChars } from '../server/telemetry/public-text.js'
 import { CommandError, usageError } from './command.js'
 import {
   changeName,

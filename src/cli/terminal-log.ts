@@ -1,7 +1,7 @@
 import { type Logger, pino } from 'pino'
 import type { Config } from '../server/config/config.js'
-import { escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
 import { createLogger } from '../server/telemetry/logger.js'
+import { escapeControlCharsInLines } from '../server/telemetry/public-text.js'
 import { hasColors } from './output.js'
 
 /**

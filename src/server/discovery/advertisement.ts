@@ -3,7 +3,7 @@ import {
   CompletedProtoWallet,
   KeyDeriver,
   type LockingScript,
-  type PrivateKey,
+  PrivateKey,
   type PublicKey,
   PushDrop,
 } from '@bsv/sdk'
@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { equalBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { firstOutputs, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import type { Config } from '../config/config.js'
 
 /** SHIP advertises a topic (BRC-88), SLAP a lookup service. */
 export type AdvertisementProtocol = 'SHIP' | 'SLAP'
@@ -182,4 +183,21 @@ export function advertisementUnlock(key: PrivateKey, protocol: AdvertisementProt
     KEY_ID,
     'anyone',
   )
+}
+
+/** The key of this host and where it answers, without a slash at the end: clients add `/submit`. */
+export function advertisedHost(
+  config: Pick<Config, 'serverPrivateKey' | 'hostingUrl'>,
+): { key: PrivateKey; url: string } | undefined {
+  const { serverPrivateKey, hostingUrl } = config
+  if (serverPrivateKey === undefined || hostingUrl === undefined) return undefined
+  return { key: PrivateKey.fromHex(serverPrivateKey), url: hostingUrl.replace(/\/+$/, '') }
+}
+
+/** Reads the advertisements of this host; undefined if it has none. */
+export function advertisementReader(
+  config: Parameters<typeof advertisedHost>[0],
+): AdvertisementReader | undefined {
+  const host = advertisedHost(config)
+  return host && new AdvertisementReader(host.key.toPublicKey())
 }

@@ -11,12 +11,12 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Config } from '../config/config.js'
-import { advertisedHost } from './advertised-host.js'
 import {
   ADVERTISEMENTS,
   type Advertisement,
   type AdvertisementProtocol,
   AdvertisementReader,
+  advertisedHost,
   MAX_ADVERTISEMENT_BYTES,
 } from './advertisement.js'
 

@@ -1,7 +1,7 @@
 import { type Logger, pino } from 'pino'
 import type { Config } from '../config/config.js'
 import { HIDDEN } from '../config/redaction.js'
-import { cut, escapeControlChars } from './escape-control-chars.js'
+import { cut, escapeControlChars } from './public-text.js'
 
 /** The most characters of a text that are logged: clients decide how long some are. */
 const MAX_TEXT = 1000

@@ -1,8 +1,8 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules, type OrdinalsPolicy } from '../../../backend/src/graph/topic-rules.js'
 import type { Config } from '../config/config.js'
-import { advertisementReader } from '../discovery/advertised-host.js'
 import type { AdvertisementReader } from '../discovery/advertisement.js'
+import { advertisementReader } from '../discovery/advertisement.js'
 
 type AdmissionConfig = Pick<
   Config,

@@ -11,7 +11,7 @@ import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const open = useSockets()
-const MANY = 300
+const MANY = 100
 const STALL = 2500
 
 const server = await servers.start(
@@ -61,21 +61,17 @@ test('many clients whose headers never end keep nobody out, and their connection
   await expectAnswers(hasty)
 })
 
-test('many clients whose bodies never end keep nobody out, and their connections end', async () => {
+test('many clients whose bodies never end, or that say nothing, or nothing more, keep nobody out and are let go', async () => {
   const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
   for (const { send } of slow)
     send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 1000000\r\n\r\nx')
-  await expectAnswers(server)
-  await Promise.all(slow.map(({ ended }) => ended))
-  await expectAnswers(server)
-})
-
-test('clients that connect and say nothing, or nothing more, are let go', async () => {
   const mute = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
   const asked = await open(server.url)
   asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
-  await Promise.all([...mute, asked].map(({ ended }) => ended))
+  await expectAnswers(server)
+  await Promise.all([...slow, ...mute, asked].map(({ ended }) => ended))
   expect(asked.heard()).toMatch(/\r\n\r\nnote$/)
+  await expectAnswers(server)
 })
 
 test('clients that ask for much and read nothing are let go', async () => {
@@ -102,12 +98,9 @@ test('a client that reads slowly gets all of it', async () => {
   const { socket, send, heard } = await open(patient.url)
   send(FILM)
   const end = once(socket, 'end')
-  for (let pause = 0; pause < 2; pause++) {
-    socket.pause()
-    await sleep(800)
-    socket.resume()
-    await sleep(20)
-  }
+  socket.pause()
+  await sleep(800)
+  socket.resume()
   await end
   const bodies = heard().split(/HTTP\/1\.1 200 OK\r\n.*?\r\n\r\n/s)
   expect(bodies.map(({ length }) => length)).toEqual([0, ...new Array(ASKED).fill(MiB)])

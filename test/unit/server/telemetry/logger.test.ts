@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { hidingSecrets } from '../../../../src/server/config/redaction.js'
+import { createLogger } from '../../../../src/server/telemetry/logger.js'
 import {
   escapeControlChars,
   escapeControlCharsInLines,
-} from '../../../../src/server/telemetry/escape-control-chars.js'
-import { createLogger } from '../../../../src/server/telemetry/logger.js'
+} from '../../../../src/server/telemetry/public-text.js'
 
 /** What a terminal obeys, or a reader is deceived by. */
 const HARMFUL =
