@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 
 // Builds `dist`, unless it is what the sources make: npm runs this for every `npx` in this folder, and a build takes half a minute
 // and would replace the files of a server that runs. A build notes what it starts from (`--building`), and that it came to its end
-// (`--built`): until then, `dist` may be a mixture.
+// (`--built`): until then, `dist` may be a mixture. `--hash` says what the sources are.
 
 const ROOT = import.meta.dirname
 const NOTE = join(ROOT, 'dist/built-from')
@@ -46,7 +46,8 @@ function noted() {
 
 const UNFINISHED = 'unfinished '
 
-if (process.argv.includes('--building')) {
+if (process.argv.includes('--hash')) process.stdout.write(hashOfSources())
+else if (process.argv.includes('--building')) {
   mkdirSync(dirname(NOTE), { recursive: true })
   writeFileSync(NOTE, UNFINISHED + hashOfSources())
 } else if (process.argv.includes('--built')) writeFileSync(NOTE, noted()?.replace(UNFINISHED, '') ?? '')

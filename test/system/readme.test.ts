@@ -16,12 +16,10 @@ const blocks = blocksOf('README.md')
   .filter(({ language }) => language === 'sh')
   .map(({ code }) => code.trimEnd().split('\n'))
 
-/** A checkout that is installed: the package itself is built in it. */
+/** A checkout that is installed. The package itself is built in it, unless it is built here from the same sources. */
 async function checkout(): Promise<string> {
   const path = join(await folder(), 'minetree')
-  const left = ['.git', 'node_modules', 'dist', 'data', 'test', 'trials', 'bench'].map((name) =>
-    join(ROOT, name),
-  )
+  const left = ['.git', 'node_modules', 'data', 'test', 'trials', 'bench'].map((name) => join(ROOT, name))
   await cp(ROOT, path, { recursive: true, filter: (source) => !left.includes(source) })
   await symlink(join(ROOT, 'node_modules'), join(path, 'node_modules'))
   return path
