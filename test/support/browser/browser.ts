@@ -8,7 +8,10 @@ export interface OpenPage {
 }
 
 /** How long a browser may take to start, and a page for what is waited for, in milliseconds: a busy machine is slow. */
-const PATIENCE = 90_000
+const PATIENCE = 240_000
+
+/** How often a page is looked at, in milliseconds: one behind another draws no frames, with which it would be by default. */
+export const POLLING = { polling: 50 }
 
 /** Headless Chromium for the tests of one file. Each page is in a profile of its own. */
 export function useBrowser(...flags: string[]): {
@@ -49,11 +52,34 @@ export function textOf(page: Page, selector: string): Promise<string | undefined
   return page.evaluate((wanted) => document.querySelector(wanted)?.textContent ?? undefined, selector)
 }
 
+/** Presses a button or a link by the keyboard, once it is there: a mouse may miss what still moves. */
+export async function press(page: Page, selector: string): Promise<void> {
+  await page.waitForSelector(selector)
+  await page.focus(selector)
+  await page.keyboard.press('Enter')
+}
+
+/** Types into a field, in place of what it has. */
+export async function retype(page: Page, selector: string, text: string): Promise<void> {
+  await page.focus(selector)
+  await page.$eval(selector, (field) => (field as HTMLInputElement).select())
+  await page.keyboard.type(text)
+}
+
+/** Waits until the page at a path is there. */
+export async function arrivesAt(page: Page, path: string): Promise<void> {
+  await page.waitForFunction(
+    (wanted) => location.pathname === wanted && document.body !== null,
+    POLLING,
+    path,
+  )
+}
+
 /** Waits until the element says this. */
 export async function says(page: Page, selector: string, text: string): Promise<void> {
   const isSaid = (wanted: string, part: string) =>
     document.querySelector(wanted)?.textContent?.includes(part) === true
-  await page.waitForFunction(isSaid, {}, selector, text).catch(async (cause: unknown) => {
+  await page.waitForFunction(isSaid, POLLING, selector, text).catch(async (cause: unknown) => {
     const errors = await page.$$eval('.error', (all) => all.map(({ textContent }) => textContent))
     const said = await textOf(page, selector)
     throw new Error(
@@ -61,4 +87,11 @@ export async function says(page: Page, selector: string, text: string): Promise<
       { cause },
     )
   })
+}
+
+/** What a page has written as JSON into the element with this id, once it is there. */
+export async function saidIn(page: Page, id = 'said'): Promise<unknown> {
+  const find = (wanted: string) => document.getElementById(wanted)?.textContent
+  const text = await page.waitForFunction(find, POLLING, id)
+  return JSON.parse((await text.jsonValue()) ?? 'null')
 }

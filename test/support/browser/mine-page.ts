@@ -1,6 +1,7 @@
 import type { Page } from 'puppeteer-core'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { press, retype } from './browser.js'
 
 /** What a card shows of a mint. */
 export interface ShownMint {
@@ -32,8 +33,7 @@ export async function order(
   fields: { name: string; owner?: string; payer?: 'fake' | 'wallet' | 'nobody'; workers?: number },
 ): Promise<void> {
   await page.waitForSelector('#start:not(:disabled)')
-  await page.focus('#name')
-  await page.keyboard.type(fields.name)
+  await retype(page, '#name', fields.name)
   const { owner, payer, workers } = fields
   if (owner !== undefined || payer !== undefined || workers !== undefined) {
     const isOpen = await page.$eval('#options', (options) => (options as HTMLDetailsElement).open)
@@ -41,17 +41,14 @@ export async function order(
     if (!isOpen) await page.keyboard.press('Enter')
   }
   if (owner !== undefined) {
-    await page.focus('#owner')
-    await page.keyboard.type(owner)
+    await retype(page, '#owner', owner)
   }
   if (fields.payer !== undefined) {
     await page.focus(`input[value=${fields.payer}]`)
     await page.keyboard.press('Space')
   }
   if (fields.workers !== undefined) {
-    await page.click('#workers', { count: 3 })
-    await page.keyboard.type(String(fields.workers))
+    await retype(page, '#workers', String(fields.workers))
   }
-  await page.focus('#start')
-  await page.keyboard.press('Enter')
+  await press(page, '#start')
 }

@@ -1,15 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import type { ElementHandle, Page } from 'puppeteer-core'
-
-/** Writes files into a folder. */
-export async function writeFiles(folder: string, files: Record<string, string>): Promise<string> {
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, path)), { recursive: true })
-    await writeFile(join(folder, path), content)
-  }
-  return folder
-}
+import { press, says } from './browser.js'
 
 /** Chooses a folder to publish. */
 export async function chooseFolder(page: Page, folder: string): Promise<void> {
@@ -17,10 +7,12 @@ export async function chooseFolder(page: Page, folder: string): Promise<void> {
   await field.uploadFile(folder)
 }
 
-/** Presses a button or a link by the keyboard: on a page that scrolls, a mouse may miss it. */
-export async function press(page: Page, selector: string): Promise<void> {
-  await page.focus(selector)
-  await page.keyboard.press('Enter')
+/** Shows the names of the wallet, once the page has shown those of the network; the name that is open is opened again. */
+export async function connect(page: Page): Promise<void> {
+  const ready = '#connect:not([hidden]):not(:disabled)'
+  await press(page, ready)
+  await page.waitForSelector(ready)
+  await says(page, '#names-state', 'These are in your wallet.')
 }
 
 /** Drops a folder onto the page. */

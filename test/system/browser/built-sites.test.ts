@@ -1,7 +1,7 @@
 import type { Page } from 'puppeteer-core'
 import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
@@ -70,7 +70,7 @@ inBrowser.each([
   const { page: shown, complaints } = await browser.open(`http://${host}${port}/`)
   await says(shown, 'h1', 'grüße von /')
   expect(await colour(shown)).toBe('rgb(1, 2, 3)')
-  await shown.click('a')
+  await press(shown, 'a')
   await says(shown, 'h1', 'grüße von /users/42')
   await shown.reload()
   await says(shown, 'h1', 'grüße von /users/42')
@@ -86,7 +86,7 @@ inBrowser.each([
 ])('nested pages are shown on the host of %s, with what they refer to', async (_, host) => {
   const { page: shown, complaints } = await browser.open(`http://${host}${port}/`)
   await says(shown, 'h1', 'home')
-  await Promise.all([shown.waitForNavigation(), shown.click('#next')])
+  await press(shown, '#next')
   await says(shown, 'h1', 'first post')
   // With its slash, so that what is beside it is found.
   expect(new URL(shown.url()).pathname).toBe('/blog/first-post/')

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { violations } from '../../support/browser/accessibility.js'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { arrivesAt, press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
@@ -71,6 +71,8 @@ const PAGES = {
   'no route': '/nothing/here',
 }
 
+const VERIFY_BUTTON = 'button[data-verify]:not([hidden])'
+
 const SCREENS = {
   desktop: { width: 1280, height: 900, scheme: 'light' },
   'desktop dark': { width: 1280, height: 900, scheme: 'dark' },
@@ -94,11 +96,15 @@ interface Seen {
   complaints: string[]
 }
 
-async function open(path: string, { width, height, scheme }: (typeof SCREENS)['desktop']): Promise<Seen> {
-  return await browser.open(`${server.url}${path}`, async (each) => {
-    await each.setViewport({ width, height })
-    await each.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
-  })
+type Screen = (typeof SCREENS)['desktop']
+
+async function show(page: Page, { width, height, scheme }: Screen): Promise<void> {
+  await page.setViewport({ width, height })
+  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+}
+
+async function open(path: string, screen: Screen): Promise<Seen> {
+  return await browser.open(`${server.url}${path}`, async (each) => await show(each, screen))
 }
 
 /** The paths of the scripts that a page asks for. */
@@ -136,27 +142,34 @@ const isExpected = (complaint: string): boolean =>
     complaint,
   )
 
-describe.each(TESTED)('on a %s screen', (screen, options) => {
+describe('the page', () => {
+  let seen: Seen
+  afterAll(() => seen?.page.close())
+
   inBrowser.each(Object.entries(PAGES))(
-    'the page %s is accessible, fits, and asks no other host',
+    '%s is accessible, fits, and asks no other host, on every screen',
     async (name, path) => {
-      const { page, complaints } = await open(path, options)
+      seen ??= await browser.open('about:blank')
+      const { page, complaints } = seen
+      complaints.length = 0
+      await show(page, SCREENS.desktop)
+      await page.goto(`${server.url}${path}`)
       // What is lazy is loaded, too.
       await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
       await page.waitForNetworkIdle({ idleTime: 100 })
       await page.evaluate(() => scrollTo(0, 0))
-      if (SHOTS !== undefined) {
-        await mkdir(SHOTS, { recursive: true })
-        await page.screenshot({
-          path: `${SHOTS}/${name} ${screen}.png`.replaceAll(' ', '-') as `${string}.png`,
-          fullPage: true,
-        })
+      const found: Record<string, string[]> = {}
+      for (const [screen, options] of TESTED) {
+        await show(page, options)
+        if (SHOTS !== undefined) {
+          await mkdir(SHOTS, { recursive: true })
+          const file = `${SHOTS}/${name} ${screen}.png`.replaceAll(' ', '-')
+          await page.screenshot({ path: file as `${string}.png`, fullPage: true })
+        }
+        found[screen] = [...(await violations(page)), ...(await faults(page, options.width < 500))]
       }
-      const found = { violations: await violations(page), faults: await faults(page, options.width < 500) }
-      await page.close()
-      expect({ ...found, complaints: complaints.filter((each) => !isExpected(each)), elsewhere }).toEqual({
-        violations: [],
-        faults: [],
+      expect({ found, complaints: complaints.filter((each) => !isExpected(each)), elsewhere }).toEqual({
+        found: Object.fromEntries(TESTED.map(([screen]) => [screen, []])),
         complaints: [],
         elsewhere: [],
       })
@@ -166,8 +179,7 @@ describe.each(TESTED)('on a %s screen', (screen, options) => {
 
 inBrowser('a name is verified in the browser, step by step', async () => {
   const { page, complaints } = await open('/name/alice', SCREENS.desktop)
-  await page.waitForSelector('button[data-verify]:not([hidden])')
-  await page.click('button[data-verify]')
+  await press(page, VERIFY_BUTTON)
   await says(page, '#verdict', 'Genuine, checked here in')
   await says(page, '#verification', 'a, al, ali, alic, alice')
   await says(page, '#verification', '2 steps from the origin to the tip')
@@ -197,19 +209,17 @@ inBrowser('a search suggests names while one is typed, and leads to the one that
   await page.waitForFunction(() => document.querySelectorAll('option').length === 0)
   expect(asked.at(-1)).toBe('alicia')
   // As a browser does when a suggestion is taken.
-  const chosen = page.waitForNavigation()
   await page.$eval('input[name=q]', (field) => {
     ;(field as HTMLInputElement).value = 'alice'
     field.dispatchEvent(new Event('input', { bubbles: true }))
   })
-  await chosen
-  expect(new URL(page.url()).pathname).toBe('/name/alice')
+  await arrivesAt(page, '/name/alice')
   expect(complaints.filter((each) => !isExpected(each))).toEqual([])
 })
 
 describe('before anything is pressed, 30 KiB of script at most, compressed, are loaded', () => {
   const EXPLORER = '/explorer/explorer.js'
-  const VERIFY = { press: 'button[data-verify]', loads: '/explorer/verify.js' }
+  const VERIFY = { press: VERIFY_BUTTON, loads: '/explorer/verify.js' }
   const MINE = { press: '#start:not(:disabled)', loads: '/mine/mining.js' }
   inBrowser.each([
     { path: '/', scripts: [EXPLORER], later: undefined },
@@ -229,7 +239,7 @@ describe('before anything is pressed, 30 KiB of script at most, compressed, are 
     expect(size).toBeLessThan(30 * 1024)
     if (later !== undefined) {
       const isThat = (url: string): boolean => new URL(url).pathname === later.loads
-      await Promise.all([page.waitForRequest((request) => isThat(request.url())), page.click(later.press)])
+      await Promise.all([page.waitForRequest((request) => isThat(request.url())), press(page, later.press)])
     }
     await page.close()
   })
@@ -239,8 +249,7 @@ inBrowser(
   'an ordinal is verified in the browser, and its type shown with what nobody sees written out',
   async () => {
     const { page } = await open(`/ordinal/${outpoints.hostile}`, SCREENS.desktop)
-    await page.waitForSelector('button[data-verify]:not([hidden])')
-    await page.click('button[data-verify]')
+    await press(page, VERIFY_BUTTON)
     await says(page, '#verdict', 'Genuine, checked here in')
     const text = await page.$eval('#verification', ({ textContent }) => textContent)
     expect(text).toContain(String.raw`text/plain; x="\u{202e}<b>`)
@@ -258,8 +267,7 @@ inBrowser(
     await mined(...['w', 'x', 'y', 'z'].map((name) => chain.mint(name, { trailing })))
     await mined(chain.mint('o'), chain.mint('ok'))
     const { page } = await browser.open(`${long.url}/name/ok`)
-    await page.waitForSelector('button[data-verify]:not([hidden])')
-    await page.click('button[data-verify]')
+    await press(page, VERIFY_BUTTON)
     await says(page, '#verdict', 'Genuine, checked here in')
     await says(page, '#verification', 'w, x, y, z, o, ok')
     await page.close()
@@ -268,14 +276,13 @@ inBrowser(
 
 inBrowser('a proof that does not hold is said to fail', async () => {
   const { page } = await open('/name/alice', SCREENS.desktop)
-  await page.waitForSelector('button[data-verify]:not([hidden])')
   await page.setRequestInterception(true)
   page.on('request', (request) => {
     if (request.url().includes('/proof/'))
       void request.respond({ contentType: 'application/octet-stream', body: 'no proof' })
     else void request.continue()
   })
-  await page.click('button[data-verify]')
+  await press(page, VERIFY_BUTTON)
   await says(page, '#verdict', 'Not verified')
   expect(await page.$eval('#verdict', ({ className }) => className)).toContain('bad')
 })
@@ -307,8 +314,8 @@ inBrowser('a search leads to a name, by keyboard', async () => {
   const { page } = await open('/', SCREENS.phone)
   await page.focus('input[type=search]')
   await page.keyboard.type('Alice')
-  await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')])
-  expect(new URL(page.url()).pathname).toBe('/name/alice')
+  await page.keyboard.press('Enter')
+  await arrivesAt(page, '/name/alice')
 })
 
 describe('the first page, while it is open', () => {

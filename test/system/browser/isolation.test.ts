@@ -1,4 +1,5 @@
-import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { type File, publisher, text } from '../../support/gateway/site.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -6,6 +7,7 @@ import { useServers } from '../../support/server/test-server.js'
 // Content is a stranger's, and all of it comes from one host: a browser must hold each page as a site of its own.
 
 const servers = useServers()
+const browser = useBrowser()
 const server = await servers.start()
 const published = publisher({ server, chain: new FakeChain() })
 
@@ -62,10 +64,10 @@ const spy = (other: string): string => `${TRIED}
     frame.src = '${other}'
     document.documentElement.append(frame)
     const popup = open('${other}')
-    // Each answer from the host lets real time pass: the popup has its own.
-    for (let at = 0; at < 500 && !(received.frame && received.popup); at++) await fetch('${other}')
+    while (!(received.frame && received.popup)) await new Promise((again) => setTimeout(again, 10))
     const ownEcho = new BroadcastChannel('minetree')
     ownEcho.postMessage('from myself')
+    while (heard.length === 0) await new Promise((again) => setTimeout(again, 10))
     for (let at = 0; at < 20; at++) await fetch('${other}')
     const said = {
       received,
@@ -108,9 +110,9 @@ inBrowser.each(Object.keys(PAGES))(
   async (contentType) => {
     const other = await published(page(contentType, OTHER))
     const spying = await published(page(contentType, spy(`/content/${other.outpoint(0)}`)))
-    const document = await documentOf(`${server.url}/content/${spying.outpoint(0)}`)
+    const { page: shown } = await browser.open(`${server.url}/content/${spying.outpoint(0)}`)
     const fromOther = { ...SHUT, leading: 'SecurityError', origin: 'null' }
-    expect(saidIn(document, 'said')).toEqual({
+    expect(await saidIn(shown)).toEqual({
       // Both ran, and were shut out of the page that opened them.
       received: { frame: { by: 'frame', ...fromOther }, popup: { by: 'popup', ...fromOther } },
       frame: { ...SHUT, content: null },

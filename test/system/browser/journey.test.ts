@@ -2,11 +2,12 @@ import { readdir } from 'node:fs/promises'
 import { PrivateKey } from '@bsv/sdk'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
-import { chooseFolder, press, writeFiles } from '../../support/browser/my-page.js'
+import { chooseFolder, connect } from '../../support/browser/my-page.js'
 import { bringWallet } from '../../support/browser/wallet.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
+import { writeFiles } from '../../support/cli/commands.js'
 import { viteBuild } from '../../support/gateway/vite-site.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
@@ -79,11 +80,7 @@ inBrowser.each([
   await says(page, '#next', `${NAME}.localhost:${port}`)
 
   await press(page, '#next a.btn')
-  if (hasWallet) {
-    await says(page, '#names-state', 'here are the newest')
-    await press(page, '#connect')
-    await says(page, '#names-state', 'These are in your wallet.')
-  }
+  if (hasWallet) await connect(page)
   await says(page, '#opened-state', `holds ${NAME}`)
   const before = await publish(page, viteBuild({ title: 'Hello' }))
   const after = await publish(page, viteBuild({ title: 'Hello again' }))
@@ -92,7 +89,7 @@ inBrowser.each([
   const site = await browser.open(`http://${NAME}.localhost:${port}/`)
   await says(site.page, 'h1', 'Hello again')
   await says(site.page, '#route', 'Home')
-  await site.page.click('a[href="/team/ada"]')
+  await press(site.page, 'a[href="/team/ada"]')
   await says(site.page, '#route', 'Route /team/ada')
   await site.page.reload()
   await says(site.page, '#route', 'Route /team/ada')
@@ -101,16 +98,11 @@ inBrowser.each([
   expect(complaints).toEqual([])
 
   await press(page, '#opened-page')
-  await page.waitForSelector('button[data-verify]:not([hidden])')
-  await press(page, 'button[data-verify]')
+  await press(page, 'button[data-verify]:not([hidden])')
   await says(page, '#verdict', 'Genuine, checked here')
 
   await page.goto(`${url}/my#${NAME}`)
-  if (hasWallet) {
-    await says(page, '#names-state', 'here are the newest')
-    await press(page, '#connect')
-    await says(page, '#names-state', 'These are in your wallet.')
-  }
+  if (hasWallet) await connect(page)
   await says(page, '#opened-state', `holds ${NAME}`)
   complaints.length = 0
   await page.type('#receiver', RECEIVER)

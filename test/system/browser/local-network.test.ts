@@ -1,12 +1,14 @@
 import { fill } from '../../../src/cli/local-network/fill.js'
-import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { listening } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
+const browser = useBrowser()
 
-/** Joins the page, says in it what has become of it once all is there, and lets it be done loading. */
+/** Joins the page, and says in it what has become of it once all is there. */
 const PROBE = `<p id="said"></p><script>
   const audio = document.getElementById('melody')
   const once = (thing, event) => new Promise((done) => thing.addEventListener(event, done, { once: true }))
@@ -27,19 +29,12 @@ const PROBE = `<p id="said"></p><script>
   }
   run().catch((error) => ({ error: String(error) })).then((said) => {
     document.getElementById('said').textContent = JSON.stringify(said)
-    fetch('/done')
   })
-</script><img src="/held" alt="">`
+</script>`
 
 /** What a server answers, with the probe in its pages: what they are from inside, no one else can see. */
 async function probed(gateway: string) {
-  let done = (): void => undefined
-  const isDone = new Promise<void>((resolve) => {
-    done = resolve
-  })
   return await listening(async (request, response) => {
-    if (request.url === '/done') done()
-    if (request.url === '/held') await isDone
     const answer = await fetch(`${gateway}${request.url}`, { redirect: 'manual' })
     for (const [name, value] of answer.headers) {
       if (!/^(?:connection|keep-alive|content-length|transfer-encoding)$/.test(name))
@@ -56,8 +51,8 @@ inBrowser('the site of a local network has its style, its picture, its melody an
   const { origin } = await fill(networkOf(server))
   const site = await probed(server.url)
   try {
-    const page = await documentOf(`${site.url}/content/${origin}:-1/`, { realTime: true })
-    expect(saidIn(page, 'said')).toEqual({
+    const { page } = await browser.open(`${site.url}/content/${origin}:-1/`)
+    expect(await saidIn(page)).toEqual({
       origin: 'null',
       title: 'home – a network of your own',
       width: '640px',

@@ -4,7 +4,7 @@ import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { checkMint } from '../../../backend/src/protocol/mint.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { POLLING, press, retype, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
 import { bringWallet } from '../../support/browser/wallet.js'
@@ -63,7 +63,7 @@ describe('a wallet', () => {
     await page.reload()
     await says(page, 'article .badge', 'the page was closed before the server had it')
     expect((await server.ask('/svc/names/q')).status).toBe(404)
-    await page.click('article .badge button')
+    await press(page, 'article .badge button')
     await says(page, 'article .badge', 'q is minted.')
     const [sent] = wallet.sent
     expect((await server.ask('/svc/names/q')).json).toMatchObject({ origin: `${sent?.id('hex')}_2` })
@@ -98,7 +98,7 @@ describe('a wallet', () => {
     await says(page, '#status', 'Mining ended:')
     await says(page, 'article .badge', 'this server does not have it')
     expect((await server.ask('/svc/names/q')).status).toBe(404)
-    await page.click('article .badge button')
+    await press(page, 'article .badge button')
     await says(page, 'article .badge', 'q is minted.')
     expect((await server.ask('/svc/names/q')).status).toBe(200)
   })
@@ -137,7 +137,7 @@ describe('a mint that somebody puts into another transaction', () => {
     })
     await order(page, { name: 'q', owner: ADDRESS })
     await says(page, 'article .badge', 'this server does not have it')
-    await page.click('article .badge button')
+    await press(page, 'article .badge button')
     await says(page, 'article .badge', 'is minted for the same owner by another transaction')
     await expectMinted(page, server, front.reissued[0])
     await front.close()
@@ -153,7 +153,6 @@ describe('what cannot be', () => {
     await says(page, '#form-error', 'A name is 1 to 75 characters')
     expect(await page.$eval('[aria-invalid]', ({ id }) => id)).toBe('name')
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('name')
-    await page.click('#name', { count: 3 })
     await order(page, { name: 'ab', owner: `${ADDRESS.slice(0, -1)}0` })
     await says(page, '#form-error', 'This is not a P2PKH address')
     expect(await page.$eval('[aria-invalid]', ({ id }) => id)).toBe('owner')
@@ -172,8 +171,7 @@ describe('what cannot be', () => {
     await page.keyboard.press('Enter')
     await says(page, '#form-error', 'This server is on the main network: use an address of that network')
     expect(await page.$eval('#progress', (section) => (section as HTMLElement).hidden)).toBe(true)
-    await page.click('#owner', { count: 3 })
-    await page.keyboard.type(ADDRESS)
+    await retype(page, '#owner', ADDRESS)
     await page.keyboard.press('Enter')
     await says(page, '#status', 'Found.')
     const [shown] = await shownMints(page)
@@ -198,7 +196,7 @@ describe('what cannot be', () => {
     const { page } = await browser.open(`${server.url}/mine`)
     await order(page, { name: 'q' })
     await says(page, '#status', 'All of q is mined.')
-    await page.click('#start')
+    await press(page, '#start')
     await says(page, '#status', 'Mining ended: q is taken.')
   })
 
@@ -301,7 +299,7 @@ describe('strangers', () => {
     const { page } = await browser.open(`${server.url}/content/${site.outpoint(0)}`, async (each) => {
       popups.push(new Promise((resolve) => each.once('popup', resolve)))
     })
-    await page.waitForFunction(() => document.title.includes('no script'))
+    await page.waitForFunction(() => document.title.includes('no script'), POLLING)
     const [popup] = await Promise.all(popups)
     expect(await page.title()).toContain('SecurityError')
     const tried = await page.evaluate(() => {
@@ -323,7 +321,10 @@ describe('strangers', () => {
     const frames = [...page.frames(), ...(popup?.frames() ?? [])]
     // Each has come to something, if only to the browser’s own word that it is not shown.
     for (const frame of frames)
-      await frame.waitForFunction(() => location.href !== 'about:blank' && document.readyState === 'complete')
+      await frame.waitForFunction(
+        () => location.href !== 'about:blank' && document.readyState === 'complete',
+        POLLING,
+      )
     const running = await Promise.all(
       frames.map((frame) => frame.evaluate(() => document.getElementById('form') !== null)),
     )

@@ -11,7 +11,7 @@ import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { FAKE_MINT_PAYER } from '../../../src/payments/mints.js'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { retype, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
@@ -105,8 +105,7 @@ inBrowser('what is mined of a name is said while it is typed', async () => {
     ['a b', 'This is not a name.'],
   ]
   for (const [typed, text] of said) {
-    await page.click('#name', { count: 3 })
-    await page.keyboard.type(typed)
+    await retype(page, '#name', typed)
     await says(page, '#name-state', text)
   }
 })

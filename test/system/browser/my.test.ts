@@ -5,12 +5,13 @@ import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { violations } from '../../support/browser/accessibility.js'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order } from '../../support/browser/mine-page.js'
-import { chooseFolder, dropFolder, press, writeFiles } from '../../support/browser/my-page.js'
+import { chooseFolder, connect, dropFolder } from '../../support/browser/my-page.js'
 import { bringWallet } from '../../support/browser/wallet.js'
 import { builtPages } from '../../support/cli/built-package.js'
+import { writeFiles } from '../../support/cli/commands.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, useServers } from '../../support/server/test-server.js'
@@ -117,8 +118,7 @@ inBrowser('a wallet is asked for nothing before a button is pressed, and once fo
   await page.goto(`${server.url}/my`)
   await says(page, '#names-state', 'here are the newest')
   expect(asked()).toEqual([])
-  await press(page, '#connect')
-  await says(page, '#names-state', 'These are in your wallet.')
+  await connect(page)
   expect(await textOf(page, '#names .name')).toBe('bob')
   asked()
   await shoot(page, 'my-names')
@@ -134,8 +134,7 @@ inBrowser('a wallet is asked for nothing before a button is pressed, and once fo
   await says(page, '#opened-state', 'Bound. Verified in this browser: bob is bound to')
   expect(asked()).toEqual(['identity key', 'pay Move the name bob'])
   await shoot(page, 'my-bound')
-  await press(page, '#connect')
-  await says(page, '#names-state', 'These are in your wallet.')
+  await connect(page)
   expect(await textOf(page, '#names .name')).toBe('bob')
   await says(page, '#opened-state', 'Verified in this browser: bob is bound to')
   await page.type('#receiver', ADDRESS)
@@ -153,8 +152,7 @@ inBrowser('what a wallet has signed when the page is closed is there again, and 
   await order(page, { name: 'q', payer: 'wallet' })
   await says(page, '#status', 'All of q is mined.')
   await page.goto(`${server.url}/my#q`)
-  await press(page, '#connect')
-  await says(page, '#names-state', 'These are in your wallet.')
+  await connect(page)
   await says(page, '#opened-state', 'holds q')
   await chooseFolder(page, await folderOf({ 'index.html': '<h1>Q</h1>' }))
   const sending = new Promise<void>((asked) => {
@@ -190,8 +188,7 @@ inBrowser(
     await page.goto(`${server.url}/my#%`)
     await says(page, '#names-state', 'here are the newest')
     await page.goto(`${server.url}/my#q`)
-    await press(page, '#connect')
-    await says(page, '#names-state', 'These are in your wallet.')
+    await connect(page)
     await says(page, '#opened-state', 'holds q')
     wallet.faults.key = () => {
       throw new Error('the user said no')

@@ -6,7 +6,7 @@ import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { attachGateway } from '../../../src/gateway/index.js'
 import { storesOf } from '../../../src/plugin/index.js'
 import { violations } from '../../support/browser/accessibility.js'
-import { says, useBrowser } from '../../support/browser/browser.js'
+import { press, says, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order } from '../../support/browser/mine-page.js'
 import { builtPages } from '../../support/cli/built-package.js'
@@ -113,8 +113,7 @@ describe('a host whose engine has names', () => {
 
   inBrowser('a name is verified in the browser', async () => {
     const { page, complaints } = await browser.open(`${url}${PATH}/name/home`)
-    await page.waitForSelector('button[data-verify]:not([hidden])')
-    await page.click('button[data-verify]')
+    await press(page, 'button[data-verify]:not([hidden])')
 
     await says(page, '#verdict', 'Genuine, checked here in')
     expect(complaints).toEqual([])

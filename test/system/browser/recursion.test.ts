@@ -2,7 +2,8 @@ import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import {
   beefOf,
@@ -13,6 +14,7 @@ import {
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
+const browser = useBrowser()
 const { server, chain, port } = await hostedServer(servers)
 const TIME = 1_700_000_000
 await server.node.graph.headers.replaceFrom({
@@ -94,7 +96,8 @@ inBrowser.each([
   ['below /content/, in its sandbox', `${server.url}/content/${page.txid}i0`, 'null'],
   ['on the host of its outpoint', `${onItsHost}/`, onItsHost],
 ])('a page written for the recursion of ord runs unchanged %s', async (_, url, origin) => {
-  expect(saidIn(await documentOf(url), 'said')).toEqual({
+  const { page: shown } = await browser.open(url)
+  expect(await saidIn(shown)).toEqual({
     ...{ origin, height: 800_000, time: '2023-11-14T22:13:20.000Z', hash: true, merkleRoot: '11'.repeat(32) },
     ...{ ids: [`${child.txid}i0`], more: false, page: 0, content_type: 'image/svg+xml', charms: [] },
     ...{

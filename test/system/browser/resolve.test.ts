@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { inBrowser, saidByPage } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
+import { listening } from '../../support/server/connections.js'
 
 // The client bundled into a page, beside an index that is costly to check; and its worker, bundled as an entry of its own.
 
@@ -36,7 +38,7 @@ const costly = (() => {
 })()
 
 const PAGE = `<!doctype html><title>resolve</title><p id="said"></p>
-<script type="module" src="/page.js"></script><img src="/held">`
+<script type="module" src="/page.js"></script>`
 
 const PROGRAM = `
 import {
@@ -85,9 +87,9 @@ const run = async () => {
 }
 run().catch(String).then((said) => {
   document.getElementById('said').textContent = JSON.stringify(said)
-  fetch('/done')
 })`
 
+const browser = useBrowser()
 let folder = ''
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'minetree-resolve-'))
@@ -126,17 +128,17 @@ const ANSWERS: Record<string, (response: ServerResponse) => void> = {
   [PROVENANCE]: (response) => send(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
 }
 
-const said = (): Promise<unknown> =>
-  saidByPage(async (path, response) => {
-    const answer = ANSWERS[path.replace(/\?.*/, '')]
+inBrowser('a name is resolved in a page and in workers, and what hangs or costs is ended', async () => {
+  const found = { tip: formatOutpoint(tip), proven: true }
+  const site = await listening(async ({ url = '/' }, response) => {
+    const [path = ''] = url.split('?')
+    const answer = ANSWERS[path]
     if (answer !== undefined) return answer(response)
     const file = /^\/(client|check-worker)\.js$/.test(path) ? await readFile(join(folder, path)) : undefined
     response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
   })
-
-inBrowser('a name is resolved in a page and in workers, and what hangs or costs is ended', async () => {
-  const found = { tip: formatOutpoint(tip), proven: true }
-  expect(await said()).toEqual({
+  const { page } = await browser.open(site.url)
+  expect(await saidIn(page)).toEqual({
     inPage: { ...found, verdicts: ['agrees'] },
     inWorker: { ...found, verdicts: ['agrees'] },
     beside: { ...found, verdicts: ['refuted', 'agrees'] },
@@ -148,4 +150,5 @@ inBrowser('a name is resolved in a page and in workers, and what hangs or costs 
     refused: 'TOO_COSTLY',
     hasTurns: true,
   })
+  await site.close()
 })

@@ -1,12 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import { inBrowser, saidByPage } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
+import { listening } from '../../support/server/connections.js'
 
 const built = useBuiltCli()
+const browser = useBrowser()
 
-/** The modules as built, in a page without a bundler; the page is not done loading before it says so. */
+/** The modules as built, in a page without a bundler. */
 const PAGE = `<!doctype html><title>search</title>
 <p id="said"></p>
 <script type="importmap">{ "imports": { "@bsv/sdk": "/node_modules/@bsv/sdk/dist/esm/mod.js" } }</script>
@@ -25,14 +28,12 @@ const PAGE = `<!doctype html><title>search</title>
   })
   run().catch(String).then((said) => {
     document.getElementById('said').textContent = JSON.stringify(said)
-    fetch('/done')
   })
-</script>
-<img src="/held">`
+</script>`
 
 /** What the page said, served with a policy for its scripts. */
 async function saidUnder(scripts: string): Promise<Record<string, unknown>> {
-  const said = await saidByPage(async (path, response) => {
+  const site = await listening(async ({ url: path = '/' }, response) => {
     response.setHeader('Content-Security-Policy', `script-src 'self' 'unsafe-inline' ${scripts}`)
     if (path === '/') return void response.setHeader('Content-Type', 'text/html').end(PAGE)
     const file = path.endsWith('.js')
@@ -40,7 +41,10 @@ async function saidUnder(scripts: string): Promise<Record<string, unknown>> {
       : undefined
     response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
   })
-  return said as Record<string, unknown>
+  const { page } = await browser.open(site.url)
+  const said = (await saidIn(page)) as Record<string, unknown>
+  await site.close()
+  return said
 }
 
 function isSolution(nonce: unknown, difficulty: number): boolean {

@@ -1,9 +1,11 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const { start } = useServers()
+const browser = useBrowser()
 
 /** Says in the page what a stranger’s script may and may not do here. */
 const SCRIPT = `
@@ -64,9 +66,9 @@ describe('a site from the chain, in a browser', () => {
   inBrowser('renders, runs its script, and reaches nothing of this host', async () => {
     const server = await start()
     expect(await server.submit(beefOf(site), ['tm_ordinals'])).toMatchObject({ status: 200 })
-    const page = await documentOf(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
-    expect(saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
-    expect(saidIn(page, 'said')).toEqual({
+    const { page } = await browser.open(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
+    expect(await saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
+    expect(await saidIn(page)).toEqual({
       origin: 'null',
       cookies: 'SecurityError',
       storage: 'SecurityError',

@@ -1,19 +1,20 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { request as ask, createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request as ask } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { saidIn, useBrowser } from '../../support/browser/browser.js'
+import { hasChromium } from '../../support/browser/chromium.js'
 import { testWith } from '../../support/cli/commands.js'
 import { cut, streamPath, streamsOn } from '../../support/gateway/streams.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
+import { listening } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
+const browser = useBrowser()
 const SECONDS = 6
 const CHUNKS = 24
 
@@ -51,11 +52,9 @@ const page = (video: string): string => `<!doctype html><title>player</title>
   }
   const finish = (said) => {
     document.getElementById('said').textContent = JSON.stringify(said)
-    fetch('/done', { method: 'POST' })
   }
   run().catch((error) => finish({ error: String(error) }))
-</script>
-<img src="/held">`
+</script>`
 
 /** As over a line that takes seconds for the film: what is not here yet has to be asked for. */
 async function* slowly(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -65,21 +64,12 @@ async function* slowly(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   }
 }
 
-/** A player's site: its page, which is not done loading before it says so, and what it asks of a gateway. */
+/** A player's site: its page, and what it asks of a gateway. */
 async function playerOf(gateway: string, video: string) {
   const asked: { range: string | undefined; status: number | undefined }[] = []
-  let done = (): void => undefined
-  const isDone = new Promise<void>((resolve) => (done = resolve))
-  const site: Server = createServer(async (request, response) => {
+  const site = await listening((request, response) => {
     if (request.url === '/') {
       response.setHeader('Content-Type', 'text/html').end(page(video))
-    } else if (request.url === '/done') {
-      done()
-      response.end()
-    } else if (request.url === '/held') {
-      await isDone
-      response.statusCode = 404
-      response.end()
     } else if (request.url !== video) {
       response.statusCode = 404
       response.end()
@@ -94,14 +84,8 @@ async function playerOf(gateway: string, video: string) {
       response.on('close', () => passed.destroy())
       passed.end()
     }
-  }).listen(0, '127.0.0.1')
-  await once(site, 'listening')
-  const stop = async (): Promise<void> => {
-    site.closeAllConnections()
-    site.close()
-    await once(site, 'close')
-  }
-  return { url: `http://127.0.0.1:${(site.address() as AddressInfo).port}/`, asked, stop }
+  })
+  return { ...site, asked }
 }
 
 // Without a browser, or what makes a clip for it, on the machine these are skipped.
@@ -119,7 +103,8 @@ describe('a film in chunks, in a browser', () => {
     const [first] = await streamsOn(server, new FakeChain()).streamOf(chunks, 'video/webm; stream=gw')
     const player = await playerOf(server.url, streamPath(first))
     try {
-      const said = saidIn(await documentOf(player.url, { realTime: true }), 'said')
+      const { page: shown } = await browser.open(player.url)
+      const said = await saidIn(shown)
       expect(said).toMatchObject({ size: [640, 360], played: { at: expect.any(Number) } })
       const { duration, played, seeked, ended } = said as Record<string, number> &
         Record<'played' | 'seeked' | 'ended', { at: number; ready: number }>
@@ -130,7 +115,7 @@ describe('a film in chunks, in a browser', () => {
       // HAVE_CURRENT_DATA or more: there is a picture.
       for (const { ready } of [played, seeked, ended]) expect(ready).toBeGreaterThanOrEqual(2)
     } finally {
-      await player.stop()
+      await player.close()
     }
     // Its cache asks whether what it has still holds: the tag is the stream's, whatever part it has.
     const { asked } = player

@@ -1,7 +1,4 @@
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import {
   SITE_SCRIPTS,
@@ -15,6 +12,7 @@ import { builtPages } from '../../support/cli/built-package.js'
 import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, text } from '../../support/gateway/site.js'
+import { listening } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // A site on a name, in a browser that trusts only the page which starts the worker: whatever it shows is proven, or an error.
@@ -40,10 +38,8 @@ const SITE = [
 ]
 const { mint, site } = await hosted.named('al', ...SITE)
 
-const opened: { close(): void }[] = []
-afterAll(() => {
-  for (const each of opened) each.close()
-})
+const opened: { close(): Promise<void> }[] = []
+afterAll(() => Promise.all(opened.map((each) => each.close())))
 
 /** A host that serves what is trusted, and nothing else: the page, and two scripts. */
 interface TrustedHost {
@@ -67,7 +63,7 @@ async function startHost(gateway: string, headers: SiteConfig['headers'] = 'none
     headers,
   }
   const state: TrustedHost = { url: '', config }
-  const host = createServer(async ({ url = '/' }, response) => {
+  const host = await listening(async ({ url = '/' }, response) => {
     response.setHeader('Content-Security-Policy', verifiedSitePolicy(state.config))
     response.setHeader('Cache-Control', 'no-cache')
     const script = Object.values(SITE_SCRIPTS).find((path) => url.split('?')[0] === path)
@@ -79,15 +75,9 @@ async function startHost(gateway: string, headers: SiteConfig['headers'] = 'none
     response
       .setHeader('Content-Type', 'text/javascript')
       .end(own ?? (await readFile(new URL(script.slice(1), pages))))
-  }).listen(0, '127.0.0.1')
-  await once(host, 'listening')
-  opened.push({
-    close() {
-      host.closeAllConnections()
-      host.close()
-    },
   })
-  state.url = `http://localhost:${(host.address() as AddressInfo).port}`
+  opened.push(host)
+  state.url = `http://localhost:${new URL(host.url).port}`
   return state
 }
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { extname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { installedExample } from '../../support/cli/installed-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
@@ -56,7 +56,7 @@ async function lookUp(folder: string, fill: { server?: string }): Promise<void> 
       await page.type('input[name=server]', fill.server)
     }
     await page.type('input[name=name]', 'alice')
-    await page.click('button')
+    await press(page, 'button')
     await says(
       page,
       '[role=status]',
@@ -67,7 +67,7 @@ async function lookUp(folder: string, fill: { server?: string }): Promise<void> 
       input.value = ''
     })
     await page.type('input[name=name]', 'nobody')
-    await page.click('button')
+    await press(page, 'button')
     await says(page, '[role=status]', 'nobody is not claimed')
     expect((await textOf(page, 'pre')) ?? '').not.toContain('Gardens')
     // Browsers log the 404 of a name that is not claimed.
