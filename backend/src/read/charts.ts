@@ -46,9 +46,10 @@ export interface ContentTally {
   bytes: number
 }
 
-/** The most counts in {@link NamesByHeight}, but for those of the largest step. */
+/** About the most counts in {@link NamesByHeight}. */
 const MOST_STEPS = 100
 
+const LARGEST = Math.max(...TALLY_STEPS)
 /**
  * What charts show: counts that the index keeps. Blocked things are counted, too. Each call reads a bounded number of rows, whatever the
  * store holds.
@@ -89,9 +90,12 @@ export class Charts {
       const [highest] = sql.all(`${AT_HEIGHTS} desc limit 1`, TALLY_STEPS[0])
       if (lowest === undefined || highest === undefined) return { step: TALLY_STEPS[0], counts: [] }
       const blocks = (highest.key - lowest.key) * TALLY_STEPS[0]
-      const step = TALLY_STEPS.find((each) => blocks / each <= MOST_STEPS) ?? 10_000
-      const rows = sql.all(AT_HEIGHTS, step)
-      return { step, counts: rows.map(({ key, n }) => ({ from: key * step, names: n })) }
+      const tallied = TALLY_STEPS.find((each) => blocks / each <= MOST_STEPS) ?? LARGEST
+      // Where nobody checks heights, they may be any.
+      const together = Math.max(1, Math.ceil(blocks / tallied / MOST_STEPS))
+      const step = tallied * together
+      const rows = sql.all(IN_STEPS, together, tallied)
+      return { step, counts: rows.map(({ at, n }) => ({ from: at * step, names: n })) }
     })
   }
 
@@ -108,6 +112,8 @@ export class Charts {
 
 const NAMES_BELOW = `select key, n from tally where what = 'tree' and key in (select value from json_each(?)) and n > 0`
 const AT_HEIGHTS = 'select key, n from tally where what = ? and n > 0 order by key'
+const IN_STEPS =
+  'select key / ? as at, sum(n) as n from tally where what = ? and n > 0 group by at order by at'
 const CONTENT = `select key, n, bytes from tally where what = 'content' and n > 0`
 
 /** How many names begin with each of some domains, without those that none begins with. */

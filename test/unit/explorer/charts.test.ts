@@ -74,6 +74,18 @@ test('charts count names by height once they are proven, and inscriptions by typ
   expect(await page('/charts')).toMatch(/[\d,]+, and 1 that no block is known for\./)
 })
 
+test('heights that nobody checks make no more rows', async () => {
+  const { chain } = world
+  for (const [at, height] of [1000, 0x7fffffff].entries()) {
+    const beef = beefOf(chain.mint(`${at}`), { height })
+    expect((await server.submit(beef, ['tm_names'])).status).toBe(200)
+  }
+  const { step, counts } = server.node.store.charts.namesByHeight()
+  expect(0x7fffffff / step).toBeLessThanOrEqual(101)
+  expect(counts.reduce((sum, { names }) => sum + names, 0)).toBeGreaterThan(2)
+  expect(await page('/charts')).toContain('in blocks')
+})
+
 test('a name that is blocked is no arc', async () => {
   expect(arcsOf(await page('/tree?prefix=ali')).size).toBe(2)
   const { status } = await server.ask('/admin/block', {
