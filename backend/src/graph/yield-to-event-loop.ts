@@ -32,21 +32,27 @@ function resumeNext(waiting: (() => void)[]): void {
 /** Splits long work on this thread into slices, between which other requests run. */
 export class TimeSlice {
   private startedAt = monotonic()
+  private before = 0
 
   get isOver(): boolean {
     return monotonic() - this.startedAt >= SLICE_MS
   }
 
+  /** How long all slices took so far, in milliseconds, without what ran between them. */
+  get spent(): number {
+    return this.before + monotonic() - this.startedAt
+  }
+
   async yieldIfOver(): Promise<void> {
     if (!this.isOver) return
+    this.before = this.spent
     await yieldToEventLoop()
     this.startedAt = monotonic()
   }
 }
 
 /** Does the steps, and yields to the event loop between two of them if a slice is over. */
-export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
-  const slice = new TimeSlice()
+export async function inSlices<Result>(steps: Steps<Result>, slice = new TimeSlice()): Promise<Result> {
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value

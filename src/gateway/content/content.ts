@@ -158,9 +158,15 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     { framed, ...flags }: Flags,
     read: Ahead | undefined,
   ): StoredResponse | ContentRedirect => {
-    const { reference, segments } = splitPath(path)
-    const root = contentRoot(store, parseContentReference(reference))
-    const question = { segments, ...flags, policy: framed ? framedPolicy : policy, read }
+    // The path is split as written; then each segment is decoded once.
+    const [, , reference = '', ...segments] = path.split('/')
+    const root = contentRoot(store, parseContentReference(decodedPointer(reference)))
+    const question = {
+      segments: decodedSegments(segments),
+      ...flags,
+      policy: framed ? framedPolicy : policy,
+      read,
+    }
     const answer = answers.answer(root, question)
     const isElsewhere =
       originOf !== undefined &&
@@ -177,7 +183,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       refuseServiceWorker(request)
       const { path } = request
       const flags = flagsOf(request)
-      const resolved = afterLong((read) =>
+      const resolved = afterLong(response, (read) =>
         responses.cached(request, () => resolve(path, flags, read), flagsKey),
       )
       return whenReady(resolved, (found) => {
@@ -262,12 +268,6 @@ export function flagsOf(request: Request): Flags {
 export const flagsKey: QueryKey = (request) => {
   const { raw, isMapAsked, framed } = flagsOf(request)
   return (raw ? 'raw' : '') + (isMapAsked ? 'map' : '') + (framed ? 'framed' : '')
-}
-
-/** The path is split as written; then each segment is decoded once. */
-function splitPath(path: string): { reference: string; segments: string[] } {
-  const [, , reference = '', ...segments] = path.split('/')
-  return { reference: decodedPointer(reference), segments: decodedSegments(segments) }
 }
 
 /** @throws AnswerError if an escape is broken. */

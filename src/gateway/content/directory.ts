@@ -1,8 +1,10 @@
 import { Mutex } from 'async-mutex'
+import type { Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import {
   type Awaitable,
+  inSlices,
   TimeSlice,
   yieldToEventLoop,
 } from '../../../backend/src/graph/yield-to-event-loop.js'
@@ -28,8 +30,10 @@ import {
   readRedirects,
   redirectsTooLarge,
 } from '../../../backend/src/protocol/redirects.js'
+import { atOnce, type Steps } from '../../../backend/src/protocol/steps.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../http/errors.js'
+import { countMilliseconds } from '../http/long-read.js'
 import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt, type ShownContent } from './content-root.js'
 
@@ -42,8 +46,7 @@ const ENTRY_BYTES = 100
 
 /** A directory of more bytes is long: those are read one at a time in this process. */
 const LONG_BYTES = 64 * 1024
-/** Entries that are read between checks of the time. */
-const ENTRIES_PER_CHECK = 500
+const ENTRIES_PER_STEP = 500
 
 /** Finds files by their paths in directories (`service.md` 4.2). */
 export class FileFinder {
@@ -200,9 +203,14 @@ class DirectoryMaps {
     }
     // The same bytes may be of another type, and then they are read otherwise.
     const key = `${content.contentType} ${content.sha256}`
-    const cached = this.cached.get(key) as ReadMapResult | undefined
-    const ahead = known?.get(key) as ReadMapResult | undefined
-    const map = cached ?? ahead ?? this.readShort(key, content)
+    let map = (this.cached.get(key) ?? known?.get(key)) as ReadMapResult | undefined
+    if (map === undefined && content.length > LONG_BYTES) {
+      // What a patch makes may be long to read as well, and is read before.
+      const made = content.made?.bytes()
+      const read = () => this.reading(key, content.contentType, made ?? completeBody(this.store, content))
+      return this.long.await(key, read)
+    }
+    map ??= atOnce(this.reading(key, content.contentType, completeBody(this.store, content)))
     if (map instanceof DirectoryError) {
       const { message, data } = map
       if (data !== undefined)
@@ -233,18 +241,15 @@ class DirectoryMaps {
     }
   }
 
-  private readShort(key: string, content: ShownContent): ReadMapResult {
-    if (content.length > LONG_BYTES) {
-      const made = content.made?.bytes()
-      return this.long.await(key, async () => {
-        const map = await readMap(made ?? completeBody(this.store, content), content.contentType)
-        this.cached.set(key, map, { size: weightOf(map) })
-        return map
-      })
-    }
-    let map: ReadMapResult
+  /** A body of a mebibyte may have a hundred thousand entries: steps between them. */
+  private *reading(key: string, contentType: string, body: Uint8Array): Steps<ReadMapResult> {
+    const entries = new Map<string, string | Link>()
+    let map: ReadMapResult = entries
     try {
-      map = new Map(directoryEntries(completeBody(this.store, content), content.contentType))
+      for (const [name, entry] of directoryEntries(body, contentType)) {
+        entries.set(name, entry)
+        if (entries.size % ENTRIES_PER_STEP === 0) yield
+      }
     } catch (error) {
       if (!(error instanceof DirectoryError)) throw error
       map = error
@@ -273,23 +278,6 @@ function weightOfRules(rules: ReadRules, body: ContentSummary): number {
   )
 }
 
-/** A body of a mebibyte may have a hundred thousand entries: this yields between them. */
-async function readMap(body: Uint8Array, contentType: string): Promise<ReadMapResult> {
-  const map = new Map<string, string | Link>()
-  const slice = new TimeSlice()
-  try {
-    let read = 0
-    for (const [name, entry] of directoryEntries(body, contentType)) {
-      map.set(name, entry)
-      if (++read % ENTRIES_PER_CHECK === 0) await slice.yieldIfOver()
-    }
-    return map
-  } catch (error) {
-    if (error instanceof DirectoryError) return error
-    throw error
-  }
-}
-
 function completeBody(store: GraphReads, { sha256, length, made }: ShownContent): Uint8Array {
   if (made !== undefined) return made.bytes()
   const body = joinBytes([...store.content.chunks(sha256)])
@@ -297,11 +285,17 @@ function completeBody(store: GraphReads, { sha256, length, made }: ShownContent)
   return body
 }
 
+/** What was read for an answer over several turns of the event loop, and how long that took the processor, in milliseconds. */
+interface LongResult {
+  value: unknown
+  spent: number
+}
+
 /** Something that takes several turns of the event loop to read, and that an answer cannot be made without. */
 export class LongRead extends Error {
   constructor(
     readonly key: string,
-    readonly read: () => Promise<unknown>,
+    readonly read: () => Promise<LongResult>,
   ) {
     super(`${key} takes several turns of the event loop, and is not read yet`)
   }
@@ -310,8 +304,9 @@ export class LongRead extends Error {
 /** What was read for an answer, by its key. */
 export type Ahead = ReadonlyMap<string, unknown>
 
-/** What an answer comes to, at once or after what is long was read for it. */
+/** What an answer comes to, at once or after what is long was read for it, which is counted for the client. */
 export function afterLong<Answer>(
+  response: Response,
   answer: (ahead: Ahead | undefined) => Answer,
   ahead?: Ahead,
 ): Awaitable<Answer> {
@@ -320,14 +315,17 @@ export function afterLong<Answer>(
   } catch (error) {
     if (!(error instanceof LongRead)) throw error
     const { key } = error
-    return error.read().then((value) => afterLong(answer, new Map(ahead).set(key, value)))
+    return error.read().then(({ value, spent }) => {
+      countMilliseconds(response, spent)
+      return afterLong(response, answer, new Map(ahead).set(key, value))
+    })
   }
 }
 
 /** Reads what is long: one thing at a time, and once for all who ask for it meanwhile. */
 export class LongReads {
   private readonly turn = new Mutex()
-  private readonly inProgress = new Map<string, Promise<unknown>>()
+  private readonly inProgress = new Map<string, Promise<LongResult>>()
 
   /** @param most How many things are read or wait for it; further ones are refused. Clients that leave wait on. */
   constructor(private readonly most = Number.POSITIVE_INFINITY) {}
@@ -337,7 +335,7 @@ export class LongReads {
   }
 
   /** Stops the answer, which {@link afterLong} makes again when this was read. */
-  await(key: string, read: () => Promise<unknown>): never {
+  await(key: string, read: () => Steps<unknown>): never {
     throw new LongRead(key, () => {
       const known = this.inProgress.get(key)
       if (known !== undefined) return known
@@ -347,7 +345,9 @@ export class LongReads {
         .runExclusive(async () => {
           // Not in the turn in which it was found to be long.
           await yieldToEventLoop()
-          return await read()
+          const slice = new TimeSlice()
+          const value = await inSlices(read(), slice)
+          return { value, spent: slice.spent }
         })
         .finally(() => this.inProgress.delete(key))
       this.inProgress.set(key, reading)

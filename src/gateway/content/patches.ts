@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import type { Response } from 'express'
 import { CHUNK_BYTES, type ContentSummary } from '../../../backend/src/graph/records.js'
-import { inSlices, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -85,13 +86,17 @@ export class Patches implements PatchReader {
   private reader(output: ContentOutput): RangeReader {
     const { store } = this.options
     const key = keyOf(output)
-    const again = async function* (this: Patches, { from, length }: ByteRange): AsyncGenerator<Uint8Array> {
-      const bytes = await afterLong((ahead) => this.bytes(output, ahead))
+    const again = async function* (
+      this: Patches,
+      { from, length }: ByteRange,
+      response: Response,
+    ): AsyncGenerator<Uint8Array> {
+      const bytes = await afterLong(response, (ahead) => this.bytes(output, ahead))
       yield bytes.subarray(from, from + length)
     }
-    return (range) =>
+    return (range, response) =>
       store.content.memory?.made(key)?.subarray(range.from, range.from + range.length) ??
-      again.call(this, range)
+      again.call(this, range, response)
   }
 
   private made(output: ContentOutput, ahead: Ahead | undefined): Made {
@@ -102,14 +107,14 @@ export class Patches implements PatchReader {
       const chain = patchChain(output, (each) => this.base(each))
       const known = (ahead?.get(key) as Made | undefined) ?? this.recent(key)
       if (known !== undefined) return known
-      const steps = this.steps(key, chain)
+      const steps = this.making(key, chain)
       for (const slice = this.thisTurn(); !slice.isOver && !long.isReading(key); ) {
         const step = steps.next()
         if (step.done === true) return step.value
       }
       // What has begun holds memory, which those that wait must not.
       const begun = long.isBusy ? undefined : steps
-      return long.await(key, () => inSlices(begun ?? this.steps(key, chain)).catch(patchErrorOf))
+      return long.await(key, () => begun ?? this.making(key, chain))
     } catch (error) {
       return patchErrorOf(error)
     }
@@ -128,6 +133,14 @@ export class Patches implements PatchReader {
       })
     this.turn ??= new TimeSlice()
     return this.turn
+  }
+
+  private *making(key: string, chain: readonly ContentOutput[]): Steps<Made> {
+    try {
+      return yield* this.steps(key, chain)
+    } catch (error) {
+      return patchErrorOf(error)
+    }
   }
 
   private *steps(key: string, chain: readonly ContentOutput[]): Steps<Made> {

@@ -229,19 +229,25 @@ export function hostContent(options: HostContentOptions): HostHandler {
   }
 
   /** @param key Of what the host shows; no target of a request begins like it. */
-  const cached = (key: string, request: Request, read: (asked: Asked) => HostAnswer): Awaitable<HostAnswer> =>
-    afterLong((long) => responses.cachedOn(key, request, () => read({ request, read: long }), flagsKey))
+  const cached = (
+    key: string,
+    [request, response]: [Request, Response],
+    read: (asked: Asked) => HostAnswer,
+  ): Awaitable<HostAnswer> =>
+    afterLong(response, (long) =>
+      responses.cachedOn(key, request, () => read({ request, read: long }), flagsKey),
+    )
 
   const resolve = (
     target: Exclude<HostTarget, { kind: 'nothing' }>,
-    request: Request,
+    exchange: [Request, Response],
   ): Awaitable<HostAnswer> => {
     switch (target.kind) {
       case 'name':
-        return cached(target.name, request, (asked) => ofName(target.name, asked))
+        return cached(target.name, exchange, (asked) => ofName(target.name, asked))
       case 'outpoint': {
         const { outpoint } = target
-        return cached(`${formatOutpoint(outpoint)}.c`, request, (asked) => ofOutpoint(outpoint, asked))
+        return cached(`${formatOutpoint(outpoint)}.c`, exchange, (asked) => ofOutpoint(outpoint, asked))
       }
       case 'domain':
         return whenReady(domains?.referenceOf(target.host), (reference) => {
@@ -249,7 +255,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
             const message = `this service has no such host, and no TXT record of _ordfs.${target.host} names an outpoint`
             throw new AnswerError('NOT_FOUND', message)
           }
-          return cached(`${formatReference(reference)}.d`, request, (asked) => ofDomain(reference, asked))
+          return cached(`${formatReference(reference)}.d`, exchange, (asked) => ofDomain(reference, asked))
         })
     }
   }
@@ -298,7 +304,9 @@ export function hostContent(options: HostContentOptions): HostHandler {
         content(request, response, next)
         return
       }
-      return whenReady(resolve(target, request), (answer) => send(answer, [request, response, next]))
+      return whenReady(resolve(target, [request, response]), (answer) =>
+        send(answer, [request, response, next]),
+      )
     }, fail)
   }
 }

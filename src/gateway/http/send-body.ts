@@ -106,7 +106,7 @@ export function sendHead({
   const isConditional = tag !== undefined && status === 200
   if (isConditional && endedByPrecondition({ request, response, tag })) return undefined
   const requested =
-    isConditional && hasRanges
+    isConditional && hasRanges && request.headers.range !== undefined
       ? requestedRanges(request, {
           tag,
           length,

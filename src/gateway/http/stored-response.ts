@@ -36,8 +36,8 @@ export function unlessAsked(parameters: readonly string[]): QueryKey {
   return ({ query }) => (parameters.some((name) => query[name] !== undefined) ? undefined : '')
 }
 
-/** Reads a range of a body: all of it, or its chunks. */
-export type RangeReader = (range: ByteRange) => Uint8Array | Chunks<Uint8Array>
+/** Reads a range of a body for a response: all of it, or its chunks. */
+export type RangeReader = (range: ByteRange, response: Response) => Uint8Array | Chunks<Uint8Array>
 
 /**
  * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until something changes that it depends
@@ -350,14 +350,16 @@ export function sendStored({
     return sendUncompressed({ request, response, stored })
   const range = sendHead({ request, response, representation })
   if (range === undefined) return
-  if (range instanceof Multipart)
-    return sendChunks(response, { chunks: range.chunks(body), length: range.length })
+  if (range instanceof Multipart) {
+    const read = typeof body === 'function' ? (part: ByteRange) => body(part, response) : body
+    return sendChunks(response, { chunks: range.chunks(read), length: range.length })
+  }
   const { from, length } = range
   if (typeof body !== 'function') {
     response.end(length === body.length ? body : body.subarray(from, from + length))
     return
   }
-  const bytes = body(range)
+  const bytes = body(range, response)
   if ('next' in bytes) return sendChunks(response, { chunks: bytes, length })
   response.end(bytes)
 }
@@ -385,7 +387,8 @@ async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promis
     setHeaders({ request, response, headers })
     if (endedByPrecondition({ request, response, tag: plainTag })) return
   }
-  const bytes = typeof body === 'function' && length <= MAX_UNCOMPRESSED ? body({ from: 0, length }) : body
+  const bytes =
+    typeof body === 'function' && length <= MAX_UNCOMPRESSED ? body({ from: 0, length }, response) : body
   const whole = typeof bytes === 'function' ? undefined : 'next' in bytes ? await joined(bytes) : bytes
   const plain =
     whole && (await uncompressed(whole, { maxOutputLength: MAX_UNCOMPRESSED }).catch(() => undefined))

@@ -1,4 +1,4 @@
-import { type Request, type RequestHandler, Router } from 'express'
+import { type Request, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { essenceOf } from '../../../backend/src/protocol/media-type.js'
@@ -13,7 +13,7 @@ import { type ContentRoot, contentRoot, type ShownContent } from '../content/con
 import { type Ahead, afterLong, shownBy } from '../content/directory.js'
 import { digestField, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
-import { countTransactions, leavingOf } from '../http/long-read.js'
+import { countMilliseconds, leavingOf } from '../http/long-read.js'
 import {
   CONTENT_HEADERS,
   DAMAGED,
@@ -35,9 +35,6 @@ export const READ_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png
 const SVG = 'image/svg+xml'
 /** The longest image that another is made of, in bytes. */
 export const MAX_IMAGE_BYTES = 24 * 1024 * 1024
-/** A millisecond of the processor counts as so many transactions of an answer: 2.5 of them as a read. */
-const TRANSACTIONS_PER_MILLISECOND = 40
-
 const FITS = ['limit', 'fit', 'fill', 'pad', 'scale'] as const
 const GRAVITIES = [
   'center',
@@ -183,7 +180,7 @@ function serveImage({ store, images, answers, policy }: Omit<ImageRouteOptions, 
     const resolved = <Found>(
       find: (root: ContentRoot, content: ShownContent, ahead: Ahead | undefined) => Found,
     ) =>
-      afterLong((ahead) =>
+      afterLong(response, (ahead) =>
         store.consistent(() => {
           const root = contentRoot(store, reference)
           return find(root, shownBy(answers.patches, root.output, ahead).content, ahead)
@@ -206,10 +203,13 @@ function serveImage({ store, images, answers, policy }: Omit<ImageRouteOptions, 
         `images of more than ${MAX_IMAGE_BYTES} bytes are not made smaller here`,
       )
     const made = await images.image(
-      { sha256, chunks: () => chunksOf(() => resolved((_, content) => bodyOf(store, content)), length) },
+      {
+        sha256,
+        chunks: () => chunksOf(() => resolved((_, content) => bodyOf(store, content)), { length, response }),
+      },
       {
         ...{ wanted, signal: leavingOf(response) },
-        charge: (milliseconds) => countTransactions(response, milliseconds * TRANSACTIONS_PER_MILLISECOND),
+        charge: (milliseconds) => countMilliseconds(response, milliseconds),
       },
     )
     // It may have been blocked and purged meanwhile.
@@ -252,10 +252,10 @@ function inFull({ representation, body, dependsOn }: StoredResponse): StoredResp
 
 async function* chunksOf(
   body: () => Awaitable<StoredResponse['body']>,
-  length: number,
+  { length, response }: { length: number; response: Response },
 ): AsyncGenerator<Uint8Array> {
   const found = await body()
-  const bytes = typeof found === 'function' ? found({ from: 0, length }) : found
+  const bytes = typeof found === 'function' ? found({ from: 0, length }, response) : found
   if ('next' in bytes) yield* bytes
   else yield bytes
 }

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
+import type { Response } from 'express'
 import { vi } from 'vitest'
 import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
+import { monotonic } from '../../../../backend/src/protocol/monotonic.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { encodePatch, PATCH_TYPE } from '../../../../backend/src/protocol/patch.js'
 import { encodeDelta } from '../../../../backend/src/protocol/vcdiff.js'
-import { LongRead, LongReads } from '../../../../src/gateway/content/directory.js'
+import { afterLong, LongRead, LongReads } from '../../../../src/gateway/content/directory.js'
 import { Bodies } from '../../../../src/server/cache/bodies.js'
 import { purge } from '../../../../src/server/store/facts/purge.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
@@ -312,10 +314,12 @@ describe('a long body', () => {
 
 test('of what takes long, no more than so many wait', async () => {
   const reads = new LongReads(2)
-  const ends: (() => void)[] = []
   const read = (key: string): Promise<unknown> => {
     try {
-      return reads.await(key, () => new Promise<void>((end) => ends.push(end)))
+      return reads.await(key, function* () {
+        yield
+        return key
+      })
     } catch (error) {
       if (!(error instanceof LongRead)) throw error
       return error.read()
@@ -325,14 +329,27 @@ test('of what takes long, no more than so many wait', async () => {
   expect(again).toBe(first)
   const second = read('b')
   expect(() => read('c')).toThrow(expect.objectContaining({ code: 'NOT_READY' }))
-  for (const each of [first, second]) {
-    while (ends.length === 0) await new Promise(setImmediate)
-    ends.pop()?.()
-    await each
-  }
-  const third = read('c')
-  while (ends.length === 0) await new Promise(setImmediate)
-  ends.pop()?.()
-  await third
+  expect([await first, await second]).toMatchObject([{ value: 'a' }, { value: 'b' }])
+  await read('c')
   expect(reads.isBusy).toBe(false)
+})
+
+test('what takes long is counted for the client by the time that it takes the processor', async () => {
+  const reads = new LongReads()
+  const counted: number[] = []
+  const response = { locals: { countTransactions: (count: number) => counted.push(count) } }
+  const answer = afterLong(response as unknown as Response, (ahead) => {
+    const known = ahead?.get('a')
+    if (known !== undefined) return known
+    return reads.await('a', function* () {
+      const start = monotonic()
+      while (monotonic() - start < 25);
+      yield
+      return 'made'
+    })
+  })
+  expect(await answer).toBe('made')
+  expect(counted).toHaveLength(1)
+  // Ten reads.
+  expect(counted[0]).toBeGreaterThanOrEqual(1000)
 })
