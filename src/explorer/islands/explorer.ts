@@ -1,5 +1,7 @@
-import { showMiningTime } from './mining-time.js'
-import { suggestNames } from './suggestions.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
+import { searchInWorkers, workerHost } from '../../mining/search/search-workers.js'
+import { make } from '../mine-page/elements.js'
+import { duration, rate } from '../mine-page/figures.js'
 
 // The script of every page: it adds to what is there, and every page works without it.
 
@@ -133,6 +135,101 @@ function liveLists(): void {
     }
   }
   setInterval(() => void refresh(), NEWER_EVERY)
+}
+
+/** How long the search of the mine page is measured, in milliseconds. */
+const MEASURED = 1000
+const KEPT = 'hashes-per-second'
+
+/** Says how long the name of the page takes on this machine, in place of what a machine is assumed to do. */
+export async function showMiningTime(): Promise<void> {
+  const place = document.querySelector<HTMLElement>('[data-hashes]')
+  if (place === null) return
+  const known = Number(sessionStorage.getItem(KEPT))
+  const hashesPerSecond = known > 0 ? known : await measured()
+  if (hashesPerSecond === undefined) return
+  sessionStorage.setItem(KEPT, String(hashesPerSecond))
+  const time = duration(Number(place.dataset.hashes) / hashesPerSecond)
+  place.textContent = `${time} on this machine, at ${rate(hashesPerSecond)}`
+}
+
+/** Searches for what is not found, for a moment; undefined if the search does not run here. */
+async function measured(): Promise<number | undefined> {
+  const host = await workerHost()
+  if (host === undefined) return undefined
+  const over = new AbortController()
+  let [hashes, elapsed] = [0, 0]
+  let start: number | undefined
+  const onHashes = (more: number): void => {
+    start ??= monotonic()
+    elapsed = monotonic() - start
+    // The first ones were tried before.
+    if (elapsed > 0) hashes += more
+    if (elapsed > MEASURED) over.abort()
+  }
+  const task = { seed: new Uint8Array(32), character: 'a', difficulty: 64, noncePrefix: new Uint8Array() }
+  const url = new URL('../mine/search-worker.js', import.meta.url)
+  try {
+    await searchInWorkers({ task, host, workers: host.cores, url, signal: over.signal, onHashes })
+  } catch {
+    if (!over.signal.aborted) return undefined
+  }
+  return (hashes / elapsed) * 1000
+}
+
+/** What may begin names (`NAME_PATTERN`): the module that has it is larger than this script. */
+const BEGIN = /^[a-z0-9-]{1,255}$/
+/** How long to wait after the last key before the host is asked, in milliseconds. */
+const PAUSE = 200
+
+interface Suggested {
+  names: { name: string }[]
+  results: { kind: string; name?: string }[]
+}
+
+/** Offers names that begin with what is typed into the fields of a search, and says of a free one that it is. */
+export function suggestNames(): void {
+  for (const [at, field] of document.querySelectorAll<HTMLInputElement>('input[data-gateway]').entries()) {
+    const list = make('datalist', { id: `names-${at}` })
+    field.after(list)
+    field.setAttribute('list', list.id)
+    let last = new AbortController()
+    let waiting: ReturnType<typeof setTimeout> | undefined
+    field.addEventListener('input', (event) => {
+      clearTimeout(waiting)
+      last.abort()
+      last = new AbortController()
+      if (isChosen(event)) return field.form?.requestSubmit()
+      const { signal } = last
+      const text = field.value.trim().toLowerCase()
+      if (BEGIN.test(text)) waiting = setTimeout(() => void suggest(list, { field, text, signal }), PAUSE)
+      else list.replaceChildren()
+    })
+  }
+}
+
+async function suggest(
+  list: HTMLElement,
+  { field, text, signal }: { field: HTMLInputElement; text: string; signal: AbortSignal },
+): Promise<void> {
+  try {
+    const query = new URLSearchParams({ text })
+    const answer = await fetch(`${field.dataset.gateway}/search?${query}`, { signal })
+    if (!answer.ok) return
+    const { names, results } = (await answer.json()) as Suggested
+    const free = results.flatMap(({ kind, name }) => (kind === 'unclaimed' && name ? [name] : []))
+    list.replaceChildren(
+      ...names.map(({ name }) => make('option', { value: name })),
+      ...free.map((name) => make('option', { value: name, label: `${name}: free` })),
+    )
+  } catch {
+    // Something else was typed meanwhile, or the host is away: a search works without.
+  }
+}
+
+/** Whether a suggestion was taken, rather than a key pressed. */
+function isChosen(event: Event): boolean {
+  return !(event instanceof InputEvent) || event.inputType === 'insertReplacementText'
 }
 
 copyButtons()

@@ -14,7 +14,6 @@ import { count } from '../mine-page/figures.js'
 import { savedPayments } from '../mine-page/saved-payments.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
 import { boundLock, moveName, type OpenedName, openName, planOn, publishing, type Served } from './deeds.js'
-import { promptsText } from './prompts.js'
 
 /** The longest transaction, in bytes: what a wallet answers as JSON, and what this browser keeps until it is sent. */
 const MOST_BYTES = 2 * 1024 * 1024
@@ -340,4 +339,23 @@ function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTM
     ...(kept > 0 ? [row(`${count(kept)} kept`, 'not paid for again')] : []),
     ...leftOut.slice(0, MOST_LISTED).map((path) => row(path, 'hidden: left out')),
   ]
+}
+
+/**
+ * How many questions of a wallet are coming, as a sentence. By wallet-toolbox (`WalletPermissionsManager`), a wallet asks its user
+ * about a transaction that costs something, and once about a basket and about the identity key; but about no key of level 0, no
+ * signature by one, and nothing that only sends.
+ *
+ * @param change.isIdentityNeeded Whether the identity key is asked for, which this page has not seen yet.
+ */
+export function promptsText({
+  isFake,
+  isIdentityNeeded,
+}: {
+  isFake: boolean
+  isIdentityNeeded: boolean
+}): string {
+  if (isFake) return 'The money of this network is fake: nobody is asked, and nothing is paid.'
+  if (!isIdentityNeeded) return 'Your wallet will ask you once, for the payment.'
+  return 'Your wallet will ask you twice: the first time whether this page may see your identity key, and then for the payment.'
 }

@@ -1,3 +1,4 @@
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import type { ErrorCode } from './errors.js'
 import { asOf, count, map, outpoint, text } from './schemas.js'
@@ -178,4 +179,23 @@ export const HEADERS = {
     /^[A-Za-z0-9_.-]{1,64}$/,
     'The id in the log of this host: that of the request, if it came with one of up to 64 characters of `A-Z a-z 0-9 _ . -`, else a new one.',
   ),
+}
+
+/** The groups of routes that clients ask for by name; `@1sat/types` has these names, but `image`. */
+export type Capability = 'beef' | 'txo' | 'overlay' | 'ordfs' | 'image'
+
+/** Routes that belong together, and what describes them. The OpenAPI document and the capabilities are those of the mounted groups. */
+export interface RouteGroup {
+  /**
+   * What the routes need beside a store that they read. A host of another engine gets those that only read; the others belong to
+   * the one that writes, to the operator, or to the process.
+   */
+  needs: 'reads' | 'writer' | 'operator' | 'process'
+  /** Where each of them is: below prefixes of the profile, or at the root (`''`). */
+  prefixes: readonly string[]
+  /** None of pages, which `docs/spec/http.md` lists. */
+  operations: readonly OperationGroup[]
+  capability?: Capability
+  /** Missing if they are mounted by themselves, or by the handler of another group. */
+  handler?: RequestHandler
 }

@@ -5,11 +5,17 @@ import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/out
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { provenanceOf } from '../../../backend/src/read/provenance.js'
 import { OriginUnknownError } from '../http/errors.js'
-import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
-import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
+import {
+  BAD_PART,
+  incompleteProof,
+  outpointBeefAnswer,
+  partOf,
+  partQuery,
+  sendBeef,
+} from '../http/send-beef.js'
 
 export interface ProvenanceOptions {
   store: GraphReads

@@ -9,7 +9,6 @@ import { nameProof } from '../../../backend/src/read/provenance.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
-import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { NOT_CAUGHT_UP, type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
@@ -25,7 +24,14 @@ import {
   validateList,
   wholeNumber,
 } from '../http/schemas.js'
-import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
+import {
+  BAD_PART,
+  incompleteProof,
+  outpointBeefAnswer,
+  partOf,
+  partQuery,
+  sendBeef,
+} from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
 import { namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
 import {

@@ -2,13 +2,11 @@ import { Router } from 'express'
 import { z } from 'zod'
 import type { ApiView } from '../../explorer/index.js'
 import { CACHE } from '../http/caching.js'
-import type { OperationGroup } from '../http/operation.js'
-import type { RouteGroup } from '../http/route-group.js'
+import type { Capability, OperationGroup, RouteGroup } from '../http/operation.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { jsonResponse, type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
-import { type PageHosts, pageHeaders } from '../pages/page-headers.js'
 import type { RenderPage } from '../pages/send-page.js'
-import { capabilitiesRoutes } from '../wallets/capabilities-routes.js'
+import { type PageHosts, pageHeaders } from '../pages/send-page.js'
 import { type DocumentOptions, openapiDocument } from './document.js'
 
 interface Pages {
@@ -71,6 +69,37 @@ function apiPage(document: () => ApiView, { render, hostsOf }: Pages): Router {
     }).compress()
     await sendStored({ request, response, stored: page })
   })
+}
+
+/** Those of a host that has all, in their order. */
+const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs', 'image'] as const satisfies readonly Capability[]
+
+/** `GET /capabilities`, at the root and below each of the prefixes: the groups of wallet routes that this host has. */
+export function capabilitiesRoutes(prefixes: readonly string[], groups: readonly RouteGroup[]): RouteGroup {
+  const capabilities = CAPABILITIES.filter((name) => groups.some(({ capability }) => capability === name))
+  const routes = Router().get('/capabilities', (_request, response) => {
+    response.set('Cache-Control', CACHE.revalidate).json(capabilities)
+  })
+  return {
+    needs: 'reads',
+    prefixes: ['', ...prefixes],
+    operations: [CAPABILITIES_OPERATIONS],
+    handler: Router()
+      .use([...prefixes], routes)
+      .use(routes),
+  }
+}
+
+const CAPABILITIES_OPERATIONS: OperationGroup = {
+  tag: 'transactions',
+  operations: {
+    capabilities: {
+      route: 'GET /capabilities',
+      summary: 'Which groups of routes for wallets this host has',
+      description: 'What needs an index of the whole chain, such as `owner` and `arcade`, is not among them.',
+      answer: { description: 'Their names.', json: z.array(z.enum(CAPABILITIES)) },
+    },
+  },
 }
 
 const OPENAPI_OPERATIONS: OperationGroup = {

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { VERSION } from '../../../backend/src/graph/service-metadata.js'
 import { isText } from '../http/compression.js'
 import { ERROR_STATUSES, type ErrorCode } from '../http/errors.js'
+import type { RouteGroup } from '../http/operation.js'
 import { HEADERS, type HeaderName, type Operation, type OperationGroup, TAGS } from '../http/operation.js'
-import type { RouteGroup } from '../http/route-group.js'
 import { errorBodies, optionalText } from '../http/schemas.js'
 
 /** A JSON Schema (2020-12). */

@@ -14,8 +14,7 @@ import { HTML_TYPE } from '../http/send-body.js'
 import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
 import { noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import { fileResponses, type PageFiles } from './page-files.js'
-import { type PageHosts, pageHeaders } from './page-headers.js'
-import { loadExplorer, sendPage } from './send-page.js'
+import { loadExplorer, type PageHosts, pageHeaders, sendPage } from './send-page.js'
 
 export interface ExplorerRoutesOptions {
   explorer: Explorer

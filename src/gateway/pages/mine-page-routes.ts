@@ -6,8 +6,8 @@ import { optionalText } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
 import { fileResponses, type PageFiles } from './page-files.js'
-import { type PageHosts, pageHeaders } from './page-headers.js'
 import type { RenderPage } from './send-page.js'
+import { type PageHosts, pageHeaders } from './send-page.js'
 
 export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'my.js', 'search-worker.js'] as const
 

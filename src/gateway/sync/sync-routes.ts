@@ -1,10 +1,18 @@
 import { type Response, Router } from 'express'
 import { z } from 'zod'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
+import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
+import type { SyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { hexOfSyncHint } from '../../../backend/src/graph/sync-hint.js'
+import { OUTPUTS_WITH_ORDINALS } from '../../../backend/src/graph/transaction-records.js'
+import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { placement } from '../../../backend/src/protocol/ordinal-flow.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import { isCoinbase } from '../../../backend/src/protocol/transaction.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { AnswerError } from '../http/errors.js'
@@ -14,9 +22,16 @@ import type { RequestBodies } from '../http/request-body.js'
 import { validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
 import { NOTHING_FOLLOWED, setNamesHeaders } from '../http/tree-progress.js'
-import { offeredOutputs } from './offered-outputs.js'
-import { syncHintOf } from './sync-hint-of.js'
-import { formatGaspOutpoint, nodeAnswer, nodeRequest, syncAnswer, syncRequest } from './sync-messages.js'
+import {
+  formatGaspOutpoint,
+  MAX_OFFERED,
+  NAME_OUTPUT,
+  nodeAnswer,
+  nodeRequest,
+  type OfferedOutput,
+  syncAnswer,
+  syncRequest,
+} from './sync-messages.js'
 
 /** Either body has some hundred characters. */
 const MAX_BODY_BYTES = 4096
@@ -112,6 +127,84 @@ function* written(text: {
     for (let at = 0; at < bytes.length; at += HEX_CHUNK)
       yield Buffer.from(bytes.subarray(at, at + HEX_CHUNK)).toString('hex')
   yield text.tail
+}
+
+/** How many outputs are checked against the blocklist at once. */
+const CHUNK = 500
+
+/**
+ * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score, each score once.
+ * Names are offered also after a transfer, which is nothing to `tm_names`: an engine's GASP serves only what is offered, so that
+ * its hosts would not get a mint all of whose outputs are spent, nor the names below it. A short page is the last one, so blocked
+ * outputs must leave no page short.
+ *
+ * @param query.limit At most {@link MAX_OFFERED}, which is the default.
+ */
+export async function offeredOutputs(
+  query: { topic: string; since: number; limit?: number | undefined },
+  graph: Pick<FactStore, 'admissions' | 'served'>,
+): Promise<OfferedOutput[]> {
+  const { topic } = query
+  const always = topic === TOPICS.names ? { always: NAME_OUTPUT } : {}
+  const limit = Math.min(query.limit ?? MAX_OFFERED, MAX_OFFERED)
+  const page: AdmissionRecord[] = []
+  for (let { since } = query; page.length < limit; ) {
+    const unspent = graph.admissions.unspentOfTopic({ topic, since, limit, ...always })
+    for (let at = 0; at < unspent.length; at += CHUNK) {
+      page.push(...graph.served.guard.served(unspent.slice(at, at + CHUNK)))
+      await yieldToEventLoop()
+    }
+    const last = unspent.at(-1)
+    if (last === undefined || unspent.length < limit) break
+    since = last.score + 1
+  }
+  return page
+    .slice(0, limit)
+    .map(({ outpoint, score }) => ({ txid: outpoint.txid, outputIndex: outpoint.vout, score }))
+}
+
+/** How many inputs are looked at: each is a transaction to read. */
+const MAX_INPUTS = 100
+/** Bytes of the coins of one hint, which has them as hex. */
+const MAX_COIN_BYTES = 200 * 1024
+const NONE: SyncHint = { inputs: [], coins: [] }
+
+/**
+ * What a peer needs besides a transaction to place the ordinals in its outputs: the leading inputs that place them or carry what
+ * is in them, as far as this host has what they spend. Nothing for an output of another value, which a peer asks for because of
+ * that value; nothing for a mint, as a name starts a lineage by rule; and nothing if the transaction has no ordinal here.
+ */
+export async function syncHintOf(
+  { txid, vout }: Outpoint,
+  graph: Pick<FactStore, 'transactions' | 'admissions' | 'names'>,
+): Promise<SyncHint> {
+  if (!graph.admissions.isApplied(TOPICS.ordinals, txid)) return NONE
+  const step = await readOutline(txid, graph.transactions)
+  if (step === undefined || step.outputValues[vout] !== 1 || isCoinbase(step)) return NONE
+  if (graph.names.genuineOrigins([{ txid, vout: NAME_OUTPUT }]).length > 0) return NONE
+  const outputValues = step.outputValues.slice(0, OUTPUTS_WITH_ORDINALS)
+  const isPlaced = placement({ outputValues, output: outputValues.lastIndexOf(1) })
+  const hint: SyncHint = { inputs: [], coins: [] }
+  let bytes = 0
+  for (const [input, spent] of step.inputs.slice(0, MAX_INPUTS).entries()) {
+    const source = await unlessBlocked(async () => await readOutline(spent.txid, graph.transactions))
+    const satoshis = source?.outputValues[spent.vout]
+    if (source === undefined || satoshis === undefined) break
+    const isServed =
+      satoshis === 1 &&
+      source.proof !== undefined &&
+      graph.admissions.of(spent).some(({ topic }) => topic === TOPICS.ordinals)
+    if (isServed) hint.inputs.push(input)
+    else {
+      bytes += source.length
+      const coin = bytes > MAX_COIN_BYTES ? undefined : graph.transactions.get(spent.txid)
+      // After an unknown value, nothing can be placed.
+      if (coin === undefined) break
+      hint.coins.push(coin.raw)
+    }
+    if (isPlaced(satoshis)) break
+  }
+  return hint
 }
 
 export const SYNC_OPERATIONS: OperationGroup = {

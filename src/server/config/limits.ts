@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/run-scripts.js'
-import { GATEWAY_LIMITS } from '../../gateway/gateway-limits.js'
+import { GATEWAY_LIMITS } from '../../gateway/gateway-options.js'
 import { parseSettings, wholeNumber } from './settings.js'
 
 const KiB = 1024

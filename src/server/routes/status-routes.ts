@@ -1,6 +1,5 @@
 import { Router } from 'express'
-import { type PageHosts, pageHeaders } from '../../gateway/pages/page-headers.js'
-import { type RenderPage, sendPage } from '../../gateway/pages/send-page.js'
+import { type PageHosts, pageHeaders, type RenderPage, sendPage } from '../../gateway/pages/send-page.js'
 import type { Health } from './health-routes.js'
 
 /** The page that says how the host is. */

@@ -4,7 +4,7 @@ import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import { offeredOutputs } from '../../../src/gateway/sync/offered-outputs.js'
+import { offeredOutputs } from '../../../src/gateway/sync/sync-routes.js'
 import {
   FakeChain,
   type FakeTransaction,
