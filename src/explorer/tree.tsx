@@ -177,9 +177,9 @@ export function Keys({
 }
 
 /** How many levels below its middle the map has. */
-export const LEVELS = 3
+const LEVELS = 3
 /** What grows from smaller branches is too thin to see: the branch itself is 2 to 5 pixels wide. */
-export const LEAST_SHARE = 1 / 120
+const LEAST_SHARE = 1 / 120
 
 const SIZE = 400
 /** The width of each ring, and the radius of the middle. */
@@ -201,7 +201,7 @@ const shapeOf = arc<Arc>()
  * and point: a list of the same branches is beside it, so neither readers of screens nor the keyboard have to pass through hundreds
  * of arcs.
  */
-export function Sunburst({ root }: { root: Branch }): VNode {
+function Sunburst({ root }: { root: Branch }): VNode {
   const tree = hierarchy(root, ({ branches }) => branches)
   // What is the name of the branch itself, or too small to be followed, is left open.
   const counts = tree.each((node) => Object.assign(node, { value: node.data.names }))

@@ -185,7 +185,7 @@ export function overlayPaths(
 }
 
 /** What describes these paths in a host of an engine, which answers them itself: lookups only if `lookups` does not. */
-export function overlayPathGroup(
+function overlayPathGroup(
   prefixes: readonly string[],
   { lookups = true }: { lookups?: boolean },
 ): RouteGroup {

@@ -142,7 +142,7 @@ const MEASURED = 1000
 const KEPT = 'hashes-per-second'
 
 /** Says how long the name of the page takes on this machine, in place of what a machine is assumed to do. */
-export async function showMiningTime(): Promise<void> {
+async function showMiningTime(): Promise<void> {
   const place = document.querySelector<HTMLElement>('[data-hashes]')
   if (place === null) return
   const known = Number(sessionStorage.getItem(KEPT))
@@ -188,7 +188,7 @@ interface Suggested {
 }
 
 /** Offers names that begin with what is typed into the fields of a search, and says of a free one that it is. */
-export function suggestNames(): void {
+function suggestNames(): void {
   for (const [at, field] of document.querySelectorAll<HTMLInputElement>('input[data-gateway]').entries()) {
     const list = make('datalist', { id: `names-${at}` })
     field.after(list)

@@ -348,13 +348,7 @@ function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTM
  *
  * @param change.isIdentityNeeded Whether the identity key is asked for, which this page has not seen yet.
  */
-export function promptsText({
-  isFake,
-  isIdentityNeeded,
-}: {
-  isFake: boolean
-  isIdentityNeeded: boolean
-}): string {
+function promptsText({ isFake, isIdentityNeeded }: { isFake: boolean; isIdentityNeeded: boolean }): string {
   if (isFake) return 'The money of this network is fake: nobody is asked, and nothing is paid.'
   if (!isIdentityNeeded) return 'Your wallet will ask you once, for the payment.'
   return 'Your wallet will ask you twice: the first time whether this page may see your identity key, and then for the payment.'

@@ -75,7 +75,7 @@ function apiPage(document: () => ApiView, { render, hostsOf }: Pages): Router {
 const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs', 'image'] as const satisfies readonly Capability[]
 
 /** `GET /capabilities`, at the root and below each of the prefixes: the groups of wallet routes that this host has. */
-export function capabilitiesRoutes(prefixes: readonly string[], groups: readonly RouteGroup[]): RouteGroup {
+function capabilitiesRoutes(prefixes: readonly string[], groups: readonly RouteGroup[]): RouteGroup {
   const capabilities = CAPABILITIES.filter((name) => groups.some(({ capability }) => capability === name))
   const routes = Router().get('/capabilities', (_request, response) => {
     response.set('Cache-Control', CACHE.revalidate).json(capabilities)

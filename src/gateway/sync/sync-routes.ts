@@ -174,7 +174,7 @@ const NONE: SyncHint = { inputs: [], coins: [] }
  * is in them, as far as this host has what they spend. Nothing for an output of another value, which a peer asks for because of
  * that value; nothing for a mint, as a name starts a lineage by rule; and nothing if the transaction has no ordinal here.
  */
-export async function syncHintOf(
+async function syncHintOf(
   { txid, vout }: Outpoint,
   graph: Pick<FactStore, 'transactions' | 'admissions' | 'names'>,
 ): Promise<SyncHint> {

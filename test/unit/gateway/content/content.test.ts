@@ -1,12 +1,6 @@
 import { createHash } from 'node:crypto'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import {
-  beefOf,
-  FakeChain,
-  type FakeTransaction,
-  inscriptionScript,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { type Answer, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
@@ -103,38 +97,6 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 1024 * 1024 + 7])(
     expect(answer.headers.etag).toBe(`"${tag}"`)
   },
 )
-
-test('an outpoint that starts a stream is its own bytes, not those of the stream', async () => {
-  const start = await submitted(chain.inscribe({ contentType: 'text/plain;stream=gw', body: utf8('one ') }))
-  const next = inscriptionScript({ contentType: 'gw/stream', body: utf8('two') })
-  await submitted(
-    chain.spend({
-      inputs: [{ transaction: start, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: next }],
-    }),
-  )
-  const { headers, body } = await server.ask(`/content/${start.outpoint(0)}`)
-  expect(body.toString('utf8')).toBe('one ')
-  expect(headers['content-type']).toBe('text/plain;stream=gw')
-})
-
-test('a txid alone is its first output with content', async () => {
-  const { txid, outpoint } = await submitted(
-    chain.spend({
-      inputs: [],
-      outputs: [
-        { satoshis: 1, lockingScript: p2pkh(1) },
-        { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('one') }) },
-        { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('two') }) },
-      ],
-    }),
-  )
-  const first = await server.ask(`/content/${txid}`)
-  expect(first.body.toString('utf8')).toBe('one')
-  expect(first.headers['x-outpoint']).toBe(outpoint(1))
-  expect((await server.ask(`/content/${txid}_2`)).body.toString('utf8')).toBe('two')
-  expect((await server.ask(`/content/${txid}_0`)).status).toBe(404)
-})
 
 describe('pages of other origins', () => {
   const origin = { Origin: 'https://elsewhere.example' }

@@ -84,17 +84,6 @@ test('a name that was burnt is spent where it ended', async () => {
   expect(json).toMatchObject({ tip: { outpoint: b.outpoint(2), spent: true }, sequence: 0, node: node('b') })
 })
 
-test.each([
-  ['nobody claimed', 'zz', 404, 'NOT_FOUND'],
-  ['cannot be one', 'A', 400, 'BAD_NAME'],
-  ['has a broken escape', '%zz', 400, 'BAD_NAME'],
-  ['is too long', 'a'.repeat(256), 400, 'BAD_NAME'],
-  ['has another alphabet', encodeURIComponent('а'), 400, 'BAD_NAME'],
-])('a name that %s is refused', async (_, name, status, code) => {
-  const answer = await named(name)
-  expect({ status: answer.status, json: answer.json }).toMatchObject({ status, json: { code } })
-})
-
 test('a host that does not take the ordinals of names knows where they were mined', async () => {
   const other = await start({ ...treeOf(chain.deployment), CONTENT_TYPES: 'image/*' })
   for (const transaction of [chain.genesis, a]) await other.submit(beefOf(transaction))
