@@ -18,7 +18,7 @@ const HTML = 'text/html; charset=utf-8'
  * `POST /preview` with the type of the request. The bytes are sent back with the security headers of content of that type,
  * and stored nowhere.
  *
- * `MAX_HEADER_BYTES` limits the path (414 beyond): longer HTML has to be posted.
+ * A path has a limit (414 beyond): longer HTML has to be posted.
  */
 export function previewRoutes({
   prefixes,

@@ -21,8 +21,6 @@ interface Limit {
  * lowered. Whatever else is limited follows from these ({@link derivedLimits}).
  */
 export const LIMITS = {
-  /** The line of a request and its headers. */
-  maxHeaderBytes: { setting: 'MAX_HEADER_BYTES', least: KiB, most: MiB, usual: 16 * KiB },
   /** Memory of the bodies that are being received, and of answers that wait to be read. */
   maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 192 * MiB },
   /** The JSON of a directory. */
@@ -40,8 +38,6 @@ export const LIMITS = {
     usual: GATEWAY_LIMITS.maxMapBytes,
   },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 2500 },
-  /** Inputs of one proven transaction. */
-  maxProvenInputs: { setting: 'MAX_PROVEN_INPUTS', least: 100_000, most: 4_000_000, usual: 300_000 },
   /** What the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
   maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: DEFAULT_SCRIPT_WORK },
   /** Submissions in progress and waiting. */
@@ -85,8 +81,10 @@ const PENDING_BYTES = 2684
  */
 function derivedLimits(set: LimitSettings, maxBodyBytes: number) {
   return {
+    /** The line of a request and its headers. */
+    maxHeaderBytes: 16 * KiB,
     /** The path of a request with its query. */
-    maxPathBytes: Math.floor((set.maxHeaderBytes * 3) / 4),
+    maxPathBytes: 12 * KiB,
     /** The BEEF of a page of `/lookup`; a page has at least one output. */
     maxPageBytes: GATEWAY_LIMITS.maxPageBytes,
     /** The share of one client in the memory of bodies and answers: two of the largest bodies. */
@@ -95,6 +93,8 @@ function derivedLimits(set: LimitSettings, maxBodyBytes: number) {
     maxSubmissionBytes: Math.ceil((set.maxUploadBytes * 4) / 3),
     /** Waiting submissions of one client. */
     maxClientSubmissions: Math.ceil(set.maxSubmissions / 4),
+    /** Inputs of one proven transaction. */
+    maxProvenInputs: 300_000,
     /** Inputs and outputs of all unproven transactions of a BEEF. */
     maxBeefParts: set.maxBeefTransactions * 12,
     /** Transactions of the longest unproven chain in a BEEF. */

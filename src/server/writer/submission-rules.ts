@@ -98,7 +98,7 @@ function assertInputs(transaction: TransactionView, { maxProvenInputs }: Limits)
   if (inputs > maxProvenInputs)
     throw new SubmissionError(
       'TOO_LARGE',
-      `${transaction.txid} has ${inputs} inputs; this host accepts at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
+      `${transaction.txid} has ${inputs} inputs; this host accepts at most ${maxProvenInputs}`,
     )
 }
 

@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { type IncomingHttpHeaders, request } from 'node:http'
+import { type Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -29,14 +29,16 @@ export interface Question {
   method?: string
   headers?: Record<string, string | string[]>
   body?: Uint8Array | string
+  /** Keeps connections for many questions; by default, each has its own. */
+  agent?: Agent
 }
 
 /** Asks with `node:http`, which sends a path as it is written and follows no redirect. */
 export async function ask(url: string, path: string, question: Question = {}): Promise<Answer> {
-  const { method = 'GET', headers = {}, body } = question
+  const { method = 'GET', headers = {}, body, agent = false } = question
   const { hostname, port } = new URL(url)
   return await new Promise((resolve, reject) => {
-    const asked = request({ hostname, port, path, method, headers, agent: false }, (response) => {
+    const asked = request({ hostname, port, path, method, headers, agent }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)

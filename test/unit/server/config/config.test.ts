@@ -50,7 +50,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     customDomains: false,
     dnsServers: [],
     contentRedirect: false,
-    limits: expect.objectContaining({ maxHeaderBytes: 16 * 1024, trustedProxies: 0 }),
+    limits: expect.objectContaining({ trustedProxies: 0 }),
     logLevel: 'info',
     logRequests: false,
     unused: [],

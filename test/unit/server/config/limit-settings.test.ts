@@ -16,7 +16,9 @@ test('where nothing is set, each limit is its usual one', () => {
 test('the others are in proportion, or the same for every host', () => {
   const MiB = 1024 * 1024
   expect(readConfig({}).limits).toMatchObject({
+    maxHeaderBytes: 16 * 1024,
     maxPathBytes: 12 * 1024,
+    maxProvenInputs: 300_000,
     maxClientUploadBytes: 144 * MiB,
     maxSubmissionBytes: 256 * MiB,
     maxClientSubmissions: 25,

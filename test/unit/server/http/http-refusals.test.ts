@@ -9,7 +9,7 @@ import { useServers } from '../../../support/server/test-server.js'
 const servers = useServers()
 const open = useSockets()
 const { logger, records } = keptLog()
-const server = await servers.start({ MAX_HEADER_BYTES: '8000' }, { logger, limits: { maxPathBytes: 1000 } })
+const server = await servers.start({}, { logger, limits: { maxHeaderBytes: 8000, maxPathBytes: 1000 } })
 const hasty = await servers.start({}, { logger, limits: { headersTimeout: 400, requestTimeout: 800 } })
 const chain = new FakeChain()
 const file = chain.inscribe({ contentType: 'text/plain', body: utf8('0123456789') })

@@ -175,10 +175,7 @@ describe('a body', () => {
     '%s is dropped as it comes: a connection that was reset would lose the response',
     async (_, path, header, status) => {
       const one = { TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' }
-      const server = await servers.start(
-        { ...one, ADMIN_TOKEN, MAX_HEADER_BYTES: '64000' },
-        { limits: { maxPathBytes: 12 * KiB } },
-      )
+      const server = await servers.start({ ...one, ADMIN_TOKEN }, { limits: { maxHeaderBytes: 64_000 } })
       const over: Question = { method: 'POST', headers: { 'X-Forwarded-For': '192.0.2.1' } }
       while ((await server.ask('/submit', over)).status !== 429);
       stopTimeouts()

@@ -1,3 +1,4 @@
+import { Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenapiDocument, OperationObject } from '../../../../src/gateway/openapi/document.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
@@ -5,6 +6,9 @@ import { posted, treeOf, useServers } from '../../../support/server/test-server.
 
 // What the document says a client may send is what the server takes: for every parameter and every body in JSON, with values
 // that are right, nearly right and wrong.
+
+const agent = new Agent({ keepAlive: true })
+afterAll(() => agent.destroy())
 
 const ADMIN_TOKEN = 'the-token-of-the-operator'
 const chain = new FakeChain()
@@ -38,97 +42,23 @@ const { txid } = note
 const OUTPOINTS = [held, `${txid}.0`, `${txid.toUpperCase()}_0`, `${txid}_4294967295`, `${txid}_4294967296`]
 /** An address of the main network, and one of the test network. */
 const ADDRESSES = ['1BoatSLRHtKNngkdXEeobR76b53LETtpyT', 'mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r']
+const WORDS = `
+  0 1 -1 01 +1 1.5 1e2 99 100 101 1000 1001 4294967295 4294967296
+  999999999999999 9007199254740991 9007199254740992 9999999999 10000000000
+  true false TRUE oldest newest name content outpoint name:a name: content:x x:y
+  a A ab a-b ä ["tm_names"] [] tm_names ls_names 1-1 1-0 800000-5 _ . % ,
+  text/plain PHA+ PHA- PHA_ PHA= PHA PA== P ==== *
+`
+const REPEATED = [100, 101, 255, 256, 301, 1000].map((length) => 'a'.repeat(length))
+const OUTPOINT_LIKE = ['_01', '_-1', '_', ':1'].map((rest) => txid + rest)
+const POINTERS = [':0', ':-1', ':-2', ':-3', ':01', ':x', ':', ','].map((rest) => held + rest)
+const LISTS = [2, 16, 17].map((count) => new Array(count).fill(held).join(','))
 const TEXTS = [
-  ...[
-    '0',
-    '1',
-    '-1',
-    '01',
-    '+1',
-    '1.5',
-    '1e2',
-    ' 1',
-    '99',
-    '100',
-    '101',
-    '1000',
-    '1001',
-    '4294967295',
-    '4294967296',
-  ],
-  ...['999999999999999', '9007199254740991', '9007199254740992', '9999999999', '10000000000'],
-  ...[
-    'true',
-    'false',
-    'TRUE',
-    'oldest',
-    'newest',
-    'name',
-    'content',
-    'outpoint',
-    'name:a',
-    'name:',
-    'content:x',
-    'x:y',
-  ],
-  ...[
-    'a',
-    'A',
-    'ab',
-    'a-b',
-    'a b',
-    'ä',
-    'a'.repeat(100),
-    'a'.repeat(101),
-    'a'.repeat(255),
-    'a'.repeat(256),
-    'a'.repeat(301),
-  ],
-  ...[txid, txid.toUpperCase(), txid.slice(1), ...OUTPOINTS, `${txid}_01`, `${txid}_-1`, `${txid}_`],
-  ...[
-    `${held}:0`,
-    `${held}:-1`,
-    `${held}:-2`,
-    `${held}:-3`,
-    `${held}:01`,
-    `${held}:x`,
-    `${held}:`,
-    `${txid}:1`,
-  ],
-  ...[
-    `${held},${held}`,
-    new Array(16).fill(held).join(','),
-    new Array(17).fill(held).join(','),
-    `${held},`,
-    ',',
-  ],
+  ...WORDS.trim().split(/\s+/),
+  ...[' 1', 'a b', 'text/plain; charset=utf-8'],
+  ...[txid, txid.toUpperCase(), txid.slice(1)],
+  ...[...OUTPOINTS, ...OUTPOINT_LIKE, ...POINTERS, ...LISTS, ...REPEATED],
   ...[...ADDRESSES, '3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy'],
-  ...[
-    'text/plain',
-    'text/plain; charset=utf-8',
-    'PHA+',
-    'PHA-',
-    'PHA_',
-    'PHA=',
-    'PHA',
-    'PA==',
-    'P',
-    '====',
-    '*',
-  ],
-  ...[
-    '["tm_names"]',
-    '[]',
-    'tm_names',
-    'ls_names',
-    '1-1',
-    '1-0',
-    '800000-5',
-    'x'.repeat(1000),
-    '_',
-    '.',
-    '%',
-  ],
 ]
 const VALUES = [
   ...TEXTS,
@@ -147,7 +77,6 @@ const VALUES = [
   [held],
   ['x'],
 ]
-
 /** Parameters with which an operation answers, so that another is judged alone. */
 const PATH: Record<string, string> = {
   reference: held,
@@ -228,7 +157,7 @@ test.each(parameters.filter((each) => each.in !== 'header'))(
       const described = takes(['paths', template, method, 'parameters', String(at), 'schema'], value)
       const body = BODIES[id]?.[0]
       const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` }
-      const question = body === undefined ? { headers } : { ...posted(body), headers }
+      const question = { ...(body !== undefined && posted(body)), headers, agent }
       const { status } = await server.ask(path, question)
       const taken = status !== refused && status !== 414
       if (taken !== described) differing.push({ text, status, described })
@@ -271,7 +200,7 @@ test.each(bodied)('$id takes the body that the document describes, and no other'
     if (BEYOND.test(`${id} ${place}`)) continue
     const described = takes(pointer, body)
     const headers = { 'x-bsv-topic': 'tm_names', Authorization: `Bearer ${ADMIN_TOKEN}` }
-    const { status, json } = await server.ask(template, { ...posted(body), headers })
+    const { status, json } = await server.ask(template, { ...posted(body), headers, agent })
     const taken = status !== 400 && status !== 413
     if (taken !== described) differing.push({ place, body, status, json, described })
   }
