@@ -71,6 +71,8 @@ export interface GraphReadsOptions {
   answers?: AnswerMemory | undefined
   /** Keeps bodies; if missing, each is read. */
   bodies?: BodyMemory | undefined
+  /** Those of other reads of the same index, which they share; by default, its own. */
+  transactions?: Transactions
   /** Resolves when there is something to read from: before, reads that are no promises throw. By default, there is. */
   opened?: () => Promise<void>
 }
@@ -96,9 +98,9 @@ export class GraphReads {
     /** Answers from memory, and reads of what may be in memory, since the start. */
     readonly answersUse = { hits: 0, misses: 0 },
   ) {
-    const { reader, bodies, opened } = from
+    const { reader, bodies, opened, transactions = new Transactions(reader) } = from
     if (opened !== undefined) this.opened = opened
-    this.transactions = new Transactions(reader)
+    this.transactions = transactions
     this.names = new Names(reader, guard)
     this.ordinals = new Ordinals(reader, guard)
     this.metadata = new Metadata(reader, guard)
@@ -112,8 +114,12 @@ export class GraphReads {
 
   /** The same reads, but each tip that is read has to pass a check, and so does a stream that reaches the tip. */
   checkingTips(checkTip: (tip: OrdinalStep | undefined) => void): GraphReads {
-    const { from, guard, answersUse } = this
-    return new GraphReads(from, new Guard(from.reader, { blocklist: () => guard.list, checkTip }), answersUse)
+    const { from, guard, answersUse, transactions } = this
+    return new GraphReads(
+      { ...from, transactions },
+      new Guard(from.reader, { blocklist: () => guard.list, checkTip }),
+      answersUse,
+    )
   }
 
   /**
@@ -224,7 +230,7 @@ export class FactStore extends GraphReads {
     const { reader, writer } = options
     super(options, new Guard(reader))
     this.served = new GraphReads(
-      options,
+      { ...options, transactions: this.transactions },
       new Guard(reader, { blocklist: listBlocked(reader, options.onBlocked) }),
       this.answersUse,
     )
