@@ -16,9 +16,8 @@ export async function violations(page: Page): Promise<string[]> {
         ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>
       }
     }
-    // Content in frames is a stranger's. What is well is not described, which takes most of the time.
-    const quick = { resultTypes: ['violations'], selectors: false, preload: false }
-    const found = await axe.run({ exclude: [['iframe']] }, { iframes: false, ...quick })
+    // Content in frames is a stranger's.
+    const found = await axe.run({ exclude: [['iframe']] }, { iframes: false })
     return found.violations.flatMap(({ id, nodes }) =>
       nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`),
     )
