@@ -59,7 +59,7 @@ const NO_TREE: AdmissionOptions = {
 /** The order of the log, and what follows from it: other orders of arrival give other ones. */
 const OF_ORDER = new Set(['seq', 'ord'])
 
-const opened: DerivingStore[] = []
+const opened = new Set<DerivingStore>()
 
 /** Opens a fresh log and its index in a folder of their own. The test closes it with {@link closeStores}. */
 export async function openStore(): Promise<DerivingStore> {
@@ -104,18 +104,19 @@ export async function openStore(): Promise<DerivingStore> {
       return async () => withFile(files.log, (sql) => sql.exec('drop trigger broken'))
     },
     async close() {
+      opened.delete(made)
       await writer.close()
       for (const reader of readers) reader.close()
       await rm(folder, { recursive: true })
     },
   }
-  opened.push(made)
+  opened.add(made)
   return made
 }
 
-/** Closes every store opened so far and removes its folder. */
+/** Closes every store that is open and removes its folder. */
 export async function closeStores(): Promise<void> {
-  for (const store of opened.splice(0)) await store.close()
+  for (const store of [...opened]) await store.close()
 }
 
 function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {
