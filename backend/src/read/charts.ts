@@ -113,7 +113,8 @@ export class Charts {
 const NAMES_BELOW = `select key, n from tally where what = 'tree' and key in (select value from json_each(?)) and n > 0`
 const AT_HEIGHTS = 'select key, n from tally where what = ? and n > 0 order by key'
 const IN_STEPS =
-  'select key / ? as at, sum(n) as n from tally where what = ? and n > 0 group by at order by at'
+  // A bound number is a real one.
+  'select key / cast(? as integer) as at, sum(n) as n from tally where what = ? and n > 0 group by at order by at'
 const CONTENT = `select key, n, bytes from tally where what = 'content' and n > 0`
 
 /** How many names begin with each of some domains, without those that none begins with. */

@@ -76,12 +76,13 @@ test('charts count names by height once they are proven, and inscriptions by typ
 
 test('heights that nobody checks make no more rows', async () => {
   const { chain } = world
-  for (const [at, height] of [1000, 0x7fffffff].entries()) {
+  for (const [at, height] of [1000, 0x7fff7fff, 0x7fffffff].entries()) {
     const beef = beefOf(chain.mint(`${at}`), { height })
     expect((await server.submit(beef, ['tm_names'])).status).toBe(200)
   }
   const { step, counts } = server.node.store.charts.namesByHeight()
   expect(0x7fffffff / step).toBeLessThanOrEqual(101)
+  expect(counts.filter(({ from }) => from > 0)).toEqual([{ from: 99 * step, names: 2 }])
   expect(counts.reduce((sum, { names }) => sum + names, 0)).toBeGreaterThan(2)
   expect(await page('/charts')).toContain('in blocks')
 })
