@@ -19,6 +19,8 @@ export default async function startOnDemand(): Promise<() => Promise<void>> {
   if (process.env.TEST_TIER !== 'quick') warnOfMissing()
   const started = new Map<string, Promise<{ port: number; stop(): Promise<void> }>>()
   const broker = createServer(async ({ url }, response) => {
+    // A worker that asks again later would find a connection that was kept closed.
+    response.setHeader('Connection', 'close')
     try {
       const name = url?.slice(1) as keyof typeof SERVERS
       if (!started.has(name)) started.set(name, SERVERS[name].start())
