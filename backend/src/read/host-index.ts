@@ -8,6 +8,7 @@ import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { CodedError } from '../protocol/coded-error.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { TransactionView } from '../protocol/transaction.js'
 import type { GraphReads } from './fact-store.js'
 
 /**
@@ -96,6 +97,31 @@ export async function ifAvailable<Answer>(
     if (error instanceof OtherTreeError) throw error
     return await otherwise
   }
+}
+
+/**
+ * The inputs whose coins an engine is to retain: history is the product. It names those that it has stored when it asks. 0.4.6, which
+ * says no mode, looks for them again once it has answered, and drops what it has stored since unless that is retained, too: so it gets
+ * all that may be coins.
+ */
+export function coinsToRetain(
+  { subject, transaction }: BeefContents,
+  {
+    previousCoins,
+    mode,
+    mayAdmit,
+  }: {
+    previousCoins: number[]
+    mode: SubmitMode | undefined
+    mayAdmit: (spent: TransactionView, vout: number) => boolean
+  },
+): number[] {
+  if (mode !== undefined) return previousCoins
+  const known = new Set(previousCoins)
+  return subject.inputs.flatMap(({ txid, vout }, input) => {
+    const spent = transaction(txid)
+    return known.has(input) || spent === undefined || mayAdmit(spent, vout) ? [input] : []
+  })
 }
 
 /** The outputs that a topic admits; none, and a refusal, if the database holds another tree. */

@@ -17,6 +17,7 @@ import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
 import {
   asksForInputs,
+  coinsToRetain,
   hostRules,
   type IndexReader,
   ifAvailable,
@@ -83,11 +84,8 @@ export default class NamesTopicManager implements TopicManager {
     const admitted = (): Promise<number[]> => this.outputsToAdmit(contents, { previousCoins, onRefusal })
     const { txid } = contents.subject
     const outputsToAdmit = await unlessOtherTree(admitted, { topic: TOPICS.names, txid, onRefusal })
-    return {
-      outputsToAdmit,
-      // History is the product: every spent coin is retained.
-      coinsToRetain: previousCoins,
-    }
+    const mayAdmit = (spent: TransactionView, vout: number): boolean => this.mayAdmit(spent, vout)
+    return { outputsToAdmit, coinsToRetain: coinsToRetain(contents, { previousCoins, mode, mayAdmit }) }
   }
 
   private async outputsToAdmit(
@@ -124,6 +122,11 @@ export default class NamesTopicManager implements TopicManager {
       }
     }
     return judge(known, onRefusal)
+  }
+
+  private mayAdmit(transaction: TransactionView, vout: number): boolean {
+    const isGenesis = transaction.txid === this.deployment?.genesis.txid
+    return vout <= 2 && (isGenesis || this.possibleNodes(transaction).length > 0)
   }
 
   /** The inputs that could be the spend of a node, genuine or not. */

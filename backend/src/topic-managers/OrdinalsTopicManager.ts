@@ -25,9 +25,10 @@ import { reversed, toHex } from '../protocol/bytes.js'
 import { NOT_STRICT } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
-import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
+import { firstOutputs, outputOf, type TransactionView } from '../protocol/transaction.js'
 import {
   asksForInputs,
+  coinsToRetain,
   hostRules,
   type IndexReader,
   ifAvailable,
@@ -110,18 +111,19 @@ export default class OrdinalsTopicManager implements TopicManager {
     const received = readBeef(beef)
     const { subject } = received
     const onRefusal: OnRefusal = isDry ? () => {} : this.onRefusal
+    const retained = coinsToRetain(received, { previousCoins, mode, mayAdmit })
     const unsound = unsoundness(received) ?? this.looseness(received)
     if (unsound !== undefined) {
       const message = `the transaction is invalid: ${unsound}`
       onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
-      return { outputsToAdmit: [], coinsToRetain: previousCoins }
+      return { outputsToAdmit: [], coinsToRetain: retained }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
     const isAsking = asksForInputs(received, mode)
     if (!isDry) (isAsking ? this.synced : this.seen)?.add(beef)
     if (!isDry && !isAsking) this.index?.submissions?.see(received)
     if (isAsking && (await this.isAskedFor(subject, { offChainValues, isDry })))
-      return { outputsToAdmit: [], coinsToRetain: previousCoins }
+      return { outputsToAdmit: [], coinsToRetain: retained }
     const contents = this.synced?.withSources(received) ?? received
     // What a peer of ours sent is complete; the index decides what it was.
     const isSent = this.asked.has(subject.txid)
@@ -142,7 +144,7 @@ export default class OrdinalsTopicManager implements TopicManager {
         message: 'no output has content or MAP, or receives an admitted ordinal',
       })
     }
-    return { outputsToAdmit: admitted, coinsToRetain: previousCoins }
+    return { outputsToAdmit: admitted, coinsToRetain: retained }
   }
 
   /** The outputs that the policy admits, in order; each of the others is reported. */
@@ -311,6 +313,11 @@ const MOST_UNDECIDED = 100
 
 /** In how many inputs the index is asked for an ordinal. */
 const MOST_LOOKED_UP = 1000
+
+function mayAdmit(transaction: TransactionView, vout: number): boolean {
+  const output = outputOf(transaction, vout)
+  return output !== undefined && (output.satoshis === 1 || holdsOrdinal(output))
+}
 
 /** Outputs that are admitted for their own content, or MAP in one satoshi. */
 function ownOutputs(transaction: TransactionView): number[] {

@@ -215,6 +215,9 @@ async function logged(hook: () => Promise<void> | void): Promise<void> {
 export class HeldWrites {
   /** How many outputs have been stored. */
   outputs = 0
+  /** The outputs whose storing waits, as `<txid> <vout> <topic>`, until they are stored. */
+  readonly waiting = new Map<string, Promise<void>>()
+  private readonly lookedFor = new Set<string>()
   private held: { released: Promise<void>; release: () => void } | undefined
   private isCut = false
 
@@ -237,22 +240,39 @@ export class HeldWrites {
     this.isCut = true
   }
 
-  /** The same storage, but that it waits. */
+  /**
+   * The same storage, but that it waits. An engine that looks a second time for an output whose storing waits finds it stored: once
+   * 0.4.6 has answered, it looks again for what a transaction spends.
+   */
   over(storage: Storage): Storage {
     const waits = new Set<string | symbol>(['insertOutput', 'markUTXOAsSpent', 'insertAppliedTransaction'])
     return new Proxy(storage, {
       get: (target, name) => {
         const method: unknown = Reflect.get(target, name)
         if (typeof method !== 'function') return method
-        if (!waits.has(name)) return method.bind(target)
-        return async (...args: unknown[]) => {
-          await this.held?.released
-          const written: unknown = await method.apply(target, args)
-          if (name === 'insertOutput') {
-            this.outputs++
-            if (this.isCut) await new Promise(() => {})
+        if (name === 'findOutput')
+          return async (...args: unknown[]) => {
+            const output = args.slice(0, 3).join(' ')
+            if (this.lookedFor.has(output)) await this.waiting.get(output)
+            else if (this.held !== undefined) this.lookedFor.add(output)
+            return await method.apply(target, args)
           }
-          return written
+        if (!waits.has(name)) return method.bind(target)
+        const write = async (args: unknown[]): Promise<unknown> => {
+          await this.held?.released
+          return await method.apply(target, args)
+        }
+        if (name !== 'insertOutput') return async (...args: unknown[]) => await write(args)
+        return async (output: Output) => {
+          const key = [output.txid, output.outputIndex, output.topic].join(' ')
+          const written = write([output])
+          if (this.held !== undefined) {
+            const stored = written.then(() => void this.waiting.delete(key))
+            this.waiting.set(key, stored)
+          }
+          await written
+          this.outputs++
+          if (this.isCut) await new Promise(() => {})
         }
       },
     })

@@ -438,6 +438,26 @@ export function describePluginContract(
       )
     })
 
+    test('what is spent before the engine has stored it is kept, even if it looks for it again', async () => {
+      const host = await start()
+      const { genesis } = wallet.chain
+      const note = wallet.inscribe('ends at once')
+      const [mint, burn] = [wallet.mint('a'), wallet.burn(note, 0)]
+      host.writes.hold()
+      await host.submit(wallet.beef(genesis), ['tm_names'])
+      await host.submit(wallet.beef(note), ['tm_ordinals'])
+      for (const each of [`${genesis.txid} 0 tm_names`, `${note.txid} 0 tm_ordinals`])
+        await until(() => host.writes.waiting.has(each), each)
+      await submitAll(host, [mint, burn])
+      await host.stored()
+      const storage = (host.host.engine as Engine).storage
+      expect(await storage.findOutput(genesis.txid, 0, 'tm_names')).toMatchObject({ txid: genesis.txid })
+      expect(await host.found('ls_ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
+      await eventually(async () =>
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)]),
+      )
+    })
+
     test('what the engine had stored when it was killed, before its hooks, is caught up with', async () => {
       const host = await start()
       const note = wallet.inscribe('not forgotten')

@@ -43,6 +43,8 @@ async function judge(
   const { outputsToAdmit, coinsToRetain } = await manager.identifyAdmissibleOutputs(
     beefOf(subject, { with: ancestors }),
     previousCoins,
+    undefined,
+    'current-tx',
   )
   expect(coinsToRetain).toEqual(previousCoins)
   for (const refusal of refusals) expect(refusal).toMatchObject({ topic: 'tm_names', txid: subject.txid })
@@ -130,7 +132,7 @@ describe('a mint', () => {
     const chain = new FakeChain()
     const manager = new NamesTopicManager({ deployment: chain.deployment })
     const beef = Array.from(beefOf(chain.mint('a')))
-    expect(await manager.identifyAdmissibleOutputs(beef, [0])).toEqual({
+    expect(await manager.identifyAdmissibleOutputs(beef, [0], undefined, 'current-tx')).toEqual({
       outputsToAdmit: [0, 1, 2],
       coinsToRetain: [0],
     })

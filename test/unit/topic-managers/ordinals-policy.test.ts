@@ -32,7 +32,12 @@ async function judge(
   const manager = new OrdinalsTopicManager({ policy, onRefusal: (refusal) => refusals.push(refusal) })
   const { previousCoins = [], with: ancestors = [] } = spent
   const beef = beefOf(subject, { with: ancestors })
-  const { outputsToAdmit, coinsToRetain } = await manager.identifyAdmissibleOutputs(beef, previousCoins)
+  const { outputsToAdmit, coinsToRetain } = await manager.identifyAdmissibleOutputs(
+    beef,
+    previousCoins,
+    undefined,
+    'current-tx',
+  )
   expect(coinsToRetain).toEqual(previousCoins)
   for (const refusal of refusals) {
     expect(refusal).toMatchObject({ topic: 'tm_ordinals', txid: subject.txid })

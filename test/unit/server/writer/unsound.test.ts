@@ -62,7 +62,10 @@ test.each(unsound)('what %s is refused, and nothing is stored', async (_, transa
 test.each(unsound)('a plugin admits nothing of what %s', async (_, __, beef) => {
   const refused: string[] = []
   const topic = new OrdinalsTopicManager({ onRefusal: ({ code }) => refused.push(code) })
-  expect(await topic.identifyAdmissibleOutputs(beef, [])).toEqual({ outputsToAdmit: [], coinsToRetain: [] })
+  expect(await topic.identifyAdmissibleOutputs(beef, [], undefined, 'current-tx')).toEqual({
+    outputsToAdmit: [],
+    coinsToRetain: [],
+  })
   expect(refused).toEqual(['UNSOUND'])
 })
 
