@@ -3,14 +3,12 @@ import { clients } from './clients.js'
 import { conflicts } from './conflicts.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
-import { covenant } from './covenant.js'
 import { facts } from './facts.js'
 import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { host } from './host.js'
 import { images } from './images.js'
 import { imports } from './imports.js'
-import { memory } from './memory.js'
 import { pages } from './pages.js'
 import { patches } from './patches.js'
 import { reorg } from './reorg.js'
@@ -26,8 +24,6 @@ const benches = {
   patches,
   images,
   constants,
-  memory,
-  covenant,
   search,
   segments,
   reorg,

@@ -101,7 +101,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     })
   const follower: FollowWorld['follower'] = (
     node,
-    { most = 1000, timeout = 30_000, patience = 400, onLimit, onAdmitted, ...options } = {},
+    { most = 1000, timeout = 600_000, patience = 400, onLimit, onAdmitted, ...options } = {},
   ) => {
     const junglebus = new JungleBusSource({ url, timeout, firstRest: 50 })
     const source = new ChainSources({ sources: [junglebus], patience })

@@ -108,14 +108,6 @@ test('parents come before children, whatever the order of the lines', async () =
   )
 })
 
-test('parents come before children, whatever the order of the files', async () => {
-  const files = await Promise.all(all.map((transaction) => file(hex(transaction))))
-  const order = [chain.genesis, ...mints].map(({ txid }) => txid)
-  for (const paths of [files, files.toReversed()]) {
-    expect((await txids(...paths)).filter((txid) => txid !== note.txid)).toEqual(order)
-  }
-})
-
 test('of several copies of a transaction, the most complete is used', async () => {
   const proven = await file(beefOf(note))
   const unproven = await file(beefOf(note, { proven: false }))

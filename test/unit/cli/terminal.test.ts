@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import picocolors from 'picocolors'
-import { bytesText, CommandOutput, hasColors, ProgressLine, type Stream } from '../../../src/cli/output.js'
+import { CommandOutput, hasColors, ProgressLine, type Stream } from '../../../src/cli/output.js'
 import { confirmPayment } from '../../../src/cli/payment.js'
 import { readable } from '../../../src/cli/terminal-log.js'
 import { createLogger } from '../../../src/server/telemetry/logger.js'
@@ -108,15 +108,6 @@ describe('a progress line', () => {
     line.update(() => ({ text: 'soon over' }))
     line.end()
     expect(written()).toBe('')
-  })
-
-  test.each([
-    [0, '0 B'],
-    [1023, '1023 B'],
-    [1536, '1.5 KiB'],
-    [3 * 1024 ** 3, '3.0 GiB'],
-  ])('%i bytes are %s', (bytes, text) => {
-    expect(bytesText(bytes)).toBe(text)
   })
 })
 

@@ -261,21 +261,6 @@ test('a mint of the genesis counts before that is known, as its peers never offe
   expect(await host.found('names', { node: '' })).toEqual([b.outpoint(0)])
 })
 
-test('a name that pays for the mint of another ends there, and the other one begins', async () => {
-  const { chain, host } = await started()
-  const a = chain.mint('a')
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
-  // Node, plain coin, name: by the arithmetic of ordinals the name would go into output 2.
-  const funding = [
-    { transaction: coin, vout: 0 },
-    { transaction: a, vout: 2 },
-  ]
-  const b = chain.mint('b', { funding })
-  for (const beef of [beefOf(chain.genesis), beefOf(a), beefOf(b, { with: [coin] })]) await host.submit(beef)
-  expect(await host.found('names', { name: 'b' })).toEqual([b.outpoint(2)])
-  expect(await host.found('names', { name: 'a' })).toEqual([])
-})
-
 /** Names, an inscription that moves on, and one that is burnt. */
 function scenario(chain: FakeChain): Uint8Array[] {
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('is burnt'), lock: OPEN_LOCK })

@@ -202,10 +202,6 @@ describe('a mint paid with a key', () => {
     })
   })
 
-  test('is not made without coins', async () => {
-    await expect(fundWithKey({ ...draft(), coins: [], key })).rejects.toMatchObject({ code: 'NO_FUNDS' })
-  })
-
   test('is not made of a solution for another seed', async () => {
     const { plan, source } = draft()
     const harder = { ...plan, deployment: { ...plan.deployment, difficulty: 50 } }
@@ -295,13 +291,6 @@ describe('a mint paid by a wallet', () => {
     expect(Transaction.fromBEEF(Array.from(beef)).id('hex')).toBe(transaction.id('hex'))
   })
 
-  test('is not sent where it cannot be kept', async () => {
-    const payer = wallet()
-    const keep = (): Promise<never> => Promise.reject(new Error('the disk is full'))
-    await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toThrow('the disk is full')
-    expect(payer).toMatchObject({ sent: [], aborted: ['0000'] })
-  })
-
   test.each<[string, TestWallet['faults'], string]>([
     ['fails, with no reason that is final', { send: refusing() }, 'UNDECIDED'],
     ['says that it failed', { result: 'failed' }, 'REFUSED'],
@@ -326,13 +315,6 @@ describe('a mint paid by a wallet', () => {
     }
     const funding = walletMintPayer(payer, { keep }).pay({ ...draft(), maxFee: 5000 })
     await expect(funding).rejects.toMatchObject({ code, message: expect.stringContaining(status) })
-  })
-
-  test('is not signed by either where the fee is more than allowed', async () => {
-    const payer = wallet()
-    const funding = fundWithWallet({ ...draft(), wallet: payer, maxFee: 900 })
-    await expect(funding).rejects.toMatchObject({ code: 'OVER_BUDGET' })
-    expect(payer).toMatchObject({ sent: [], aborted: ['0000'] })
   })
 
   test('finds the node wherever the wallet put it', async () => {

@@ -24,32 +24,10 @@ const send = async (says: string): Promise<SendOutcome> => {
 const OUTCOMES: Record<SendOutcome['kind'], string[]> = {
   accepted: ACCEPTING_ARC_STATUSES.filter((status) => status !== 'MINED'),
   mined: ['MINED'],
-  undecided: [
-    ...[
-      'UNKNOWN',
-      'SEEN_IN_ORPHAN_MEMPOOL',
-      'DOUBLE_SPEND_ATTEMPTED',
-      'MINED_IN_STALE_BLOCK',
-      'A_NEW_STATUS',
-    ],
-    ...[
-      '400',
-      '401',
-      '403',
-      '404',
-      '409',
-      '422',
-      '429',
-      '460',
-      '466',
-      '467',
-      '468',
-      '469',
-      '500',
-      '502',
-      '503',
-    ],
-  ],
+  undecided: (
+    'UNKNOWN SEEN_IN_ORPHAN_MEMPOOL DOUBLE_SPEND_ATTEMPTED MINED_IN_STALE_BLOCK A_NEW_STATUS ' +
+    '400 401 403 404 409 422 429 460 466 467 468 469 500 502 503'
+  ).split(' '),
   refused: ['REJECTED', '461', '462', '463', '464', '465', '471', '472', '473', '474'],
 }
 

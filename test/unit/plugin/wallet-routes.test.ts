@@ -60,16 +60,6 @@ describe('a host with the routes of the gateway', () => {
     expect((await asked('/')).body.toString()).toBe('host')
   })
 
-  test('answers what wallets look up', async () => {
-    const query = posted({ service: 'ls_names', query: { name: 'a' } })
-    const { status, json } = await ask(url, '/1sat/overlay/lookup', query)
-    expect(status).toBe(200)
-    const { outputs } = json as { outputs: { beef: number[]; outputIndex: number }[] }
-    expect(outputs.map(({ beef, outputIndex }) => readBeef(beef).subject.txid + outputIndex)).toEqual([
-      `${mint.txid}2`,
-    ])
-  })
-
   test('puts histories together, and leaves other services to the engine', async () => {
     const query = { service: 'ls_names', query: { origin: 'a', history: true } }
     const headers = { 'X-Aggregation': 'yes', Accept: 'application/octet-stream' }

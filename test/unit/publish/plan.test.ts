@@ -188,22 +188,6 @@ test('only what changed is inscribed, with the directories above it; the rest is
   expect(plan(next, after(steps, second)).isUnchanged).toBe(true)
 })
 
-test('a file in place of a folder, and the other way', () => {
-  const steps = after([mint], plan(site(file('index.html'), file('a')), [mint]))
-  const single = plan(file('note.txt', 'x'), steps)
-  expect(changes(single)).toEqual(['changed note.txt 1', 'removed a 1', 'removed index.html 10'])
-  const more = after(steps, single)
-  expect(plan(file('note.txt', 'x'), more).isUnchanged).toBe(true)
-  // The same bytes with another type are another file.
-  expect(plan(file('note.html', 'x'), more)).toMatchObject({ isUnchanged: false, outputs: { length: 1 } })
-  const back = planReturn({ published: published(more), sequence: 1, lock })
-  expect(changes(back)).toEqual([expect.stringMatching(/^changed \.\/ /), 'kept a 1', 'kept index.html 10'])
-  const again = after(more, back)
-  expect(planReturn({ published: published(again), sequence: 1, lock }).isUnchanged).toBe(true)
-  const file2 = planReturn({ published: published(again), sequence: 2, lock })
-  expect(filesOf(after(again, file2))).toEqual(wanted(file('note.txt', 'x')))
-})
-
 test('a step that publishes nothing shows what was published before', () => {
   const steps = [...after([mint], plan(site(file('index.html')), [mint])), step(2, [lock])]
   expect(published(steps).shownAt(2)?.outpoint).toEqual({ txid: steps[1]?.txid, vout: 0 })

@@ -330,44 +330,6 @@ test('once it has caught up, a host that loses its source only grows old, after 
   expect(await asOfOf(idle)).toEqual(asOf)
 })
 
-test('a host that is restarted before it has caught up still has not', async () => {
-  const followed = await world()
-  const { tree, service } = followed
-  const held = tree.mintOf('b').outpoint(1)
-  service.fault = (path) => (path.includes(held) ? { kind: 'status', status: 500 } : undefined)
-  const server = await servers.start(settings(followed))
-  await until(async () => (await server.ask('/svc/names/abc')).status === 200, 'a name is found')
-  await server.stop()
-  service.fault = () => ({ kind: 'status', status: 500 })
-  const again = await servers.start(settings(followed, { DATA_DIR: server.dataDir }))
-  expect(await absencesOf(again)).toEqual(NOT_YET)
-  expect((await again.ask('/svc/names/abc')).status).toBe(200)
-  service.fault = () => undefined
-  await untilCaughtUp(again)
-})
-
-test('after ten minutes without an answer, restarts counted, absence is absence again, until a source answers', async () => {
-  const followed = await world()
-  const { service } = followed
-  service.fault = () => ({ kind: 'status', status: 500 })
-  const server = await servers.start(settings(followed))
-  expect((await server.ask('/svc/names/zz')).status).toBe(503)
-  const state = JSON.stringify({ complete: false, unanswered: 600_000 })
-  await server.stop()
-  // As if it had been restarted for ten minutes.
-  const idle = await servers.start(settings(followed, { DATA_DIR: server.dataDir, CHAIN_SOURCES: 'none' }))
-  await idle.node.graph.settings.set('tree_followed', state)
-  await idle.stop()
-  const again = await servers.start(settings(followed, { DATA_DIR: server.dataDir }))
-  expect((await again.ask('/svc/names/zz')).status).toBe(404)
-  expect((await again.ask('/name/zz', HTML)).status).toBe(404)
-  service.fault = (path) => (path.includes('/txo/spend/') ? { kind: 'status', status: 500 } : undefined)
-  await until(async () => (await again.ask('/svc/names/zz')).status === 503, 'the source answers')
-  service.fault = () => undefined
-  await untilCaughtUp(again)
-  expect(await absencesOf(again)).toEqual(KNOWN)
-})
-
 test('an answer of the time when no source was there does not come from memory once one is', async () => {
   const followed = await world()
   const { service, tree } = followed

@@ -9,22 +9,6 @@ const { world, servers } = useFollowWorlds()
 /** The settings of a service that follows the chain of a world, and hears of blocks soon. */
 const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
 
-test('a service on an empty store has what the chain has, and what comes then; and stops', async () => {
-  const { tree, service, env, url, tracker } = await world()
-  const server = await servers.start({ ...env, ...FOLLOWS, CHAIN_SOURCES: url }, { tracker })
-  expect((await server.ask('/health')).status).toBe(200)
-  await until(async () => (await server.ask('/svc/names/bab')).status === 200, 'a name is found')
-  await until(async () => {
-    const { json } = await server.ask('/svc/names/abc')
-    return (json as { tip?: { outpoint: string } }).tip?.outpoint === tree.others.paired?.outpoint(0)
-  }, 'a name is where it went')
-  const mint = tree.chain.mint('z')
-  tree.headers.mine([mint])
-  service.know(tree.record(mint))
-  await until(async () => (await server.ask('/svc/names/z')).status === 200, 'a new name is found')
-  await server.stop()
-})
-
 test('a subscription is read at the JungleBus, without block headers too', async () => {
   const { service, env, url, tracker } = await world()
   const feed = { CHAIN_SOURCES: url, JUNGLEBUS_SUBSCRIPTION: 'c2f8' }

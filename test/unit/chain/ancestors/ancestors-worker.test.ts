@@ -1,7 +1,6 @@
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { AncestorsWorkerOptions } from '../../../../src/chain/ancestors/ancestors-worker.js'
-import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
 import { HEIGHT, proven, workerOver } from '../../../support/follow/ancestors-world.js'
 import { useJungleBuses } from '../../../support/follow/junglebus.js'
 import {
@@ -52,34 +51,10 @@ async function follow(chain: FakeChain, env: Environment = {}) {
 const sequenceOf = async (server: TestServer, transaction: FakeTransaction, sequence: number) =>
   await server.ask(`/content/${transaction.outpoint(0)}:${sequence}`)
 
-test('an ordinal whose transactions came without parents is placed once the parent is fetched', async () => {
+test('a tip brings its whole history of transfers and inscriptions, in batches', async () => {
   const chain = new FakeChain()
   const { server, service } = await follow(chain)
-  const { coin, transactions } = ordinal(chain, 4)
-  service.know(proven(coin))
-  for (const transaction of transactions)
-    expect((await server.submit(beefOf(transaction, { height: HEIGHT }), TOPICS)).status).toBe(200)
-  const [origin, last] = [transactions[0], transactions[3]]
-  if (origin === undefined || last === undefined) throw new Error('no ordinal')
-  await until(async () => (await sequenceOf(server, last, -1)).status === 200)
-  for (const [step, transaction] of transactions.entries()) {
-    const answer = await sequenceOf(server, transaction, step)
-    expect(answer.headers['x-origin']).toBe(origin.outpoint(0))
-    expect(answer.headers['x-outpoint']).toBe(transaction.outpoint(0))
-    const record = await server.ask(`/svc/gateway/metadata/${transaction.outpoint(0)}:${step}`)
-    expect(record.json).toMatchObject({ origin: origin.outpoint(0), sequence: step, tip: step === 3 })
-  }
-  expect((await server.ask(`/svc/gateway/provenance/${last.outpoint(0)}`)).status).toBe(200)
-})
-
-test.each([
-  ['transfers', () => false],
-  ['inscriptions', () => true],
-  ['both', (step: number) => step % 7 === 0],
-])('a tip brings its whole history of %s, in batches', async (_, inscribed) => {
-  const chain = new FakeChain()
-  const { server, service } = await follow(chain)
-  const { coin, transactions } = ordinal(chain, 130, (step) => step === 129 || inscribed(step))
+  const { coin, transactions } = ordinal(chain, 130, (step) => step === 129 || step % 7 === 0)
   const last = transactions[129]
   if (last === undefined) throw new Error('no ordinal')
   service.know(...[coin, ...transactions.slice(0, -1)].map(proven))
@@ -217,34 +192,5 @@ test('an ordinal with more ancestors than the limit is given up', async () => {
   expect(asked.length).toBe(150)
   expect(await isPlaced()).toBe(false)
   expect(worker.status().lastError?.message).toContain('MAX_ANCESTORS')
-  await worker.stop()
-})
-
-test('a source that does not answer makes no hole', async () => {
-  let isDown = true
-  const { create, clock, hooks, know, coin, transactions, isPlaced } = await withTip(2)
-  const [origin] = transactions
-  if (origin === undefined) throw new Error('no ordinal')
-  know(coin, origin)
-  const worker = create()
-  let refused = 0
-  hooks.onQuestion = async () => {
-    if (!isDown) return
-    refused++
-    throw new ChainSourceError('NO_ANSWER', 'the source is down')
-  }
-  worker.start()
-  const later = (): void => {
-    clock.now += 600_000
-    worker.notify()
-  }
-  for (let times = 1; times <= 3; times++) {
-    await until(() => refused === times && worker.status().lastError?.at === clock.now)
-    later()
-  }
-  expect(worker.status()).toMatchObject({ holes: 0, lastError: { message: 'the source is down' } })
-  isDown = false
-  later()
-  await until(isPlaced)
   await worker.stop()
 })

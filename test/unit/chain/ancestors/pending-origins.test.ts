@@ -212,46 +212,4 @@ describe('the last known place of an ordinal stays its tip', () => {
     const record = await server.ask(`/svc/gateway/metadata/${world.origin}:-1`)
     expect(record.json).toMatchObject({ outpoint: world.origin, spent: true })
   })
-
-  test('without chain sources', async () => {
-    const world = movedOrdinal()
-    const { chain, purse, first, moved } = world
-    const server = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
-    await submit(server, first)
-    await server.submit(beefOf(first, { height: HEIGHT, with: [purse] }), ['tm_ordinals'])
-    await submit(server, moved)
-    const expected = lastKnown(world)
-    expect(await answers(server, Object.keys(expected))).toEqual(expected)
-  })
-
-  test('if what moved it is in no block any more', async () => {
-    const world = movedOrdinal()
-    const host = await hostOf(world)
-    const server = await host.start()
-    await submit(server, world.first, world.moved)
-    await until(host.isAsked)
-    const { tip, later, known } = pathsOf(world)
-    await eventually(async () => {
-      expect(await answers(server, [...tip, ...known])).toEqual({
-        ...all(tip, 'ORIGIN_PENDING'),
-        ...all(known, 200),
-      })
-    })
-    const { proof } = proven(world.moved)
-    if (proof === undefined) throw new Error('it is not proven')
-    await server.node.graph.disprove(proof)
-    expect(await answers(server, [...tip, ...later, ...known])).toEqual({
-      ...all([...tip, ...known], 200),
-      // Its own outputs are still being fetched.
-      ...all(
-        later.filter((path) => path.includes(world.place)),
-        'ORIGIN_PENDING',
-      ),
-      ...all(
-        later.filter((path) => path.includes(world.origin)),
-        'NOT_FOUND',
-      ),
-    })
-    host.release()
-  })
 })

@@ -43,14 +43,6 @@ async function crawlInParts(
   return { dataDir, parts }
 }
 
-test('one that is stopped after every few transactions goes on, and ends with the same', async () => {
-  const all = await world()
-  const imported = await all.imported()
-  const { dataDir, parts } = await crawlInParts(all, () => ({ most: 7 }))
-  expect(parts.length).toBeGreaterThan(3)
-  expect(storedRows(dataDir)).toEqual(imported)
-})
-
 test('what is there is not fetched again, and nothing is asked twice', async () => {
   const { tree, service, crawl } = await world()
   const dataDir = await folder()
@@ -88,24 +80,6 @@ test('one that is stopped at any question goes on, and ends with the same', asyn
   }
 })
 
-test('whatever goes wrong with answers now and then, it ends with the same', async () => {
-  const all = await world()
-  const faults: Fault[] = [
-    { kind: 'busy', until: '0' },
-    { kind: 'status', status: 500 },
-    'cut',
-    'half',
-    'other',
-    { kind: 'status', status: 503 },
-  ]
-  all.service.fault = (_, nth) => (nth % 5 === 2 ? faults[Math.floor(nth / 5) % faults.length] : undefined)
-  const dataDir = await folder()
-  const { report, failures } = await all.crawl(dataDir, { patience: 60_000 })
-  expect(report).toMatchObject({ mints: MINTS })
-  expect(failures).toEqual([])
-  expect(storedRows(dataDir)).toEqual(await all.imported())
-})
-
 test('without names it follows nodes alone, and continues with names when asked to', async () => {
   const { crawl, imported } = await world()
   const dataDir = await folder()
@@ -117,38 +91,7 @@ test('without names it follows nodes alone, and continues with names when asked 
   expect(storedRows(dataDir)).toEqual(await imported())
 })
 
-test('what was in no block is held to be so, until the next crawl finds it in one', async () => {
-  const { tree, service, crawl, imported } = await world()
-  const dataDir = await folder()
-  await crawl(dataDir)
-  tree.headers.mine(tree.unproven)
-  service.know(...tree.records)
-  const { report, failures, unproven } = await crawl(dataDir)
-  expect(report).toMatchObject({ mints: 0, transfers: 0, known: 3 })
-  expect(failures).toEqual([])
-  expect(unproven).toBe(0)
-  expect(storedRows(dataDir)).toEqual(await imported())
-})
-
-test('where another mint is mined than the one that was seen unproven, it is found and counts', async () => {
-  const { tree, service, crawl, imported } = await world()
-  const dataDir = await folder()
-  await crawl(dataDir)
-  const [seen] = tree.unproven.slice(-1)
-  const { rival: competing } = tree
-  tree.headers.mine([...tree.unproven.slice(0, -1), competing])
-  tree.transactions.splice(-1, 1, competing)
-  service.forget(seen?.txid ?? '')
-  service.know(...tree.records)
-  const { report, failures } = await crawl(dataDir)
-  expect(report).toMatchObject({ mints: 1 })
-  expect(failures).toEqual([])
-  const { names } = storedRows(dataDir)
-  expect(names).toEqual((await imported()).names)
-  expect(names?.join()).toContain(competing.txid)
-})
-
-test('wherever the node stands among the inputs of the one that was seen', async () => {
+test('where another mint is mined than the one that was seen, it counts, wherever the node stands among the inputs', async () => {
   const { tree, service, crawl } = await world()
   const { chain, headers } = tree
   const outputs = Array.from({ length: 150 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
@@ -168,20 +111,6 @@ test('wherever the node stands among the inputs of the one that was seen', async
   expect(await crawl(dataDir)).toMatchObject({ failures: [] })
   const names = storedRows(dataDir).names?.join() ?? ''
   expect([names.includes(competing.txid), names.includes(seen.txid)]).toEqual([true, false])
-})
-
-test('a mint with 10,001 outputs is followed as it is imported', async () => {
-  const { tree, service, crawl, imported } = await world()
-  const { chain, headers } = tree
-  const empty = { satoshis: 0, lockingScript: new Uint8Array() }
-  const wide = chain.mint('e', { funding: [], trailing: new Array(9998).fill(empty) })
-  const next = chain.mint('ef', { funding: [] })
-  headers.mine([wide, next])
-  tree.transactions.push(wide, next)
-  service.know(...[wide, next].map((each) => tree.record(each)))
-  const dataDir = await folder()
-  expect(await crawl(dataDir)).toMatchObject({ report: { mints: MINTS + 2 }, failures: [] })
-  expect(storedRows(dataDir)).toEqual(await imported())
 })
 
 test.each([

@@ -1,9 +1,7 @@
 import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
-import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import type { Follower, FollowerOptions } from '../../../../src/chain/follow/follower.js'
-import { ReorgMonitor } from '../../../../src/chain/tracker/reorg-monitor.js'
 import type { Node } from '../../../../src/server/node.js'
 import { admitBeef } from '../../../../src/server/writer/admit.js'
 import {
@@ -13,7 +11,6 @@ import {
 } from '../../../support/follow/follow-world.js'
 import { proofIn } from '../../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
-import { SILENT } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 // A follower that runs beside a node, while the chain grows and forks.
@@ -68,15 +65,6 @@ async function runningIn(
 const originOf = async ({ node }: Running, name: string): Promise<string | undefined> =>
   (await node.graph.names.originOf(name))?.txid
 
-test('a mint is admitted when its block is announced, and so is what follows from it', async () => {
-  const all = await running()
-  const { chain } = all.tree
-  const mints = ['z', 'zz', 'zzz'].map((name) => chain.mint(name))
-  all.block(...mints)
-  await until(() => originOf(all, 'zzz'), 'the last of them is admitted')
-  expect(all.follower.status()).toMatchObject({ mints: 14, failures: 0 })
-})
-
 test('a block costs one request for each coin and each unproven transaction, and a dead node costs none', async () => {
   const all = await running()
   const { tree, node, follower, service } = all
@@ -123,73 +111,6 @@ test('a mint that the source has before the node knows its block is admitted wit
   await until(() => originOf(all, 'w'), 'it is admitted')
 })
 
-test('what is unproven gets its proof once it is mined, and a rival that was mined instead counts', async () => {
-  const all = await running()
-  const { tree, node, service } = all
-  const { open: moved, opener } = tree.others
-  const seen = tree.mintOf('oo')
-  if (moved === undefined || opener === undefined) throw new Error('the tree has both')
-  expect(all.follower.status()).toMatchObject({ unproven: 3 })
-  service.forget(seen.txid)
-  all.block(moved, tree.rival)
-  await until(() => node.graph.transactions.heightOf(moved.txid), 'the transfer is proven')
-  await until(async () => (await originOf(all, 'oo')) === tree.rival.txid, 'the rival counts')
-  expect(await node.graph.transactions.heightOf(opener.txid)).toBeUndefined()
-})
-
-test('an unproven transaction that a client submitted gets its proof, too', async () => {
-  const all = await running()
-  const { tree, node } = all
-  const mint = tree.chain.mint('y', { funding: [{ transaction: tree.purse, vout: 19 }] })
-  const beef = encodeBeef([...tree.records.filter(({ proof }) => proof !== undefined), mint])
-  await node.overlay.engine.submit({ beef, topics: ['tm_names', 'tm_ordinals'] })
-  expect(await node.graph.transactions.heightOf(mint.txid)).toBeUndefined()
-  all.block(mint)
-  await until(() => node.graph.transactions.heightOf(mint.txid), 'it is proven')
-})
-
-test('after a fork of three blocks it finds the new proofs, and what was mined instead', async () => {
-  const all = await running()
-  const { tree, node, follower, service } = all
-  const { headers, chain } = tree
-  const base = headers.bestTip.height
-  const funding = [{ transaction: tree.purse, vout: 19 }]
-  const from = chain.node('')
-  const rival = chain.mint('y', { from, funding: [{ transaction: tree.purse, vout: 18 }] })
-  const mint = chain.mint('y', { funding })
-  const child = chain.mint('yy')
-  const transfer = chain.spend({
-    inputs: [{ transaction: tree.others.paired as FakeTransaction, vout: 0 }],
-    outputs: [ONE_SAT],
-  })
-  all.block(mint)
-  all.block(child)
-  all.block(transfer)
-  await until(() => node.graph.transactions.heightOf(transfer.txid), 'the transfer is known')
-  await until(() => originOf(all, 'yy'), 'the child is known')
-  // The transfer is mined again, and of the mints neither: another one took the node.
-  const fork = headers.fork(base)
-  for (const each of [[rival], [], [transfer], []]) fork.mine(each)
-  headers.reorg(fork)
-  service.forget(mint.txid)
-  service.forget(child.txid)
-  service.know(tree.record(rival), tree.record(transfer))
-  const { proofs, engine } = node.overlay
-  if (proofs.headers === undefined) throw new Error('the node has headers')
-  const monitor = new ReorgMonitor({
-    ...{ headers: proofs.headers, proofs, graph: node.graph, reorgDepth: 10, pollInterval: 0 },
-    runLocked: (work) => engine.writes.run(work),
-    logger: SILENT,
-  })
-  expect(await monitor.round()).toMatchObject({ disproved: 3 })
-  await monitor.stop()
-  expect(await originOf(all, 'y')).toBe(mint.txid)
-  follower.onBlock({ height: headers.bestTip.height, forkedAt: base + 1 })
-  await until(async () => (await originOf(all, 'y')) === rival.txid, 'the rival counts')
-  await until(() => node.graph.transactions.heightOf(transfer.txid), 'the transfer is proven again')
-  expect(await originOf(all, 'yy')).toBeUndefined()
-})
-
 test('blocks that come faster than it can ask keep it from no coin', async () => {
   const all = await running()
   const { tree, service, follower } = all
@@ -200,27 +121,6 @@ test('blocks that come faster than it can ask keep it from no coin', async () =>
   for (const name of names) await until(() => originOf(all, name), `${name} is admitted`)
   const { height } = tree.headers.mine([]).header
   await until(() => follower.status().height === height, 'sweeps come to an end')
-})
-
-test('a source that does not answer is waited for, and a branch that fails does not stop the others', async () => {
-  const all = await running({ pollInterval: 50 })
-  const { tree, service } = all
-  const [first, second, third] = ['u', 'uu', 'uuu'].map((name) => tree.chain.mint(name))
-  if (!first || !second || !third) throw new Error('there are three')
-  service.fault = () => ({ kind: 'status', status: 500 })
-  const before = service.asked.length
-  all.block(first, second)
-  await until(() => service.asked.length > before + 5, 'it asks in vain')
-  expect(await originOf(all, 'u')).toBeUndefined()
-  service.fault = (path) =>
-    path.includes(`/get/${second.txid}`) ? { kind: 'status', status: 403 } : undefined
-  service.say({ txid: first.txid, vout: 2 }, '12'.repeat(32))
-  await until(() => originOf(all, 'u'), 'the source is asked again')
-  await until(() => all.follower.status().failures, 'a failure is counted')
-  expect(all.follower.status().lastError?.message).toBeDefined()
-  service.fault = () => undefined
-  all.block(third)
-  await until(() => originOf(all, 'uuu'), 'the branch that failed is followed')
 })
 
 test('it has not caught up with a source that does not know the coins it is asked about', async () => {
@@ -283,59 +183,6 @@ test('what a source names as a spender before it has it is admitted without anot
   await until(() => follower.status().failures, 'the source does not know it')
   service.know(tree.record(mint))
   await until(() => originOf(all, 'w'), 'it is admitted')
-})
-
-test('a name that was moved by a transaction whose parent was unknown is followed once the source has it', async () => {
-  const all = await running({ pollInterval: 50 })
-  const { tree, service, node } = all
-  const coin = tree.chain.spend({ inputs: [], outputs: [{ satoshis: 7, lockingScript: OPEN_LOCK }] })
-  const name = { transaction: tree.mintOf('d'), vout: 2 }
-  const moved = tree.chain.spend({
-    inputs: [{ transaction: coin, vout: 0 }, name],
-    outputs: [{ satoshis: 7, lockingScript: OPEN_LOCK }, ONE_SAT],
-  })
-  const next = tree.chain.spend({ inputs: [{ transaction: moved, vout: 1 }], outputs: [ONE_SAT] })
-  all.block(coin, moved, next)
-  service.forget(coin.txid)
-  await until(() => node.graph.transactions.has(moved.txid), 'the transfer is stored')
-  service.know(tree.record(coin))
-  const origin = { txid: name.transaction.txid, vout: 2 }
-  await until(
-    async () => (await node.graph.ordinals.currentOutput(origin))?.txid === next.txid,
-    'the name is where it went',
-  )
-})
-
-test('a follower that is started on a store of another goes on from there', async () => {
-  const all = await world()
-  const dataDir = await folder()
-  await runningIn(all, dataDir)
-  await open.pop()?.close()
-  const mint = all.tree.chain.mint('w')
-  all.tree.headers.mine([mint])
-  all.service.know(all.tree.record(mint))
-  const before = all.service.asked.length
-  const again = await runningIn(all, dataDir)
-  expect(await originOf(again, 'w')).toBe(mint.txid)
-  const fetched = all.service.asked.slice(before).filter((path) => path.includes('/transaction/get/'))
-  expect(fetched.filter((path) => path.includes(all.tree.mintOf('a').txid))).toEqual([])
-})
-
-test('two followers on one store end with the same, and none fails', async () => {
-  const all = await world()
-  const node = await all.open(await folder())
-  const both = [0, 1].map(() => all.follower(node, { pollInterval: NEVER }))
-  open.push({
-    async close() {
-      for (const { stop } of both) await stop()
-      await node.close()
-    },
-  })
-  for (const { follower } of both) follower.start()
-  for (const { follower } of both)
-    await until(() => follower.status().state === 'keeping up', 'the first sweep ends')
-  expect(await node.graph.names.byPrefix({ prefix: '', limit: 100 })).toHaveLength(11)
-  expect(both.map(({ follower }) => follower.status().failures)).toEqual([0, 0])
 })
 
 describe('a feed', () => {

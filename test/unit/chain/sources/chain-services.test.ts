@@ -76,21 +76,6 @@ describe.each<ServiceKind>(['junglebus', 'whatsonchain'])('a %s over a chain', (
     expect(proof).toMatchObject({ height: chain.bestTip.height, root: chain.bestTip.root })
     expect((await source.transaction(first.txid, LIMIT))?.proof).toBeUndefined()
   })
-
-  test('lies as it is told to, alone', async () => {
-    const { services, service, source, coin, pay } = await setUp(kind)
-    const outpoint = parseOutpoint(coin.outpoint(0))
-    const payment = pay(outpoint)
-    services.know(payment)
-    service.say(outpoint, undefined)
-    expect(await source.spenderOf(outpoint)).toBeUndefined()
-    expect(services.facts.spenderOf(outpoint)).toBe(payment.txid)
-    service.repent()
-    service.forget(payment.txid)
-    expect(await source.transaction(payment.txid, LIMIT)).toBeUndefined()
-    service.repent()
-    expect(await source.spenderOf(outpoint)).toBe(payment.txid)
-  })
 })
 
 describe('a WhatsOnChain', () => {
@@ -125,16 +110,6 @@ describe('a WhatsOnChain', () => {
     }
     expect(asked('/utxos/spent', all)).toBe(times === 1 ? 1 : 4)
   })
-})
-
-test('what spends an unmined transaction that lost is not in the mempool', async () => {
-  const { chain, services, coin, pay } = await setUp('junglebus')
-  const [lost, won] = [pay({ transaction: coin, vout: 0 }, 1), pay({ transaction: coin, vout: 0 }, 2)]
-  const child = pay({ transaction: lost, vout: 0 })
-  services.know(lost, won, child)
-  expect(services.facts.spenderOf(parseOutpoint(lost.outpoint(0)))).toBe(child.txid)
-  chain.mine([won])
-  expect(services.facts.spenderOf(parseOutpoint(lost.outpoint(0)))).toBeUndefined()
 })
 
 describe.each<ServiceKind>(['junglebus', 'whatsonchain', 'arc'])(

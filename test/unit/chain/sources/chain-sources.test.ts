@@ -286,15 +286,6 @@ describe('the spender of an output', () => {
   })
 })
 
-test('requests keep to the rate', async () => {
-  const { sources, first, coin } = await setUp(['junglebus'], { rate: 20 })
-  const began = performance.now()
-  await Promise.all(Array.from({ length: 15 }, () => sources.transaction(coin.txid, LIMIT)))
-  // Thirty requests, of which twenty may be sent at once.
-  expect(first.asked).toHaveLength(30)
-  expect(performance.now() - began).toBeGreaterThan(450)
-})
-
 test('a closed source is not asked any more', async () => {
   const { sources, first, coin } = await setUp(['junglebus'])
   first.fault = () => 'never'

@@ -62,26 +62,6 @@ async function heightOf({ server }: World, name: string): Promise<number | undef
   return height
 }
 
-test('it starts and answers at once, is not ready before the headers are there, and then takes proofs', async () => {
-  const world = await setUp({ isAway: true })
-  const { chain, headers, service, server, submit } = world
-  headers.mine([chain.genesis])
-  expect((await server.ask('/svc/names/mine/a')).status).toBe(404)
-  const { status, json } = await server.ask('/health/ready')
-  expect({ status, json }).toMatchObject({
-    status: 503,
-    json: { code: 'NOT_READY', error: expect.stringContaining('block headers are being fetched') },
-  })
-  const refused = await submit(chain.genesis)
-  expect(refused).toMatchObject({ status: 503, json: { code: 'NOT_READY' } })
-  expect(refused.headers['retry-after']).toBe('5')
-
-  service.mood = 'answers'
-  await untilReady(server)
-  expect((await submitted(world, chain.genesis)).status).toBe(200)
-  expect((await server.ask('/svc/names/mine/a')).status).toBe(200)
-})
-
 test.each(['junglebus', 'chaintracks', 'whatsonchain'])(
   'a proof in a branch that the headers of %s leave is dropped, and one in the new branch is taken',
   async (kind) => {
@@ -107,18 +87,6 @@ test.each(['junglebus', 'chaintracks', 'whatsonchain'])(
     expect(await heightOf(world, 'a')).toBe(height + 2)
   },
 )
-
-test('a proof that leads to another root is refused for good', async () => {
-  const world = await setUp()
-  const { chain, headers, server } = world
-  headers.mine([chain.genesis])
-  expect((await submitted(world, chain.genesis)).status).toBe(200)
-  const elsewhere = new HeaderChain(headers.bestTip.height - 1)
-  const mint = chain.mint('a')
-  elsewhere.mine([mint])
-  const { status, json } = await server.submit(elsewhere.branch.beef(mint))
-  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
-})
 
 test('after a restart without its sources, it takes proofs of the blocks that it knows', async () => {
   const world = await setUp()

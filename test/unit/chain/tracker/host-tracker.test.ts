@@ -201,11 +201,6 @@ describe('a coinbase', () => {
     })
     expect(server.rows().transactions).toEqual(before)
   })
-
-  test.each([1, 300])('with %d confirmations is in its block', async (confirmations) => {
-    const { server, headers, coinbase } = await spentAfter(confirmations)
-    expect((await server.submit(headers.branch.beef(coinbase), ['tm_ordinals'])).status).toBe(200)
-  })
 })
 
 test('nothing but a coinbase is the first of a block', async () => {

@@ -1,15 +1,9 @@
 import { ChainTrackerError } from '../../../../backend/src/graph/errors.js'
-import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
 import type { BlockHeaders, ProofVerifier } from '../../../../src/chain/tracker/chain-tracker.js'
 import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/chain/tracker/reorg-monitor.js'
 import { keptLog } from '../../../support/gateway/faults.js'
-import {
-  type FakeTransaction,
-  inscriptionScript,
-  OPEN_LOCK,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
+import { type FakeTransaction, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
 import type { HostTracker } from '../../../support/server/host-tracker.js'
 import { posted, SILENT } from '../../../support/server/test-server.js'
@@ -128,53 +122,6 @@ test('and that those of what is built on the other one are, which would place it
   expect(await mintStatus(world, 'a')).toEqual({ origin: competing.outpoint(2), height: height + 3 })
   const heights = [height, height + 1, height + 2]
   expect(takenBack(records)).toMatchObject(heights.map((each) => ({ level: 40, height: each })))
-})
-
-test('an ordinal goes back to where the chain has it, and on to where the new branch takes it', async () => {
-  const world = await worlds.start()
-  const { chain, headers, server } = world
-  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: OPEN_LOCK }] })
-  const note = chain.spend({
-    inputs: [{ transaction: purse, vout: 0 }],
-    outputs: [
-      { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('moved') }) },
-    ],
-  })
-  const moves = [2, 3].map((seed) =>
-    chain.spend({
-      inputs: [{ transaction: note, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(seed) }],
-    }),
-  )
-  const [here, there] = moves as [FakeTransaction, FakeTransaction]
-  const submit = (transaction: FakeTransaction) =>
-    server.submit(headers.branch.beef(transaction, transaction === note ? [purse] : [note]), ['tm_ordinals'])
-  headers.mine([note])
-  expect((await submit(note)).status).toBe(200)
-  headers.mine([here])
-  expect((await submit(here)).status).toBe(200)
-  const tip = async (): Promise<unknown> =>
-    ((await server.ask(`/svc/gateway/metadata/${note.outpoint(0)}:-1`)).json as { outpoint: string }).outpoint
-  expect(await tip()).toBe(here.outpoint(0))
-  reorg(world, 1, [there])
-  await world.tell()
-  expect(await tip()).toBe(here.outpoint(0))
-  expect((await submit(there)).status).toBe(200)
-  expect(await tip()).toBe(there.outpoint(0))
-})
-
-test('what both branches hold is proven again when it comes again', async () => {
-  const world = await worlds.start()
-  const { headers } = world
-  const { first } = await withCompetingMint(world)
-  const branch = headers.fork(headers.bestTip.height - 1)
-  branch.mine()
-  branch.mine([first])
-  headers.reorg(branch)
-  await world.tell()
-  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2) })
-  expect((await world.submit(first)).status).toBe(200)
-  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height: headers.bestTip.height })
 })
 
 test('nobody has to tell: the tracker is asked now and then', async () => {

@@ -168,13 +168,4 @@ test('a store that cannot be asked has no answer in memory, and says so where it
   openReader()
 })
 
-test('what is used and what is read is counted', async () => {
-  await ask('a', [])
-  await ask('a', [])
-  await ask('b', [])
-  expect(store.answersUse).toEqual({ hits: 1, misses: 2 })
-  store.consistent(() => undefined, { key: 'c', dependsOn: () => [], weightOf: () => 1 })
-  expect(kept('c')).toEqual([])
-})
-
 const idOf = (at: number): string => at.toString(16).padStart(64, '0')

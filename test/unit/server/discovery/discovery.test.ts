@@ -98,15 +98,6 @@ test('a client that knows this host alone as its tracker finds its topics and lo
   expect(outputs.map(({ beef }) => Transaction.fromBEEF(beef).id('hex'))).toEqual([mint.txid])
 })
 
-test('lists the topics and lookup services of discovery, with documentation', async () => {
-  expect((await server.ask('/listTopicManagers')).json).toMatchObject({ tm_ship: {}, tm_slap: {} })
-  expect((await server.ask('/listLookupServiceProviders')).json).toMatchObject({ ls_ship: {}, ls_slap: {} })
-  for (const topic of TOPICS) {
-    const { body } = await server.ask(`/getDocumentationForTopicManager?manager=${topic}`)
-    expect(body.toString()).toMatch(new RegExp(`^# ${topic}\n`))
-  }
-})
-
 test('finds advertisements by topic, service, URL and key', async () => {
   const at = { domain: server.url }
   const ship = (topicOrService: string): Found => ({ protocol: 'SHIP', ...at, topicOrService })

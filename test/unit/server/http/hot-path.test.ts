@@ -94,27 +94,6 @@ test('a start asks for the newest tip, and that request is neither counted nor l
   }
 })
 
-test('it has its ranges, preconditions and methods', async () => {
-  const { server, content, body } = await filled()
-  const { headers } = await server.ask(content)
-  const asked = (headers: Record<string, string>, method = 'GET') => server.ask(content, { method, headers })
-  const part = await asked({ Range: 'bytes=2-5' })
-  expect([part.status, part.body.toString()]).toEqual([206, body.slice(2, 6)])
-  expect((await asked({ 'If-None-Match': headers.etag ?? '' })).status).toBe(304)
-  expectError(await asked({ 'If-Match': '"another"' }), { status: 412, code: 'PRECONDITION_FAILED' })
-  expectError(await asked({ Range: 'bytes=900-' }), { status: 416, code: 'RANGE_NOT_SATISFIABLE' })
-  expectError(await asked({ 'Service-Worker': 'script' }), { status: 400, code: 'BAD_BODY' })
-  const head = await asked({}, 'HEAD')
-  expect([head.status, head.body.length, head.headers['content-length']]).toEqual([
-    200,
-    0,
-    String(body.length),
-  ])
-  const preflight = await asked({ 'Access-Control-Request-Method': 'GET' }, 'OPTIONS')
-  expect(preflight.headers['access-control-allow-methods']).toContain('GET')
-  expectError(await asked({}, 'OPTIONS'), { status: 405, code: 'METHOD_NOT_ALLOWED' })
-})
-
 test('it is counted, logged and identified as from its route', async () => {
   const lines: Record<string, unknown>[] = []
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
@@ -137,16 +116,6 @@ test('a client over its limit is refused what is in memory', async () => {
   const left = [await asked(), await asked(), await asked()].map(({ headers }) => headers.ratelimit)
   expect(left).toEqual([2, 1, 0].map((each) => expect.stringContaining(`r=${each};`)))
   expectError(await asked(), { status: 429, code: 'RATE_LIMITED' })
-})
-
-test('what is in memory is 451 once it is blocked', async () => {
-  const { server, content, metadata, body } = await filled()
-  for (const path of [content, metadata]) expect((await server.ask(path)).status).toBe(200)
-  const { headers, ...question } = posted({ sha256: sha256(utf8(body)).toString('hex'), reason: 'a test' })
-  const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as Record<string, string>
-  expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
-  for (const path of [content, metadata])
-    expectError(await server.ask(path), { status: 451, code: 'BLOCKED' })
 })
 
 test('a record in a list is read once, until something changes', async () => {
@@ -231,36 +200,3 @@ test('content by outpoint and origins of names stay in memory whatever is submit
   expect(fromMemory).toEqual([content, '/svc/names/origin/a'])
   expect((await server.ask(tip)).json).toMatchObject({ outpoint: next.outpoint(0), sequence: 1 })
 })
-
-test.each([
-  [
-    'that is inscribed',
-    inscriptionScript({ contentType: 'text/plain', body: utf8('the next text') }),
-    'the next text',
-  ],
-  ['that has no content', p2pkh(1), 'a text of some length'],
-])(
-  'an ordinal in memory moves on to an output %s once a coin before it is known',
-  async (_, script, shown) => {
-    const { chain, server, letter, body, content } = await filled()
-    const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 9000, lockingScript: OPEN_LOCK }] })
-    const open = { satoshis: 1000, lockingScript: OPEN_LOCK }
-    const coin = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [open] })
-    const next = chain.spend({
-      inputs: [
-        { transaction: coin, vout: 0 },
-        { transaction: letter, vout: 0 },
-      ],
-      outputs: [open, { satoshis: 1, lockingScript: script }],
-    })
-    const tip = async () => {
-      const { headers, body } = await server.ask(`${content}:-1`)
-      return [body.toString(), headers['x-ord-seq'], headers['x-outpoint']]
-    }
-    // Where the ordinal goes follows from the value of the coin.
-    expect((await server.submit(beefOf(next), ['tm_ordinals'])).status).toBe(200)
-    expect(await tip()).toEqual([body, '0', letter.outpoint(0)])
-    expect((await server.submit(beefOf(coin), ['tm_ordinals'])).status).toBe(200)
-    expect(await tip()).toEqual([shown, '1', next.outpoint(1)])
-  },
-)

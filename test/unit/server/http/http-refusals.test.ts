@@ -137,7 +137,3 @@ test('what cannot be read is refused behind the answers that are due, and not in
   expect(answers).toContain(`\r\n\r\n${'y'.repeat(3_000_000)}HTTP/1.1 200`)
   expectRefusal(answers, UNREADABLE)
 })
-
-test('after all that, a plain request is answered', async () => {
-  expect((await server.ask(FILE)).body.toString('utf8')).toBe('0123456789')
-})

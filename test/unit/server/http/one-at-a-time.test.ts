@@ -147,32 +147,6 @@ test.each(LONG_ANSWERS)(
   },
 )
 
-test('of what is asked for at once and not read, one answer is in memory, and the next requests are not parsed', async () => {
-  const ranges = Array.from({ length: 63 }, (_, at) =>
-    written({ path: `/content/${film.outpoint(0)}`, headers: `Range: bytes=${at}-\r\n` }, `range-${at}`),
-  )
-  const { content } = server.node.graph.served
-  const chunks = content.chunks.bind(content)
-  let begun = 0
-  await whileReplaced(content, 'chunks', {
-    by: (...given) => {
-      begun++
-      return chunks(...given)
-    },
-    during: async () => {
-      const clients = await Promise.all(Array.from({ length: 8 }, () => open(server.url)))
-      for (const { socket, send } of clients) {
-        socket.pause()
-        send(ranges.join(''))
-      }
-      await until(() => begun >= clients.length)
-      await loopTurns()
-      expect(begun).toBe(clients.length)
-      for (const { socket } of clients) socket.destroy()
-    },
-  })
-})
-
 const chunk = (data: string, extension = ''): string =>
   `${data.length.toString(16)}${extension}\r\n${data}\r\n`
 /** As text with blank lines has it, and like what a body in chunks ends with. */
@@ -217,18 +191,6 @@ test('bodies that never end keep no place of those that their client has for rea
     await until(() => heard().endsWith('note'), `a read beside bodies to ${path}`)
     for (const { socket } of endless) socket.destroy()
   }
-})
-
-test('hundreds of requests at once are answered one after another, and nobody else of the address is shut out', async () => {
-  const many = 500
-  const [flood, other] = [await open(server.url), await open(server.url)]
-  const sent = Array.from({ length: many }, (_, at) => written({ path: '/health/live' }, `n${at}`))
-  flood.send(sent.join(''))
-  other.send(written({ path: '/health/live' }, 'other'))
-  await until(() => idsOf(other.heard()).length === 1)
-  await until(() => idsOf(flood.heard()).length === many)
-  expect(idsOf(flood.heard())).toEqual(sent.map((_, at) => `n${at}`))
-  expect((await server.ask('/health/live')).status).toBe(200)
 })
 
 test.each([1, 2, 3, 7, 64])('requests that come in pieces of %d bytes are answered as well', async (size) => {

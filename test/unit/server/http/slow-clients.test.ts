@@ -172,35 +172,6 @@ test('a server that stops waits for requests in flight, and not for connections 
   })
 })
 
-test('when a server stops, the answer that is due says that it is the last, and no further request is begun', async () => {
-  const stopping = await servers.start()
-  let answer = (): void => undefined
-  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
-  let asked = 0
-  await whileReplaced(stopping.node.graph.served.streams, 'summary', {
-    by: async () => {
-      asked++
-      await mayAnswer
-      return undefined
-    },
-    during: async () => {
-      const client = await open(stopping.url)
-      const others = [2, 3].map((vout) => streamOf(note.outpoint(vout)))
-      for (const path of others) client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
-      await until(() => asked === 1)
-      const stopped = stopping.stop()
-      answer()
-      await client.ended
-      expect(client.heard().match(/HTTP\/1.1 \d+|Connection: [\w-]+/g)).toEqual([
-        'HTTP/1.1 404',
-        'Connection: close',
-      ])
-      expect(asked).toBe(1)
-      await stopped
-    },
-  })
-})
-
 test('one address has so many connections and no more, unless a proxy stands before the host', async () => {
   const env = { MAX_CLIENT_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' }
   const few = await servers.start(env)

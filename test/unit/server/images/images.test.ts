@@ -151,31 +151,6 @@ test('a lower quality is shorter, and qualities are those of steps', async () =>
   expect((await imageOf(outpoint, '?f=jpeg')).headers.etag).toBe(tags.get('75'))
 })
 
-test.each([
-  ['w=0', 'w'],
-  ['w=-1', 'w'],
-  ['w=1.5', 'w'],
-  ['w=', 'w'],
-  ['w=0x10', 'w'],
-  ['w=100001', 'w'],
-  ['w=1e3', 'w'],
-  ['w=64&w=64', 'w'],
-  ['w[]=64&h=x', 'h'],
-  ['h=big', 'h'],
-  ['fit=cover', 'fit'],
-  ['fit=Fill', 'fit'],
-  ['g=face', 'g'],
-  ['f=gif', 'f'],
-  ['f=image/webp', 'f'],
-  ['q=0', 'q'],
-  ['q=101', 'q'],
-  ['q=best', 'q'],
-])('?%s is refused, by its name', async (query, name) => {
-  const { status, json } = await imageOf(wide, `?${query}`)
-  expect(status).toBe(400)
-  expect(json).toEqual({ code: 'BAD_BODY', error: expect.stringMatching(new RegExp(`^${name} must be `)) })
-})
-
 test('what is not asked for changes nothing', async () => {
   const { etag } = (await imageOf(wide)).headers
   for (const query of ['?', '?x=1', '?g=south', '?w=384&fit=limit&q=75&f=auto&g=center'])
@@ -335,18 +310,6 @@ describe('what is no image', () => {
     const outpoint = await inscribed('image/png', await jpeg)
     expect((await imageOf(outpoint)).status).toBe(200)
   })
-
-  test.each([
-    ['', 400, 'BAD_OUTPOINT'],
-    ['nothing', 400, 'BAD_OUTPOINT'],
-    [`${'0'.repeat(64)}_0`, 404, 'NOT_FOUND'],
-    [`${'0'.repeat(64)}_0/a.png`, 400, 'BAD_OUTPOINT'],
-    [`${'0'.repeat(64)}_0:x`, 400, 'BAD_SEQUENCE'],
-    ['%ff', 400, 'BAD_OUTPOINT'],
-  ])('%s is %d', async (pointer, status, code) => {
-    const answer = await imageOf(pointer)
-    expect([answer.status, (answer.json as { code: string }).code]).toEqual([status, code])
-  })
 })
 
 /** As PNG has it (ISO 3309). */
@@ -489,11 +452,5 @@ describe('without sharp, or room', () => {
     expect((await imageOf(wide, '', {}, bare)).status).toBe(404)
     expect((await bare.ask('/capabilities')).json).not.toContain('image')
     expect(existsSync(join(bare.dataDir, 'images'))).toBe(false)
-  })
-
-  test('with both, there is', async () => {
-    expect((await server.ask('/capabilities')).json).toContain('image')
-    const { paths } = (await server.ask('/openapi.json')).json as { paths: object }
-    expect(Object.keys(paths)).toContain('/svc/gateway/image/{reference}')
   })
 })

@@ -1,12 +1,6 @@
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import {
-  beefOf,
-  FakeChain,
-  type FakeTransaction,
-  OPEN_LOCK,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import type { Branch } from '../../../support/server/header-chain.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
 import type { HostTracker } from '../../../support/server/host-tracker.js'
@@ -250,27 +244,6 @@ test('a block that the tracker has not seen yet may be brought again', async () 
   expect(await heightOf(world)).toBeUndefined()
   world.tracker.syncedTo = Number.POSITIVE_INFINITY
   expect((await tell(world, notice)).status).toBe(200)
-})
-
-test('the proof of one that lost gives it back what it lost', async () => {
-  const world = await worlds.start()
-  const { chain, headers } = world
-  const root = chain.node('')
-  const mint = await admittedEarly(world)
-  const conflicting = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
-  const first = headers.branch
-  const { height } = headers.bestTip
-  headers.mine([conflicting])
-  expect((await world.submit(conflicting)).status).toBe(200)
-  expect((await world.name('a')).json).toMatchObject({ origin: conflicting.outpoint(2), height: height + 1 })
-
-  const branch = headers.fork(height)
-  branch.mine([mint])
-  branch.mine()
-  headers.reorg(branch)
-  expect(first.tip.height).toBe(height + 1)
-  expect((await tell(world, noticeOf(mint, branch))).status).toBe(200)
-  expect((await world.name('a')).json).toMatchObject({ origin: mint.outpoint(2), height: height + 1 })
 })
 
 test('where a token is asked for, nobody else may bring proofs', async () => {

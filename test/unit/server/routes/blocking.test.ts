@@ -358,34 +358,6 @@ describe('what is not blocked', () => {
       null,
     ])
   })
-
-  test('says no more what an output said that is', async () => {
-    const server = await servers.start(env)
-    await submitAll(server)
-    const mapOf = async () =>
-      ((await server.ask(`${GATEWAY}/metadata/${tip.outpoint(0)}:-1`)).json as { map?: object }).map
-    expect(await mapOf()).toEqual({ app: 'x', said: 'badly' })
-    expect([
-      await found(server, { map: { app: 'x' } }),
-      await found(server, { map: { said: 'badly' } }),
-    ]).toEqual([1, 1])
-    await block(server, { outpoint: origin.outpoint(0) })
-    expect(await mapOf()).toEqual({ said: 'badly' })
-    const { headers } = await server.ask(`/content/${tip.outpoint(0)}:-1`)
-    expect(headers['x-map']).toBe('{"said":"badly"}')
-    expect([
-      await found(server, { map: { app: 'x' } }),
-      await found(server, { map: { said: 'badly' } }),
-    ]).toEqual([0, 1])
-    await unblock(server, { outpoint: origin.outpoint(0) })
-    expect(await mapOf()).toEqual({ app: 'x', said: 'badly' })
-    // Content is found by nothing where it is blocked.
-    await block(server, { sha256: hashOf('a step') })
-    expect([
-      await found(server, { map: { app: 'x' } }),
-      await found(server, { map: { said: 'badly' } }),
-    ]).toEqual([0, 0])
-  })
 })
 
 test('what is blocked stays so, whatever is submitted, over a restart, and before it comes', async () => {
@@ -470,19 +442,6 @@ describe('the operator', () => {
     expect(shown).toEqual(entries)
   })
 
-  test('can say the same twice', async () => {
-    const subject = { name: 'twice' }
-    const [once, again] = [
-      await admin('block', { ...subject, reason: 'one' }),
-      await admin('block', { ...subject, reason: 'two' }),
-    ]
-    expect(again.json).toEqual({ ...(once.json as object), reason: 'two' })
-    const answers = [await admin('unblock', subject), await admin('unblock', subject)]
-    expect(answers.map(({ json }) => json)).toEqual(
-      [true, false].map((wasBlocked) => ({ kind: 'name', ...subject, wasBlocked })),
-    )
-  })
-
   test('is taken at the word whatever its case, and answered in one form', async () => {
     const written = { outpoint: `${'AB'.repeat(32)}.9` }
     expect((await admin('block', { ...written, reason: 'case' })).json).toMatchObject({
@@ -490,49 +449,6 @@ describe('the operator', () => {
       outpoint: `${'ab'.repeat(32)}_9`,
     })
     expect((await admin('unblock', written)).json).toMatchObject({ wasBlocked: true })
-  })
-
-  test.each<[string, unknown, string]>([
-    ['nothing', {}, 'BAD_BODY'],
-    ['a list', [], 'BAD_BODY'],
-    ['no reason', { name: 'a' }, 'BAD_BODY'],
-    ['an empty reason', { name: 'a', reason: ' ' }, 'BAD_BODY'],
-    ['a reason that is too long', { name: 'a', reason: 'x'.repeat(1001) }, 'BAD_BODY'],
-    ['two things', { name: 'a', outpoint, reason: 'x' }, 'BAD_BODY'],
-    ['something else', { name: 'a', reason: 'x', txid: 'ab' }, 'BAD_BODY'],
-    ['a number', { name: 7, reason: 'x' }, 'BAD_BODY'],
-    ['no hash', { sha256: 'ab', reason: 'x' }, 'BAD_BODY'],
-    ['no outpoint', { outpoint: 'ab', reason: 'x' }, 'BAD_OUTPOINT'],
-    ['a transaction', { outpoint: 'ab'.repeat(32), reason: 'x' }, 'BAD_OUTPOINT'],
-    ['no name', { name: 'A', reason: 'x' }, 'BAD_NAME'],
-    ['an empty name', { name: '', reason: 'x' }, 'BAD_NAME'],
-  ])('cannot block %s', async (_, value, code) => {
-    expectError(await admin('block', value), { status: 400, code, overlay: true, shut: true })
-  })
-
-  test.each(['kind=names', 'limit=0', 'limit=1001', 'limit=x', 'after=x', 'after=thing:x', 'after=name:'])(
-    'cannot ask for what is blocked by %s',
-    async (query) => {
-      expectError(await admin(`blocked?${query}`), {
-        status: 400,
-        code: 'BAD_BODY',
-        overlay: true,
-        shut: true,
-      })
-    },
-  )
-
-  test('without the token changes nothing and learns nothing', async () => {
-    const before = (await admin('blocked?limit=1000')).json
-    for (const [path, question] of [
-      ['/admin/block', posted({ name: 'q', reason: 'x' })],
-      ['/admin/unblock', posted({ name: 'z' })],
-      ['/admin/blocked', {}],
-    ] as const) {
-      const answer = await server.ask(path, question)
-      expectError(answer, { status: 401, code: 'UNAUTHORIZED', overlay: true, shut: true })
-    }
-    expect((await admin('blocked?limit=1000')).json).toEqual(before)
   })
 
   test('stands in the log with what was done, and the token does not', async () => {

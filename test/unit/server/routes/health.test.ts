@@ -1,4 +1,3 @@
-import { Readiness } from '../../../../src/server/http/readiness.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { useSockets } from '../../../support/server/connections.js'
@@ -7,23 +6,6 @@ import { until } from '../../../support/server/waiting.js'
 
 const open = useSockets()
 const servers = useServers()
-
-test('a host is ready while no part of it says otherwise, and says what each of them says', () => {
-  const readiness = new Readiness()
-  let tracker: string | undefined
-  readiness.add('index', () => undefined)
-  readiness.add('tracker', () => tracker)
-  expect(readiness.reasons()).toEqual({})
-  tracker = 'the chain tracker does not answer'
-  expect(readiness.reasons()).toEqual({ tracker: 'the chain tracker does not answer' })
-  tracker = undefined
-  expect(readiness.reasons()).toEqual({})
-})
-
-test('a host that is ready says so, with no reasons', async () => {
-  const server = await servers.start()
-  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', ready: true, reasons: {} })
-})
 
 test('a host says of itself what the OpenAPI document of overlay-express has', async () => {
   const server = await servers.start({ HOSTING_URL: 'https://names.example' })

@@ -71,10 +71,6 @@ test.each(['/mine/other.js', '/mine/..%2fpackage.json', '/mine/constructor', '/m
   },
 )
 
-test.each(['POST', 'PUT', 'DELETE'])('nothing is to be changed: %s', async (method) => {
-  expect((await ask('/mine', { method })).status).toBe(405)
-})
-
 test('a server does not start with an incomplete page', async () => {
   const folder = new URL(`file://${await servers.folder()}/`)
   await expect(servers.start({}, { pages: folder })).rejects.toThrow(

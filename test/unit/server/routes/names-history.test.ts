@@ -111,23 +111,6 @@ test.each(['name', 'origin', 'mine', 'node'])('{%s} without history is as it was
   expect((await answered({ [form]: text })).txids).toEqual([abc.txid])
 })
 
-test.each(['name', 'origin', 'mine', 'node'])('{%s} of what is not there has no history', async (form) => {
-  const text = form === 'mine' ? 'abc' : 'zz'
-  expect((await asking({ [form]: text, history: true })).json).toEqual({ type: 'output-list', outputs: [] })
-})
-
-test.each<[unknown]>([
-  [{ name: 'ab', history: 'true' }],
-  [{ name: 'ab', history: 1 }],
-  [{ name: 'ab', history: null }],
-  [{ prefix: 'a', history: true }],
-  [{ origins: [], history: true }],
-  [{ history: true }],
-])('%j is an error that says the forms', async (query) => {
-  const error = expect.stringMatching(/\{name\}.*history: true.*\{prefix, limit, after\}/)
-  expectError(await asking(query), { status: 400, code: 'BAD_BODY', error, overlay: true })
-})
-
 test('a history asked for in binary is JSON, which the SDK keeps completely, unless only binary is accepted', async () => {
   const query = { name: 'ab', history: true }
   const { txids, beef } = await answered(query)
@@ -143,22 +126,6 @@ test('a history asked for in binary is JSON, which the SDK keeps completely, unl
   expect([Utils.toHex(reader.read(32)), reader.readVarIntNum()]).toEqual([again.txid, 1])
   expect(reader.readVarIntNum()).toBe(0)
   expect(reader.read()).toEqual(beef)
-})
-
-test('a transaction of many chunks is complete', async () => {
-  const large = chain.spend({
-    inputs: [{ transaction: abc, vout: 2 }],
-    outputs: [
-      { satoshis: 1, lockingScript: p2pkh(7) },
-      { satoshis: 9, lockingScript: new Uint8Array(300_000) },
-    ],
-  })
-  const host = await servers.start(treeOf(chain.deployment))
-  for (const each of tree.transactions) await submit(host, each)
-  await submit(host, large, [abc])
-  const { txids, beef } = await answered({ name: 'abc', history: true }, {}, host)
-  expect(txids).toEqual(txidsOf([...tree.way('abc'), large]))
-  expect(Beef.fromBinary(beef).txs.at(-1)?.tx?.toBinary()).toEqual(Array.from(large.raw))
 })
 
 test('a host that does not take the ordinals of names shows a name to its origin', async () => {

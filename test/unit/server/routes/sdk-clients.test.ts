@@ -1,5 +1,4 @@
 import {
-  Beef,
   HTTPSOverlayBroadcastFacilitator,
   HTTPSOverlayLookupFacilitator,
   type LookupAnswer,
@@ -7,7 +6,7 @@ import {
   Transaction,
 } from '@bsv/sdk'
 import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What wallets run: the SDK's own clients, over HTTP, against this server.
@@ -126,23 +125,6 @@ describe.each(ways)('asking by %s', (_, lookup) => {
     expect(outputsOf(await lookup({ prefix: 'a', after: 'a' }))).toEqual(found.slice(1))
   })
 
-  test('with its history, an output comes with every transaction on its way from genesis', async () => {
-    const way = [chain.genesis, a, ab, abc]
-    for (const [query, outputIndex] of [
-      [{ name: 'abc' }, 2],
-      [{ origin: 'abc' }, 2],
-      [{ node: 'abc' }, 1],
-      [{ mine: 'abcd' }, 1],
-    ] as const) {
-      const answer = await lookup({ ...query, history: true })
-      expect(outputsOf(answer)).toEqual([expected(abc, outputIndex)])
-      const beef = Beef.fromBinary(answer.outputs[0]?.beef ?? [])
-      expect(beef.txs.map(({ txid }) => txid)).toEqual(way.map(({ txid }) => txid))
-      expect(beef.isValid()).toBe(true)
-      for (const { txid, height } of way) expect(beef.findBump(txid)?.blockHeight).toBe(height)
-    }
-  })
-
   test('what is not there is an empty answer', async () => {
     expect(outputsOf(await lookup({ name: 'nobody' }))).toEqual([])
     expect(outputsOf(await lookup({ mine: 'abc' }))).toEqual([])
@@ -152,32 +134,4 @@ describe.each(ways)('asking by %s', (_, lookup) => {
   test('an ordinal is found by its outpoint', async () => {
     expect(outputsOf(await lookup({ outpoint: abc.outpoint(2) }, 'ls_ordinals'))).toEqual([expected(abc, 2)])
   })
-})
-
-test('the BEEF of an answer holds the merkle path, and leads to it', async () => {
-  const answer = await resolver.query({ service: 'ls_names', query: { name: 'ab' } })
-  const [output] = answer.outputs
-  const transaction = Transaction.fromBEEF(output?.beef ?? [])
-  expect(transaction.merklePath?.blockHeight).toBe(ab.height)
-  expect(transaction.merklePath?.computeRoot(ab.txid)).toBe(ab.txid)
-  expect(await transaction.verify('scripts only')).toBe(true)
-})
-
-test('a name that was transferred is answered with the output that holds it now', async () => {
-  const chain = new FakeChain()
-  const other = await servers.start(treeOf(chain.deployment))
-  const mint = chain.mint('a')
-  const transfer = chain.spend({
-    inputs: [{ transaction: mint, vout: 2 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
-  })
-  const [genesisBeef, mintBeef] = [beefOf(chain.genesis), beefOf(mint)]
-  for (const beef of [genesisBeef, mintBeef]) expect((await other.submit(beef)).status).toBe(200)
-  expect((await other.submit(beefOf(transfer, { with: [mint] }), ['tm_ordinals'])).json).toMatchObject({
-    tm_ordinals: { outputsToAdmit: [0] },
-  })
-  const host = new LookupResolver({ networkPreset: 'local', hostOverrides: { ls_names: [other.url] } })
-  const ask = async (query: unknown) => outputsOf(await host.query({ service: 'ls_names', query }))
-  expect(await ask({ name: 'a' })).toEqual([expected(transfer, 0)])
-  expect(await ask({ origin: 'a' })).toEqual([expected(mint, 2)])
 })

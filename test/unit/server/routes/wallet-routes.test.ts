@@ -166,10 +166,6 @@ describe('an output', () => {
       for (const outpoint of [coin.outpoint(0), plain.outpoint(0), funding.outpoint(0)])
         expectError(await server.ask(`/svc/txo/${outpoint}${form}`), { status: 404, code: 'NOT_FOUND' })
   })
-
-  test.each(['sats', 'block', 'spend'])('is described by true and false alone: %s', async (flag) => {
-    expectError(await server.ask(`/svc/txo/${a.outpoint(0)}?${flag}=1`), { status: 400, code: 'BAD_BODY' })
-  })
 })
 
 describe('outputs in lists', () => {
@@ -233,24 +229,6 @@ describe('outputs in lists', () => {
       Array.from({ length: count }, (_, at) => many.outpoint(at)),
     )
   })
-
-  test.each([
-    ['/outpoints', 101],
-    ['/spends', 1001],
-  ])('%s takes a bounded list of outpoints', async (form, tooMany) => {
-    expectError(await list(form, ['x']), { status: 400, code: 'BAD_OUTPOINT' })
-    expectError(await list(form, { outpoints: [unknown] }), { status: 400, code: 'BAD_BODY' })
-    expectError(
-      await list(
-        form,
-        Array.from({ length: tooMany }, () => unknown),
-      ),
-      {
-        status: 413,
-        code: 'TOO_LARGE',
-      },
-    )
-  })
 })
 
 describe('X-Topics', () => {
@@ -296,16 +274,6 @@ describe('X-Topics', () => {
     },
   )
 })
-
-test.each(['/getDocumentationForTopicManager', '/getDocumentationForLookupServiceProvider'])(
-  '%s needs its parameter',
-  async (path) => {
-    expectError(await server.ask(path), { status: 400, code: 'BAD_BODY', overlay: true })
-    expectError(await server.ask(`${path}?manager=x&lookupService=x`), {
-      ...{ status: 404, code: 'NOT_FOUND', overlay: true },
-    })
-  },
-)
 
 test('pages may send requests to a host in a private network, and the answers say so', async () => {
   const headers = {

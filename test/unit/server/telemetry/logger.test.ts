@@ -181,17 +181,6 @@ describe('a secret', () => {
       expect(written).toContain(host)
   })
 
-  test('also where the kind of service is before the URL', () => {
-    const tracker = 'https://headers.example/v1/a-key'
-    const { logger, lines } = writtenLog({
-      HEADERS_SOURCES: `whatsonchain,chaintracks=${tracker},junglebus=https://bus.example/b-key`,
-    })
-    logger.error({ err: new Error(`of ${tracker}/v2/tip`) }, 'asked https://bus.example/b-key/v1')
-    const written = lines.join()
-    for (const key of ['a-key', 'b-key']) expect(written).not.toContain(key)
-    for (const host of ['headers.example', 'bus.example']) expect(written).toContain(host)
-  })
-
   test('that is not set, or is too short to be one, changes no text', () => {
     for (const settings of [{}, { ADMIN_TOKEN: '' }, { ADMIN_TOKEN: 'e' }])
       expect(hidingSecrets(settings)('the text')).toBe('the text')

@@ -11,7 +11,6 @@ const servers = useServers()
 const chain = new FakeChain()
 const a = chain.mint('a')
 const good = beefOf(a)
-const withParents = beefOf(a, { proven: false, with: [chain.genesis] })
 const txid = a.txid
 
 const server = await servers.start({ ...treeOf(chain.deployment), MAX_BODY_BYTES: String(20 * 1024 * 1024) })
@@ -122,31 +121,8 @@ describe('/submit with a body that is no BEEF', () => {
     ],
     ['a path at a height that no block has', beefOf(a, { height: 0xffffffff })],
     ['10 MiB of noise', noise(10 * MiB)],
-    ['10 MiB of noise that starts like a BEEF', joinBytes([V1, noise(10 * MiB)])],
-    ['10 MiB of noise after a path count', joinBytes([V1, varint(0xffff), noise(10 * MiB)])],
-    ['10 MiB of noise after the counts', joinBytes([V1, varint(0), varint(1), noise(10 * MiB)])],
-    ['10 MiB of zeros after the counts', joinBytes([V1, varint(0), varint(1), new Uint8Array(10 * MiB)])],
-    ['10 MiB of noise that starts like an atomic one', joinBytes([ATOMIC, noise(10 * MiB)])],
   ])('%s', async (_, body) => {
     await expectRefused('/submit', submission(body), BAD_BODY)
-  })
-
-  test.each([
-    ['a proven transaction', good],
-    ['a transaction and its parent', withParents],
-  ])('%s, cut anywhere', async (_, whole) => {
-    const before = server.rows()
-    const step = Math.ceil(whole.length / 40)
-    for (let length = 1; length < whole.length; length += length < 10 ? 1 : step) {
-      expectError(await server.ask('/submit', submission(whole.subarray(0, length))), BAD_BODY)
-    }
-    expect(server.rows()).toEqual(before)
-    await expectNextIsAdmitted()
-  })
-
-  test('a body over the limit', async () => {
-    const expected = { status: 413, code: 'TOO_LARGE', overlay: true }
-    await expectRefused('/submit', submission(new Uint8Array(20 * MiB + 1)), expected)
   })
 })
 
@@ -211,31 +187,6 @@ describe('/lookup', () => {
     const binary = { ...question, headers: { ...question.headers, 'X-Aggregation': 'yes' } }
     expectError(await server.ask('/lookup', binary), BAD_BODY)
   })
-
-  test('a body over the limit', async () => {
-    const expected = { status: 413, code: 'TOO_LARGE', overlay: true }
-    await expectRefused('/lookup', names({ name: 'a'.repeat(1024 * 1024) }), expected)
-  })
-})
-
-describe('documentation of what is not here', () => {
-  test.each([
-    '/getDocumentationForTopicManager?manager=tm_other',
-    '/getDocumentationForTopicManager?manager=__proto__',
-    '/getDocumentationForLookupServiceProvider?lookupService=toString',
-  ])('%s', async (path) => {
-    await expectRefused(path, {}, { status: 404, code: 'NOT_FOUND', overlay: true })
-  })
-
-  test.each([
-    '/getDocumentationForTopicManager',
-    '/getDocumentationForTopicManager?manager=',
-    '/getDocumentationForTopicManager?manager=tm_names&manager=tm_ordinals',
-    '/getDocumentationForLookupServiceProvider',
-    '/getDocumentationForLookupServiceProvider?lookupService=',
-  ])('%s names none', async (path) => {
-    await expectRefused(path, {}, { status: 400, code: 'BAD_BODY', overlay: true })
-  })
 })
 
 describe('names', () => {
@@ -264,68 +215,6 @@ describe('names', () => {
       expectError(await server.ask(`/svc/names/${route}/${broken}`), BAD_NAME)
     }
     await expectNextIsAdmitted()
-  })
-
-  test('the longest name there may be is only not claimed', async () => {
-    const longest = 'a-'.repeat(127).concat('9')
-    expect(longest).toHaveLength(255)
-    expectError(await server.ask(`/svc/names/origin/${longest}`), NOT_FOUND)
-    expect((await server.ask(`/svc/names/mine/${longest}`)).json).toMatchObject({ domain: '' })
-  })
-
-  const outpoint = `${txid}_2`
-  const many = (count: number): string[] => Array.from({ length: count }, (_, vout) => `${txid}_${vout}`)
-  test.each<[string, Question, { status: number; code: string }]>([
-    ['1,001 outpoints', posted(many(1001)), { status: 413, code: 'TOO_LARGE' }],
-    ['a megabyte', posted('a'.repeat(1024 * 1024)), { status: 413, code: 'TOO_LARGE' }],
-    ['no body', { method: 'POST' }, { status: 400, code: 'BAD_BODY' }],
-    ['bad JSON', { method: 'POST', body: `["${outpoint}"` }, { status: 400, code: 'BAD_BODY' }],
-    ['an outpoint alone', posted(outpoint), { status: 400, code: 'BAD_BODY' }],
-    ['an object', posted({ outpoints: [outpoint] }), { status: 400, code: 'BAD_BODY' }],
-    ['a list of lists', posted([[outpoint]]), { status: 400, code: 'BAD_BODY' }],
-    ['null among them', posted([outpoint, null]), { status: 400, code: 'BAD_BODY' }],
-    ['a txid', posted([txid]), { status: 400, code: 'BAD_OUTPOINT' }],
-    ['__proto__', posted(['__proto__']), { status: 400, code: 'BAD_OUTPOINT' }],
-    ['a vout beyond 32 bits', posted([`${txid}_4294967296`]), { status: 400, code: 'BAD_OUTPOINT' }],
-    ['a bad one at the end', posted([...many(3), 'x']), { status: 400, code: 'BAD_OUTPOINT' }],
-  ])('POST /origins of %s', async (_, question, expected) => {
-    await expectRefused('/svc/names/origins', question, expected)
-  })
-
-  test('1,000 outpoints are answered, each as asked', async () => {
-    const asked = many(1000).map((each, at) => (at % 2 === 0 ? each.toUpperCase() : each.replace('_', '.')))
-    const { status, json } = await server.ask('/svc/names/origins', posted(asked))
-    expect(status).toBe(200)
-    expect(json).toEqual(Object.fromEntries(asked.map((each) => [each, false])))
-  })
-})
-
-describe('methods and paths that no route answers', () => {
-  test.each([
-    ['GET', '/svc/names/origins'],
-    ['GET', '/nowhere'],
-    ['GET', '/%zz'],
-    ['GET', '/__proto__'],
-    ['GET', '//content'],
-    ['GET', '/1sat/opns/mine/a'],
-  ])('%s %s', async (method, path) => {
-    await expectRefused(path, { method }, { status: 404, code: 'NOT_FOUND' })
-  })
-
-  test.each([
-    ['GET', '/submit', 'POST'],
-    ['GET', '/lookup', 'POST'],
-    ['PUT', '/submit', 'POST'],
-    ['DELETE', '/lookup', 'POST'],
-    ['POST', '/listTopicManagers', 'GET, HEAD'],
-    ['POST', `/content/${txid}_0`, 'GET, HEAD'],
-    ['PUT', '/svc/names/origin/a', 'GET, HEAD'],
-    ['DELETE', '/svc/names/mine/a', 'GET, HEAD'],
-    ['PATCH', '/health/live', 'GET, HEAD'],
-  ])('%s %s, which has %s', async (method, path, allow) => {
-    const overlay = /^\/(submit|lookup|list)/.test(path)
-    await expectRefused(path, { method }, { status: 405, code: 'METHOD_NOT_ALLOWED', overlay })
-    expect((await server.ask(path, { method })).headers.allow).toBe(allow)
   })
 })
 

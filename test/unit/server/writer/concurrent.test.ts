@@ -1,30 +1,10 @@
-import { connect } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import {
-  beefOf,
-  FakeChain,
-  type FakeTransaction,
-  OPEN_LOCK,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
-import {
-  type Answer,
-  posted,
-  type TestServer,
-  treeOf,
-  useServers,
-} from '../../../support/server/test-server.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
+import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 
 const NAME = 'abcdefghijklmnopqrst'
-
-/** The topics that admitted something of a submission. */
-function admitted({ json }: Answer): string[] {
-  const steak = json as Record<string, { outputsToAdmit: number[] }>
-  return Object.keys(steak).filter((topic) => (steak[topic]?.outputsToAdmit.length ?? 0) > 0)
-}
 
 /** Reads until `until` is done; every answer must be one that the tree had at some moment, and none goes back. */
 async function readMeanwhile(
@@ -95,68 +75,4 @@ test('fifty submissions at once, some of them twice, come to what one after the 
   for (const [at, note] of notes.entries()) {
     expect((await server.ask(`/content/${note.outpoint(0)}`)).body.toString('utf8')).toBe(`note ${at}`)
   }
-})
-
-test('a chain that is sent down one connection without waiting is admitted in the order sent', async () => {
-  const chain = new FakeChain()
-  const server = await servers.start(treeOf(chain.deployment))
-  const mints = chain.mintAll('abcdefghij')
-  const requests = [chain.genesis, ...mints].map((transaction) => {
-    const beef = beefOf(transaction)
-    const head = [
-      'POST /submit HTTP/1.1',
-      'Host: minetree',
-      'X-Topics: ["tm_names"]',
-      `Content-Length: ${beef.length}`,
-      // The last one closes, so that the end of the answers is the end of the connection.
-      ...(transaction === mints.at(-1) ? ['Connection: close'] : []),
-    ]
-    return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), beef])
-  })
-  const { hostname, port } = new URL(server.url)
-  const socket = connect(Number(port), hostname)
-  socket.write(Buffer.concat(requests))
-  const answered = (await text(socket)).match(/"tm_names":\{"outputsToAdmit":\[[\d,]*\]/g)
-  const all = '"tm_names":{"outputsToAdmit":[0,1,2]'
-  expect(answered).toEqual(['"tm_names":{"outputsToAdmit":[0]', ...mints.map(() => all)])
-  expect((await server.ask('/svc/names/mine/abcdefghijk')).json).toMatchObject({ domain: 'abcdefghij' })
-})
-
-test('of fifty different mints from one node one is admitted, and the others hear of it', async () => {
-  const chain = new FakeChain()
-  const server = await servers.start(treeOf(chain.deployment))
-  await server.submit(beefOf(chain.genesis))
-  const from = chain.node('')
-  const coins = Array.from({ length: 50 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
-  const purse = chain.spend({ inputs: [], outputs: coins })
-  const mints = coins.map((_, vout) =>
-    chain.mint('a', { from, ownerLock: p2pkh(vout + 1), funding: [{ transaction: purse, vout }] }),
-  )
-  const beefs = mints.map((mint) => beefOf(mint, { proven: false, with: [chain.genesis, purse] }))
-  const answers = await Promise.all(beefs.map((beef) => server.submit(beef)))
-  const winners = mints.filter((_, at) => answers[at]?.status === 200)
-  expect(winners).toHaveLength(1)
-  const [winner] = winners
-  expect(answers.filter(({ status }) => status === 409)).toHaveLength(49)
-  for (const { status, json } of answers) {
-    if (status === 409) expect(json).toMatchObject({ code: 'CONFLICT', txid: winner?.txid })
-  }
-  expect((await server.ask('/svc/names/origin/a')).json).toMatchObject({
-    ...{ name: 'a', outpoint: winner?.outpoint(2), proven: false },
-  })
-  const rows = server.rows()
-  expect(rows.names).toHaveLength(1)
-  expect(rows.nodes).toHaveLength(3)
-})
-
-test('one mint sent fifty times at once is admitted once', async () => {
-  const chain = new FakeChain()
-  const server = await servers.start(treeOf(chain.deployment))
-  await server.submit(beefOf(chain.genesis))
-  const mint = chain.mint('a')
-  const answers = await Promise.all(Array.from({ length: 50 }, () => server.submit(beefOf(mint))))
-  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
-  expect(answers.filter((answer) => admitted(answer).includes('tm_names'))).toHaveLength(50)
-  expect(server.rows().admissions).toHaveLength(5)
-  expect(server.rows().names).toHaveLength(1)
 })

@@ -1,7 +1,6 @@
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../../backend/src/protocol/inscription.js'
 import {
-  claim,
   decodeMineNode,
   encodeMineNode,
   type MineNode,
@@ -14,7 +13,6 @@ import {
   type FakeNode,
   type FakeOutput,
   type FakeTransaction,
-  type MintOverrides,
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
@@ -145,66 +143,6 @@ test('the name is what the tree says, whatever the owner lock inscribes before i
   expect((await server.ask('/svc/names/mine/google')).json).toMatchObject({ domain: '' })
 })
 
-test('a mint that comes before the one it builds on is none yet, and is one as soon as that has come', async () => {
-  const { server, chain } = await tree()
-  const parent = chain.mint('ac')
-  const child = chain.mint('acd')
-  await expectNoName(server, [child])
-  expect((await server.submit(beefOf(parent))).status).toBe(200)
-  expect((await server.ask('/svc/names/origin/acd')).json).toMatchObject({ outpoint: child.outpoint(2) })
-  await expectName(server, 'acd', child)
-})
-
-describe('a mint that the covenant would not let pass', () => {
-  const changed = (vout: number, change: (output: FakeOutput) => FakeOutput): MintOverrides => ({
-    outputs: (outputs) => outputs.map((output, at) => (at === vout ? change(output) : output)),
-  })
-  const restated = (vout: number, change: (node: MineNode) => Partial<MineNode>): MintOverrides =>
-    changed(vout, (output) => {
-      const node = decodeMineNode(output.lockingScript)
-      return { ...output, lockingScript: encodeMineNode({ ...node, ...change(node) }) }
-    })
-  const reordered = (...order: number[]): MintOverrides => ({
-    outputs: (outputs) => order.map((at) => outputs[at]).filter((output) => output !== undefined),
-  })
-
-  test.each<[string, MintOverrides]>([
-    ['a character that names do not have', { character: 'C' }],
-    ['a claimed character', { character: 'b' }],
-    ['too little work', { badWork: true }],
-    ['work for another character', { unlocking: (pushes) => ({ ...pushes, character: 'd' }) }],
-    ['another owner than it says', { unlocking: (pushes) => ({ ...pushes, ownerLock: p2pkh(9) }) }],
-    ['no unlocking script', { unlockingScript: () => new Uint8Array() }],
-    ['a wrong bit in the restated node', restated(0, (node) => ({ claimed: claim(node.claimed, 0x7a) }))],
-    ['nothing claimed in the restated node', restated(0, () => ({ claimed: UNCLAIMED }))],
-    ['a child of another domain', restated(1, () => ({ domain: 'xy' }))],
-    ['a child with something claimed', restated(1, () => ({ claimed: claim(UNCLAIMED, 0x61) }))],
-    ['another seed', restated(1, () => ({ seed: new Uint8Array(32) }))],
-    ['another name', changed(2, (output) => ({ ...output, lockingScript: p2pkh(1) }))],
-    ['no outputs but one', reordered(0)],
-    ['no name output', reordered(0, 1)],
-    ['its nodes swapped', reordered(1, 0, 2, 3)],
-    ['its name before its child', reordered(0, 2, 1, 3)],
-    ...[0, 1, 2].map((vout): [string, MintOverrides] => [
-      `2 satoshis in output ${vout}`,
-      changed(vout, (output) => ({ ...output, satoshis: 2 })),
-    ]),
-  ])('for having %s is no name, and the right one comes after it', async (_, overrides) => {
-    const { server, chain } = await tree()
-    const from = chain.node('a')
-    await expectNoName(server, [chain.mint('ac', { from, ...overrides })])
-    await expectName(server, 'ac', chain.mint('ac'))
-  })
-
-  test('is still none when it comes again after the right one', async () => {
-    const { server, chain } = await tree()
-    const wrong = chain.mint('ac', { from: chain.node('a'), badWork: true })
-    const right = chain.mint('ac')
-    await expectName(server, 'ac', right)
-    await expectNoName(server, [wrong])
-  })
-})
-
 describe('a second mint from one node', () => {
   test.each([
     ['of the same name', 'ac'],
@@ -232,16 +170,5 @@ describe('a second mint from one node', () => {
     expect(server.rows()).toEqual(before)
     const genuine = await server.ask('/svc/names/origins', posted([winner.outpoint(2), loser.outpoint(2)]))
     expect(genuine.json).toEqual({ [winner.outpoint(2)]: true, [loser.outpoint(2)]: false })
-  })
-
-  test('that is the first once more is no conflict', async () => {
-    const { server, chain } = await tree()
-    const mint = chain.mint('ac')
-    await expectName(server, 'ac', mint)
-    const before = server.rows()
-    const again = await server.submit(beefOf(mint))
-    expect(again.status).toBe(200)
-    expect(again.json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
-    expect(server.rows()).toEqual(before)
   })
 })

@@ -144,18 +144,6 @@ test('a non-strict mint that loses its block stays until a competing mint is min
   expect(await nodeOf(again.server, 'a')).toEqual({ domain: 'a', outpoint: competing.outpoint(1) })
 })
 
-test('and counts again when a block holds it once more', async () => {
-  const { world, submit, one } = await withNonStrictMint()
-  const { headers, server } = world
-  const branch = headers.fork(headers.bestTip.height - 1)
-  branch.mine()
-  branch.mine([one])
-  headers.reorg(branch)
-  expect((await world.tell()).json).toMatchObject({ disproved: 1 })
-  expect(await submit(one)).toMatchObject({ status: 200 })
-  expect((await server.ask('/svc/names/a')).json).toMatchObject({ height: headers.bestTip.height })
-})
-
 test('the word of an operator is no proof: a non-strict mint is refused, a strict one is taken', async () => {
   const { world, mint, chain } = await nonStrictWorld()
   const { engine } = world.server.node.overlay

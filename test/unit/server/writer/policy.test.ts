@@ -8,7 +8,6 @@ import {
   FakeChain,
   type FakeTransaction,
   inscriptionScript,
-  p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { type Answer, ask, submission, treeOf, useServers } from '../../../support/server/test-server.js'
 import { storedRows } from '../../../support/storage/fact-rows.js'
@@ -94,29 +93,6 @@ test('of one transaction the outputs that are taken are served, and the others a
   const query = { service: 'ls_ordinals', query: { outpoint: subject.outpoint(1) } }
   const found = await ask(url, '/lookup', { method: 'POST', body: JSON.stringify(query) })
   expect(found.json).toEqual({ type: 'output-list', outputs: [] })
-})
-
-test('a reinscription that is refused is not found, and what was admitted before it stays', async () => {
-  const first = chain.inscribe({ contentType: 'text/plain', body: utf8('first') })
-  await submit(first)
-  const lockingScript = inscriptionScript({ contentType: 'text/html', body: utf8('second') })
-  const inputs = [{ transaction: first, vout: 0 }]
-  const second = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
-  expect((await submit(second, ['tm_ordinals'], [first])).json).toMatchObject({
-    tm_ordinals: { outputsToAdmit: [] },
-  })
-  expect((await contentOf(second)).status).toBe(404)
-  expect((await contentOf(first)).body.toString()).toBe('first')
-})
-
-test('a pure transfer needs no type', async () => {
-  const first = chain.inscribe({ contentType: 'image/png', body: utf8('first') })
-  await submit(first)
-  const inputs = [{ transaction: first, vout: 0 }]
-  const second = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: p2pkh(5) }] })
-  expect((await submit(second, ['tm_ordinals'], [first])).json).toMatchObject({
-    tm_ordinals: { outputsToAdmit: [0] },
-  })
 })
 
 test('names are mined whatever the types: the tree is another topic', async () => {

@@ -221,8 +221,12 @@ function endlessSignature(scope = 0x41): Uint8Array {
 }
 
 describe('scripts that take too much to run are refused, and what they are part of is not stored:', () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await servers.start()
+  })
+
   test.each(ENDLESS)('%s', async (_, scripts) => {
-    const server = await servers.start()
     const before = server.rows()
     expectError(await server.submit(spending(scripts, 2), ['tm_ordinals']), {
       status: 400,

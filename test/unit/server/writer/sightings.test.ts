@@ -102,31 +102,6 @@ test.each([[['junglebus']], [['whatsonchain']], [['arc', 'junglebus']]] as const
   },
 )
 
-test('a squat of a name that others build on gives way with all that was built on it', async () => {
-  const { world, network, mint, submit, owner } = await contest(['whatsonchain'])
-  const root = world.chain.node('')
-  const squat = mint('a', 2)
-  const longer = mint('ab', 2)
-  for (const each of [squat, longer]) expect((await submit(each, squat)).status).toBe(200)
-  const honest = mint('a', 3, root)
-  network.know(honest)
-  expect((await submit(honest)).status).toBe(200)
-  expect([await owner('a'), await owner('ab')]).toEqual([honest.txid, undefined])
-})
-
-test('what arrives first stands where nobody can be asked, until a proof decides', async () => {
-  const { world, mint, submit, owner } = await contest([])
-  const root = world.chain.node('')
-  const squat = mint('a', 2, root)
-  const honest = mint('a', 3, root)
-  expect((await submit(squat)).status).toBe(200)
-  expect((await submit(honest)).status).toBe(409)
-  expect(await owner('a')).toBe(squat.txid)
-  world.headers.mine([honest])
-  expect((await world.submit(honest)).status).toBe(200)
-  expect(await owner('a')).toBe(honest.txid)
-})
-
 test('one that lost wins with its proof, without being sent again', async () => {
   const { world, mint, submit } = await contest([])
   const root = world.chain.node('')
@@ -216,17 +191,6 @@ test('a rejected squat frees the node, and is back once the network has it', asy
   // Neither is proven, but the network has one of them.
   expect((await notify({ txid, txStatus: 'SEEN_ON_NETWORK' })).status).toBe(200)
   expect(await owner('a')).toBe(txid)
-})
-
-test("a stranger's callback changes nothing", async () => {
-  const { world, mint, submit, owner } = await contest([])
-  const squat = mint('a', 2)
-  expect((await submit(squat)).status).toBe(200)
-  const before = world.server.rows()
-  for (const txStatus of ['REJECTED', 'SEEN_ON_NETWORK', 'MINED'])
-    expect((await world.server.ask('/arc-ingest', posted({ txid: squat.txid, txStatus }))).status).toBe(200)
-  expect(world.server.rows()).toEqual(before)
-  expect(await owner('a')).toBe(squat.txid)
 })
 
 test('an ARC that is a source says that a squat was rejected, and the one that lost to it wins', async () => {

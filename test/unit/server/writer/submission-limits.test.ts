@@ -20,13 +20,7 @@ import { encodeTransaction, varint } from '../../../support/protocol/raw-transac
 import { proofOf } from '../../../support/protocol/transactions.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
 import { holdWrites } from '../../../support/server/held-writes.js'
-import {
-  type Answer,
-  posted,
-  submission,
-  type TestServer,
-  useServers,
-} from '../../../support/server/test-server.js'
+import { type Answer, submission, type TestServer, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
@@ -357,29 +351,18 @@ describe('submissions that wait', () => {
     const server = await servers.start({}, { limits: { maxSubmissionBytes: 4096 } })
     expect(await whileHeld(server, [note(3000), note(3000)], { refusals: 1 })).toEqual([200, 503])
     await taken(server, note(10_000))
-  })
-})
-
-describe('lists', () => {
-  const outpoint = `${'ab'.repeat(32)}_0`
-  const list = (length: number): string[] => new Array(length).fill(outpoint)
-
-  test('are up to 100 records, 1,000 origins and a query of 128 KiB', async () => {
-    const server = await servers.start()
-    const origins = (length: number) => posted({ service: 'ls_names', query: { origins: list(length) } })
-    expect((await server.ask('/svc/gateway/metadata', posted(list(100)))).status).toBe(200)
-    expect((await server.ask('/svc/names/origins', posted(list(1000)))).status).toBe(200)
-    expect((await server.ask('/lookup', origins(1000))).status).toBe(200)
-    const TOO_LARGE = { status: 413, code: 'TOO_LARGE' }
-    expectError(await server.ask('/svc/gateway/metadata', posted(list(101))), TOO_LARGE)
-    expectError(await server.ask('/svc/names/origins', posted(list(1001))), TOO_LARGE)
-    expectError(await server.ask('/lookup', origins(1001)), { status: 400, code: 'BAD_BODY', overlay: true })
-    expectError(await server.ask('/lookup', origins(2000)), { ...TOO_LARGE, overlay: true })
+    // Those that were answered hold nothing any more.
+    expect(await whileHeld(server, [note(1500), note(1500)], { refusals: 0 })).toEqual([200, 200])
   })
 })
 
 describe('JSON that nests deeper than any stack', () => {
   const depth = 60_000
+  let server: TestServer
+  beforeAll(async () => {
+    server = await servers.start()
+  })
+
   test.each([
     ['arrays', `${'['.repeat(depth)}${']'.repeat(depth)}`],
     ['arrays that do not end', '['.repeat(2 * depth)],
@@ -393,13 +376,11 @@ describe('JSON that nests deeper than any stack', () => {
       `{"service":"ls_ordinals","query":{"map":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
     ],
   ])('is no question: %s', async (_, body) => {
-    const server = await servers.start()
     const answer = await server.ask('/lookup', { method: 'POST', body })
     expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
   })
 
   test('is no list, and no directory', async () => {
-    const server = await servers.start()
     const body = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     for (const path of ['/svc/gateway/metadata', '/svc/names/origins'])
       expectError(await server.ask(path, { method: 'POST', body }), { status: 400, code: 'BAD_BODY' })
@@ -410,24 +391,4 @@ describe('JSON that nests deeper than any stack', () => {
     await taken(server, beefOf(deep))
     expectError(await server.ask(`/content/${deep.outpoint(0)}/a`), { status: 404, code: 'NOT_FOUND' })
   })
-})
-
-test('a directory is as long as the setting says', async () => {
-  const server = await servers.start({ MAX_DIRECTORY_BYTES: '100' })
-  const directory = (length: number): FakeTransaction =>
-    chain.inscribe({ contentType: 'gw-fs/json', body: utf8('{".":"_0"}'.padEnd(length)) })
-  const [short, long] = [directory(100), directory(101)]
-  for (const each of [short, long]) await taken(server, beefOf(each))
-  // It leads into itself, so that it was read: twice, as a path may have twice as much.
-  expectError(await server.ask(`/content/${short.outpoint(0)}`), {
-    status: 404,
-    code: 'NOT_FOUND',
-    error: expect.stringMatching(/more than 200 bytes in total/),
-  })
-  expectError(await server.ask(`/content/${long.outpoint(0)}`), {
-    status: 404,
-    code: 'NOT_FOUND',
-    error: expect.stringMatching(/more than 100 bytes/),
-  })
-  expect((await server.ask(`/content/${long.outpoint(0)}?raw`)).body).toHaveLength(101)
 })

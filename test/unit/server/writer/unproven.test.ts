@@ -65,18 +65,6 @@ describe('a chain of unproven mints', () => {
     expect(await subject.verify('scripts only')).toBe(true)
   })
 
-  test('takes the proof that comes when a mint is sent again, and needs no ancestors from then on', async () => {
-    const server = await start(treeOf(chain.deployment))
-    await submitAll(server, chain, beefs)
-    const last = mints[2]
-    if (last === undefined) throw new Error('there are three mints')
-    const again = await server.submit(beefOf(last, { height: 900_000 }))
-    expect(again.json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
-    const beef = await answerBeef(server, 'abc')
-    expect(beef.txs.map(({ txid }) => txid)).toEqual([last.txid])
-    expect(beef.bumps.map(({ blockHeight }) => blockHeight)).toEqual([900_000])
-  })
-
   test('whose script fails is refused', async () => {
     const server = await start(treeOf(chain.deployment))
     await submitAll(server, chain, [])
@@ -91,14 +79,6 @@ describe('a chain of unproven mints', () => {
     expect(answer).toMatchObject({ status: 400 })
     expect(answer.json).toMatchObject({ code: 'BAD_BODY' })
     expect(await server.ask('/svc/names/origin/a')).toMatchObject({ status: 404 })
-  })
-
-  test('without its parents cannot be verified', async () => {
-    const server = await start(treeOf(chain.deployment))
-    await submitAll(server, chain, [])
-    const first = mints[0]
-    if (first === undefined) throw new Error('there are three mints')
-    expect(await server.submit(beefOf(first, { proven: false }))).toMatchObject({ status: 400 })
   })
 })
 

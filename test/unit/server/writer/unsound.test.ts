@@ -14,7 +14,7 @@ import { useServers } from '../../../support/server/test-server.js'
 // Transactions that run through an interpreter, but that no block can hold: nobody pays for them, so that anybody could
 // have content served that is on no chain.
 
-const { start } = useServers()
+const server = await useServers().start()
 const chain = new FakeChain()
 const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('on no chain') })
 
@@ -48,7 +48,6 @@ const unsound: [string, FakeTransaction, Uint8Array][] = [
 ]
 
 test.each(unsound)('what %s is refused, and nothing is stored', async (_, transaction, beef) => {
-  const server = await start()
   const before = server.rows()
   const { status, json } = await server.submit(beef, ['tm_ordinals'])
   expect({ status, json }).toMatchObject({
@@ -70,7 +69,6 @@ test.each(unsound)('a plugin admits nothing of what %s', async (_, __, beef) => 
 })
 
 test('the same with one coin, spent once, is admitted', async () => {
-  const server = await start()
   const beef = beefOf(once, { proven: false, with: [coin] })
   expect((await server.submit(beef, ['tm_ordinals'])).json).toMatchObject({
     tm_ordinals: { outputsToAdmit: [0] },
