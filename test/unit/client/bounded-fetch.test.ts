@@ -61,16 +61,6 @@ describe('an HTTP client with bounds', () => {
     expect(asked).toEqual({ method: 'POST', key: 'k', body: '[1,"two"]' })
   })
 
-  test('gives text as text, and says of a failure that it is one', async () => {
-    const url = await serverThat((_, response) => response.writeHead(404).end('not there'))
-    expect(await client().request(url, { method: 'GET' })).toEqual({
-      ok: false,
-      status: 404,
-      statusText: 'Not Found',
-      data: 'not there',
-    })
-  })
-
   test('refuses JSON that is none', async () => {
     const url = await serverThat((_, response) =>
       response.writeHead(200, { 'Content-Type': 'application/json' }).end('{'),

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import { HTTPSOverlayLookupFacilitator } from '@bsv/sdk'
 import { concatBytes, fromHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
@@ -91,13 +90,6 @@ test('the question is for the history, as one binary answer', async () => {
   expect(JSON.parse(question)).toEqual({ service: 'ls_names', query: { name: 'abc', history: true } })
 })
 
-test("the SDK's own reader would leave nothing of the history", async () => {
-  const url = await host({ body: aggregate(tip, whole) })
-  const question = { service: 'ls_names', query: { name: 'abc', history: true } }
-  const { outputs } = await new HTTPSOverlayLookupFacilitator(undefined, true).lookup(url, question)
-  expect(outputs[0]?.beef.length).toBeLessThan(whole.length / 4)
-})
-
 test('several hosts are judged each by itself, however many lie', async () => {
   const honest = await host({ body: aggregate(tip, whole) })
   // The same output, which a reader that merges answers would take for the same answer.
@@ -134,16 +126,8 @@ test('an output that the BEEF does not hold is refuted', async () => {
 
 test.each<[what: string, answer: RouteAnswer, code: string]>([
   ['two outputs for one name', { body: aggregate(tip, whole, 2) }, 'BAD_ANSWER'],
-  ['outputs beyond counting', { body: concatBytes(fromHex('feffffffff'), whole) }, 'BAD_ANSWER'],
   ['half an output', { body: aggregate(tip, whole).subarray(0, 20) }, 'BAD_ANSWER'],
-  ['no bytes at all', { body: new Uint8Array() }, 'BAD_ANSWER'],
   ['another kind of answer', { body: { type: 'freeform', result: {} } }, 'BAD_ANSWER'],
-  ['outputs that are none', { body: { type: 'output-list', outputs: [null] } }, 'BAD_ANSWER'],
-  [
-    'text for a BEEF',
-    { body: { type: 'output-list', outputs: [{ outputIndex: 0, beef: 'x' }] } },
-    'BAD_ANSWER',
-  ],
   [
     'no bytes for a BEEF',
     { body: { type: 'output-list', outputs: [{ outputIndex: 0, beef: [256] }] } },
@@ -221,37 +205,6 @@ describe('hosts without end', () => {
     )
   })
 
-  test('of 20 with long answers, each is read as far as its share goes', async () => {
-    const MiB = 1024 * 1024
-    let bytes = 0
-    const fetching: typeof fetch = async (url, init) => {
-      const { status, headers: head, body } = await fetch(url, init)
-      const counter = new TransformStream<Uint8Array, Uint8Array>({
-        transform(chunk, controller) {
-          bytes += chunk.length
-          controller.enqueue(chunk)
-        },
-      })
-      return new Response(body?.pipeThrough(counter) ?? null, { status, headers: head })
-    }
-    const long = Buffer.alloc(4 * MiB)
-    const fronts = await Promise.all(
-      Array.from({ length: 20 }, async () => await indexes.start({ '/lookup': { body: long } })),
-    )
-    const sources = [
-      source(
-        fronts.map(({ url }) => url),
-        { fetch: fetching },
-      ),
-    ]
-    const trust = { name: 'abc', deployment, chainTracker: headers, maxTotalBytes: 8 * MiB }
-    await expect(resolveName({ ...trust, sources })).rejects.toMatchObject({
-      reports: Array.from({ length: 20 }, () => ({ verdict: 'failed', error: { code: 'TOO_LARGE' } })),
-    })
-    expect(fronts.filter(({ asked }) => asked.length > 0)).toHaveLength(20)
-    expect(bytes).toBeLessThan(8 * MiB + 20 * 3 * 64 * 1024)
-  })
-
   test('hosts that may not be asked do not take the place of others', async () => {
     const honest = await host({ body: aggregate(tip, whole) })
     const others = Array.from({ length: 20 }, (_, at) => `ftp://${at}.example`)
@@ -321,21 +274,11 @@ describe('trackers', () => {
 
   test.each<[what: string, answer: RouteAnswer]>([
     ['a binary answer', { body: new Uint8Array(100) }],
-    ['an answer that is too long', { body: { type: 'output-list', outputs: ['x'.repeat(5_000_000)] } }],
     ['an answer without end', { does: endless }],
     ['a failure', { status: 500, body: {} }],
   ])('that give %s say nothing', async (_, answer) => {
     const tracker = await indexes.start({ '/lookup': answer })
     await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
-  })
-
-  test('that send one elsewhere are not followed', async () => {
-    const inside = await indexes.start({})
-    const tracker = await indexes.start({
-      '/lookup': { status: 307, headers: { location: `${inside.url}/lookup` }, body: {} },
-    })
-    await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
-    expect(inside.asked).toEqual([])
   })
 
   test('order equal hosts at random, however many strangers they list first', async () => {

@@ -1,8 +1,7 @@
 import { MerklePath } from '@bsv/sdk'
-import { concatBytes, fromHex, joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { concatBytes, fromHex } from '../../../backend/src/protocol/bytes.js'
 import { encodeMineNode, UNCLAIMED } from '../../../backend/src/protocol/mine-node.js'
 import type { MintErrorCode } from '../../../backend/src/protocol/mint.js'
-import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { HeadersError, type ProofErrorCode } from '../../../src/client/errors.js'
 import { verifyNameProof } from '../../../src/client/verify-name.js'
@@ -234,9 +233,6 @@ describe('a lie is refused', () => {
 describe('a mint that breaks a rule', () => {
   const broken: [code: MintErrorCode, overrides: MintOverrides][] = [
     ['BAD_UNLOCKING', { unlockingScript: () => Uint8Array.of(0x51) }],
-    ['BAD_UNLOCKING', { unlocking: (pushes) => ({ ...pushes, preimage: pushes.preimage.slice(1) }) }],
-    ['BAD_UNLOCKING', { unlocking: (pushes) => ({ ...pushes, trailing: new Uint8Array() }) }],
-    ['BAD_CHARACTER', { character: 'A' }],
     ['CLAIMED', { character: 'a' }],
     ['BAD_WORK', { badWork: true }],
     ...[0, 1, 2].flatMap((vout): [MintErrorCode, MintOverrides][] => [
@@ -285,22 +281,12 @@ describe('bytes that are no proof', () => {
 
   test.each([
     ['nothing', new Uint8Array()],
-    ['half an outpoint', proof.subarray(0, 20)],
-    ['no BEEF', proof.subarray(0, 40)],
     ['another magic', concatBytes(fromHex('16a7beee'), proof.subarray(4))],
-    ['half of it', proof.subarray(0, proof.length >> 1)],
     ['a byte short', proof.subarray(0, -1)],
-    ['a byte long', concatBytes(proof, Uint8Array.of(0))],
-    ['a BEEF of nothing', concatBytes(proof.subarray(0, 40), fromHex('0100beef0000'))],
     ['a transaction twice', outpointBeef(world.origin, [...records, ...records.slice(-1)])],
     ['children before parents', outpointBeef(world.origin, [...records].reverse())],
     ['a subject that is not in it', outpointBeef({ txid: 'ab'.repeat(32), vout: 2 }, records)],
     ['an output that the subject has not', outpointBeef({ ...world.origin, vout: 9 }, records)],
-    ['garbage for a transaction', joinBytes([proof.subarray(0, -40), new Uint8Array(40).fill(0xff)])],
-    [
-      'a million transactions',
-      concatBytes(fromHex('16a7beef'), encodeOutpoint(world.origin), fromHex('0100beef00fe40420f00')),
-    ],
   ])('%s', async (_, bytes) => {
     await expect(verify(bytes)).rejects.toMatchObject(refused('BAD_BEEF'))
   })

@@ -134,12 +134,6 @@ describe('names that share a prefix', () => {
     expect(asked.transactions).toEqual([])
   })
 
-  test('are resolved if those who went first fetch nothing', async () => {
-    const resolve = resolver(new Asked(), new Segments({ store: new MemorySegmentStore() }))
-    const claimed = await Promise.allSettled(['nobody1', 'nobody2', 'pax', 'pay'].map(resolve))
-    expect(claimed.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled', 'fulfilled'])
-  })
-
   test('are resolved where the host ignores what is known', async () => {
     const segments = new Segments({ store: new MemorySegmentStore() })
     await resolver(new Asked(), segments)('pay')
@@ -288,26 +282,6 @@ describe('a name that has moved', () => {
     headers.asked.length = 0
     await resolve(store.segments)
     expect(headers.asked).toEqual([second.txid])
-  })
-
-  test('is not proven by a block that was replaced', async () => {
-    const store = await kept()
-    headers.gone.add(mints.ab.txid).add(mints.abc.txid).add(first.txid).add(second.txid)
-    // The server still shows the blocks that are gone.
-    await expect(resolve(store.segments)).rejects.toMatchObject({
-      code: 'NO_PROOF',
-      reports: [{ verdict: 'refuted' }],
-    })
-    headers.gone.clear()
-    expect(await resolve(store.segments)).toMatchObject({ proven: true })
-  })
-
-  test('is verified again from its last place in the chain', async () => {
-    const store = await kept()
-    headers.gone.add(second.txid)
-    const asked = new Asked()
-    await expect(resolve(store.reopened().segments, asked)).rejects.toMatchObject({ code: 'NO_PROOF' })
-    expect(asked.transactions).toEqual([first.txid, purse.txid, second.txid])
   })
 
   test('is not taken back by an index that is behind', async () => {

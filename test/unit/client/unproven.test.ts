@@ -1,4 +1,3 @@
-import { Transaction } from '@bsv/sdk'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
@@ -55,16 +54,6 @@ describe('mints in no block', () => {
       ...mints.slice(0, 2).map(({ height }) => height),
       undefined,
     ])
-  })
-
-  test('are judged as the SDK judges them', async () => {
-    const proof = proofOf(all, { unproven: mints })
-    const transaction = Transaction.fromBEEF(Array.from(proof.subarray(40)))
-    const tracker = {
-      isValidRootForHeight: headers.isValidRootForHeight.bind(headers),
-      currentHeight: async () => 0,
-    }
-    expect(await transaction.verify(tracker)).toBe(true)
   })
 
   test('need no block for the genesis, which the caller trusts', async () => {

@@ -8,7 +8,6 @@ test.each([
   ['line\nand\ttab', 'line\nand\ttab'],
   ['\u202egnirts', '\\u{202e}gnirts'],
   ['a\u0000b', 'a\\u{0}b'],
-  ['zero\u200bwidth', 'zero\\u{200b}width'],
   ['half \ud800 of a pair', 'half \\u{d800} of a pair'],
   ['a whole one \u{1f600}', 'a whole one \u{1f600}'],
   ['\u2066isolate\u2069', '\\u{2066}isolate\\u{2069}'],
@@ -46,12 +45,9 @@ test('a moment is written to the minute, in UTC', () => {
 test.each([
   ['image/PNG', 'image'],
   ['image/svg+xml;charset=utf-8', 'image'],
-  ['image/tiff', 'other'],
   ['text/html', 'page'],
   ['text/plain', 'text'],
-  ['application/ld+json', 'json'],
   ['gw-fs/json', 'directory'],
-  ['ord-fs/json', 'directory'],
   ['application/op-ns', 'name'],
   ['video/mp4; stream=gw', 'video'],
   ['', 'other'],
@@ -74,7 +70,6 @@ test.each([
   ['alice', '//alice.localhost:8080/'],
   ['a'.repeat(63), `//${'a'.repeat(63)}.localhost:8080/`],
   ['a'.repeat(64), undefined],
-  ['-a', undefined],
   ['a-', undefined],
   ['xn--a', undefined],
 ])('the host of %s is %s', (name, url) => {

@@ -61,18 +61,6 @@ test('an unproven one comes with its ancestors down to proven ones, parents firs
   )
 })
 
-test('a coin from an unproven parent verifies', async () => {
-  const chain = new FakeChain()
-  const parent = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
-  const child = chain.spend({ inputs: [{ transaction: parent, vout: 0 }], outputs: [output] })
-  const grandchild = make(chain, child)
-  const { store } = await openStore()
-  const transactions = [recordOf(grandchild), recordOf(child), recordOf(parent, 2)]
-  await store.record(transactions)
-  const beef = await assembled([grandchild.txid], store.transactions)
-  expect(await Transaction.fromBEEF(Array.from(beef)).verify('scripts only')).toBe(true)
-})
-
 test('ancestors that the store does not hold are left out, and the subject still stands last', async () => {
   const chain = new FakeChain()
   const [held, missing] = [make(chain), make(chain)]

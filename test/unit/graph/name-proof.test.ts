@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { listedBeef } from '../../../backend/src/graph/write-beef.js'
-import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { nameProof } from '../../../backend/src/read/provenance.js'
@@ -61,18 +59,6 @@ function treeOf(...names: string[]): MineTree {
   return tree
 }
 
-test('a proof goes back through the node that was minted and through the node that was restated', async () => {
-  const tree = treeOf('a', 'b', 'ab', 'c', 'ac', 'abc', 'abd', 'abdz', 'abe')
-  const store = await storeOf(tree)
-  const names = (...all: string[]): string[] =>
-    txidsOf([tree.chain.genesis, ...all.map((name) => tree.mintOf(name))])
-  expect(await shown(tree, store, 'a')).toEqual(names('a'))
-  expect(await shown(tree, store, 'c')).toEqual(names('a', 'b', 'c'))
-  expect(await shown(tree, store, 'ac')).toEqual(names('a', 'ab', 'ac'))
-  expect(await shown(tree, store, 'abdz')).toEqual(names('a', 'ab', 'abc', 'abd', 'abdz'))
-  expect(await shown(tree, store, 'abe')).toEqual(names('a', 'ab', 'abc', 'abd', 'abe'))
-})
-
 test('of any tree, recorded in any order, the proof of each name has its path and no more', async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -97,25 +83,6 @@ test('of any tree, recorded in any order, the proof of each name has its path an
     ),
     { numRuns: 15, endOnFailure: true },
   )
-})
-
-test('the proof of a name stays as it is while longer names and others are mined', async () => {
-  const tree = treeOf('a', 'ab')
-  const store = await storeOf(tree)
-  const before = await proofIn(tree, store, 'ab')
-  for (const name of ['abc', 'b', 'ac', 'abd']) {
-    const mint = tree.mint(name)
-    await store.record([recordOf(mint, mint.height)])
-  }
-  expect(await proofIn(tree, store, 'ab')).toEqual(before)
-})
-
-test('where each character was claimed from one node, the last has all of them before it', async () => {
-  const characters = [...'abcdefghijklmnopqrstuvwxyz0123456789-']
-  const tree = treeOf(...characters)
-  const store = await storeOf(tree)
-  expect(await shown(tree, store, '-')).toEqual(txidsOf(tree.transactions))
-  expect(await shown(tree, store, '-')).toHaveLength(38)
 })
 
 test('the store is asked in step with the spends, and raw transactions are not kept', async () => {
@@ -286,21 +253,4 @@ describe('there is no whole one', () => {
     const proof = await nameProof('abc', { store: await storeOf(tree), genesis: other })
     expect(proof).toEqual({ kind: 'incomplete', txid: genesis.txid })
   })
-})
-
-test('as BEEF, it holds the path of each that has one', async () => {
-  const tree = treeOf('a', 'ab', 'abc')
-  const store = await storeOf(tree, { unproven: [tree.mintOf('ab')] })
-  const proof = await proofIn(tree, store, 'abc')
-  if (proof.kind !== 'complete') throw new Error(`the proof is ${proof.kind}`)
-  const { transactions } = proof
-  const chunks: Uint8Array[] = []
-  for await (const chunk of (await listedBeef({ transactions, store: store.transactions })).bytes())
-    chunks.push(chunk)
-  const beef = readBeef(joinBytes(chunks))
-  expect(beef.subject.txid).toBe(tree.mintOf('abc').txid)
-  expect(beef.txids).toEqual(txidsOf(tree.transactions))
-  expect(beef.txids.map((txid) => beef.proof(txid)?.height)).toEqual(
-    tree.transactions.map((each) => (each === tree.mintOf('ab') ? undefined : each.height)),
-  )
 })

@@ -1,5 +1,3 @@
-import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -123,21 +121,6 @@ test.each([
   expect(await provenanceOf(at(lineage[3]), store)).toEqual({ kind: 'incomplete', txid: absent?.txid })
 })
 
-test('of a name, what it starts from is not missed', async () => {
-  const chain = new FakeChain()
-  const mint = chain.mint('a')
-  const lineage = [mint, chain.spend({ inputs: [{ transaction: mint, vout: 2 }], outputs: [ONE] })]
-  const { store } = await openStore()
-  const rules: AdmissionOptions['rules'] = admissionRules({ deployment: chain.deployment })
-  store.deriveBy({ rules, pending: { maxTransactions: 10, maxBytes: 100_000 } })
-  const transactions = [chain.genesis, ...lineage].map((each) => recordOf(each, 1))
-  await store.record(transactions)
-  const provenance = await provenanceOf(parseOutpoint(mint.outpoint(2)), store)
-  expect('transactions' in provenance && provenance.transactions.map(({ txid }) => txid)).toEqual(
-    lineage.map(({ txid }) => txid),
-  )
-})
-
 test('a step that was evicted is in it: it shows where the ordinal comes from', async () => {
   const { large, lineage } = life(5)
   const store = await storeOf(...[large, ...lineage].map((each): [FakeTransaction, number] => [each, 1]))
@@ -145,11 +128,4 @@ test('a step that was evicted is in it: it shows where the ordinal comes from', 
   const provenance = await provenanceOf(at(lineage[4]), store)
   const txids = 'transactions' in provenance ? provenance.transactions.map(({ txid }) => txid) : []
   expect(txids).toEqual([large, ...lineage].map(({ txid }) => txid))
-})
-
-test('where the origin is not known, there is none', async () => {
-  const { large, lineage } = life(3)
-  const store = await storeOf(...lineage.map((each): [FakeTransaction, number] => [each, 1]))
-  for (const transaction of [large, ...lineage])
-    expect(await provenanceOf(at(transaction), store)).toEqual({ kind: 'unknown' })
 })

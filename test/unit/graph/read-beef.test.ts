@@ -117,26 +117,6 @@ describe('the subject', () => {
     expect(() => readBeef(beef)).toThrow('does not contain its subject')
   })
 
-  // Were another one judged here than the engine verifies, its outputs would be admitted as those of the other one.
-  test('is the last one, though that one stood before too', () => {
-    const beef = bare(child.raw, parent.raw, child.raw)
-    expect(readBeef(beef).subject.txid).toBe(child.txid)
-    expect(subjectOfEngine(beef)).toBe(child.txid)
-    expect(readBeef(beef).txids).toHaveLength(2)
-  })
-
-  test.each([
-    ['a child before its parent', [child, parent]],
-    ['a child before its parent, and something else last', [child, parent, threeGenerations().grandparent]],
-    ['a grandparent between them', [parent, grandparent, child]],
-    ['all in reverse', [child, parent, grandparent]],
-  ])('is not known where parents do not come first: %s', (_, transactions) => {
-    const plain = bare(...transactions.map(({ raw }) => raw))
-    expect(() => readBeef(plain)).toThrow(/must have parents first \(BRC-62\)/)
-    // An Atomic BEEF names it.
-    expect(readBeef(asAtomic(child.txid, plain)).subject.txid).toBe(child.txid)
-  })
-
   test('may have proven ones in any order behind it, but not after it', () => {
     const chain = new FakeChain()
     const first = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(1) }] })

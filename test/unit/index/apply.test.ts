@@ -79,22 +79,6 @@ describe('a lineage', () => {
     expect(kept?.bytes).toBeLessThan(4 * said?.bytes)
   })
 
-  test.each([
-    ['its last step', all.length - 1],
-    ['a step in its middle', 40],
-    ['its first step', 1],
-    ['what it was paid with', 0],
-  ])('is the same where %s comes last', (_, at) => {
-    const rows = rowsOf(chain, (index) => {
-      index.transactions(...all.toSpliced(at, 1))
-      index.transactions(all[at] as FakeTransaction)
-    })
-    expect(rows.snap).toEqual(inOrder().snap)
-    expect(rows.found).toEqual(inOrder().found)
-    const places = (list: string[] | undefined) => list?.map((row) => row.replace(/"recency":\d+/, ''))
-    expect(places(rows.out)).toEqual(places(inOrder().out))
-  })
-
   test('leaves out the MAP of a blocked step in all later snapshots, and has it again', () => {
     const blocked = register.block({ kind: 'outpoint', value: (all[4] as FakeTransaction).outpoint(0) })
     const value = (is: boolean) => ({ blocked: is, reason: 'a test', since: 1 })
@@ -152,85 +136,30 @@ describe('a lineage', () => {
   })
 })
 
-describe('a claimed parent', () => {
+test('a claimed parent does not count if it is a coin in front of the ordinal', () => {
   const chain = new FakeChain()
-  const ordinal = lineage(chain, 40)
-  const [first, last] = [ordinal[1] as FakeTransaction, ordinal.at(-1) as FakeTransaction]
-  const parent = { txid: first.txid, vout: 0 }
-  const child = chain.spend({
-    inputs: [{ transaction: last, vout: 0 }],
-    outputs: [
-      { satoshis: 1, lockingScript: p2pkh(1) },
-      { satoshis: 1, lockingScript: inscriptionScript({ ...text('child'), parent }) },
-    ],
+  const ordinal = lineage(chain, 1)
+  const plain = { satoshis: 1, lockingScript: p2pkh(1) }
+  const coin = chain.spend({
+    inputs: [{ transaction: ordinal[0] as FakeTransaction, vout: 0 }],
+    outputs: [plain],
   })
-  const withoutStart = [...ordinal.slice(1), child]
-
-  test.each([
-    ['in order', withoutStart],
-    ['tip first', withoutStart.toReversed()],
-    [
-      'with a step in the middle last',
-      [...withoutStart.toSpliced(20, 1), withoutStart[20] as FakeTransaction],
-    ],
-    ['with the parent last', [...withoutStart.slice(1), first]],
-  ])('counts where nobody knows how the ordinal began, if its steps come %s', (_, steps) => {
-    const index = open(chain)
-    for (const each of steps.slice(0, -1)) index.transactions(each)
-    index.transactions(steps.at(-1) as FakeTransaction)
-    expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 1 })
-    index.transactions(ordinal[0] as FakeTransaction)
-    expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 1 })
+  const begun = chain.spend({
+    inputs: [{ transaction: coin, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: inscriptionScript(text('begun')) }],
   })
-
-  test('does not count if it is a coin in front of the ordinal', () => {
-    const plain = { satoshis: 1, lockingScript: p2pkh(1) }
-    const coin = chain.spend({
-      inputs: [{ transaction: ordinal[0] as FakeTransaction, vout: 0 }],
-      outputs: [plain],
-    })
-    const begun = chain.spend({
-      inputs: [{ transaction: coin, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: inscriptionScript(text('begun')) }],
-    })
-    const claims = (of: FakeTransaction) => ({
-      satoshis: 1,
-      lockingScript: inscriptionScript({ ...text('child'), parent: { txid: of.txid, vout: 0 } }),
-    })
-    const both = chain.spend({
-      inputs: [{ transaction: begun, vout: 0 }],
-      outputs: [plain, claims(coin), claims(begun)],
-    })
-    const index = open(chain)
-    index.transactions(ordinal[0] as FakeTransaction, coin, begun, both)
-    expect(index.output(coin, 0, 'carrier')).toMatchObject({ carrier: 1 })
-    expect([1, 2].map((vout) => index.output(both, vout, 'pok'))).toMatchObject([{ pok: 0 }, { pok: 1 }])
+  const claims = (of: FakeTransaction) => ({
+    satoshis: 1,
+    lockingScript: inscriptionScript({ ...text('child'), parent: { txid: of.txid, vout: 0 } }),
   })
-
-  test('does not count where a step between is missing', () => {
-    const index = open(chain)
-    index.transactions(...ordinal.toSpliced(20, 1), child)
-    expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 0 })
+  const both = chain.spend({
+    inputs: [{ transaction: begun, vout: 0 }],
+    outputs: [plain, claims(coin), claims(begun)],
   })
-
-  test('does not count in another branch of a double spend', () => {
-    const index = open(chain)
-    const other = chain.spend({
-      inputs: [{ transaction: ordinal[10] as FakeTransaction, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(77) }],
-    })
-    const claim = chain.spend({
-      inputs: [{ transaction: other, vout: 0 }],
-      outputs: [
-        {
-          satoshis: 1,
-          lockingScript: inscriptionScript({ ...text('x'), parent: { txid: last.txid, vout: 0 } }),
-        },
-      ],
-    })
-    index.transactions(...ordinal, other, claim)
-    expect(index.output(claim, 0, 'pok, o.active')).toMatchObject({ pok: 0, active: 0 })
-  })
+  const index = open(chain)
+  index.transactions(ordinal[0] as FakeTransaction, coin, begun, both)
+  expect(index.output(coin, 0, 'carrier')).toMatchObject({ carrier: 1 })
+  expect([1, 2].map((vout) => index.output(both, vout, 'pok'))).toMatchObject([{ pok: 0 }, { pok: 1 }])
 })
 
 describe('conflicts', () => {

@@ -125,22 +125,6 @@ test('headers that continue the chain are added at both ends', () => {
     expect(readHeaders(sql, query)).toHaveLength(0)
 })
 
-test('the branch with more work counts, and comes back', () => {
-  const sql = open()
-  const base = line(10, 50)
-  const mine = line(base[39] as Made, 10)
-  const theirs = line(base[39] as Made, 6, HARD)
-  applyHeaders(sql, factOf([...base.slice(0, 40), ...mine], 1))
-  expect(applyHeaders(sql, factOf(theirs.slice(0, 5), 2))).toEqual([])
-  expectChain(sql, [...base.slice(0, 40), ...mine])
-  expect(applyHeaders(sql, factOf(theirs.slice(5), 3))).toEqual([{ from: 50, to: 59 }])
-  expectChain(sql, [...base.slice(0, 40), ...theirs])
-  for (const { hash } of mine) expect(heightOfBlock(sql, reversed(fromHex(hash)))).toBeUndefined()
-  const more = line(mine.at(-1) as Made, 3)
-  expect(applyHeaders(sql, factOf(more, 4))).toEqual([{ from: 50, to: 62 }])
-  expectChain(sql, [...base.slice(0, 40), ...mine, ...more])
-})
-
 test('long branches whose facts come in any order are linked', () => {
   const chain = line(1000, 1400)
   const branch = line(chain[699] as Made, 450, HARD)

@@ -44,16 +44,11 @@ const POSSIBLE: [string, Partial<CovenantTerms>][] = [
 
 const IMPOSSIBLE: [string, Partial<CovenantTerms>][] = [
   ['no work', { difficulty: 0 }],
-  ['less than no work', { difficulty: -1 }],
   ['33 bits of work', { difficulty: 33 }],
-  ['half a bit of work', { difficulty: 1.5 }],
-  ['a difficulty that is no number', { difficulty: Number.NaN }],
   ['no content type', { nameContentType: '' }],
   ['a content type of 256 bytes', { nameContentType: long(256) }],
-  ['a content type of fewer characters but more bytes', { nameContentType: '\u20ac'.repeat(86) }],
   ['no marker', { marker: new Uint8Array() }],
   ['a marker of 76 bytes', { marker: new Uint8Array(76) }],
-  ['an empty TLD', { tld: '' }],
   ['a TLD of 74 bytes', { tld: long(74) }],
   ['version 3', { covenantVersion: 3 as never }],
   ['other limits', { limits: { ...COVENANT_LIMITS, nameBytes: 76 } }],
@@ -109,15 +104,11 @@ test.each<[string, NonNullable<Parameters<typeof covenantChain>[0]>]>([
     'version 1, and a marker and content type of one byte',
     { covenantVersion: 1, nameMarker: 'x', nameContentType: 'x' },
   ],
-  ['version 1, and a TLD', { covenantVersion: 1, tld: 'test' }],
   ['a marker of 75 bytes', { nameMarker: long(75) }],
   ['a marker that a minimal push would write as an opcode', { nameMarker: '\x05' }],
   ['a content type of one byte', { nameContentType: 'x' }],
-  ['a content type of 75 bytes', { nameContentType: long(75) }],
   ['a content type of 76 bytes', { nameContentType: long(76) }],
   ['a content type of 255 bytes', { nameContentType: long(255) }],
-  ['a content type in UTF-8', { nameContentType: 'text/plain;title=\u20ac' }],
-  ['a TLD', { tld: 'test' }],
   ['a TLD of 73 bytes', { tld: long(73) }],
   ['a TLD in UTF-8', { tld: '\u20ac' }],
 ])('mints are accepted under a covenant with %s', (_, options) => {
@@ -135,16 +126,4 @@ test('a name with the longest TLD has one character', () => {
   const mint = covenantMint(chain, 'ab')
   expect(refusalByScript(mint)).toBeDefined()
   expect(refusalByCheck(mint)).toBe('TOO_LONG')
-})
-
-test('terms that differ make covenants that differ', () => {
-  const others: Partial<CovenantTerms>[] = [
-    { covenantVersion: 1 },
-    { difficulty: 21 },
-    { nameContentType: 'x' },
-    { marker: utf8('x') },
-    { tld: 'x' },
-  ]
-  const codes = [{}, ...others].map((terms) => covenantCode({ ...TERMS, ...terms }).join())
-  expect(new Set(codes).size).toBe(codes.length)
 })

@@ -21,7 +21,8 @@ const { character, ownerLock, solutions } = JSON.parse(vectors) as {
   solutions: { bits: number; nonce: string; hash: string }[]
 }
 
-const DIFFICULTIES = Array.from({ length: 32 }, (_, i) => i + 1)
+/** Around the ends of bytes, and the least and the most that there may be. */
+const DIFFICULTIES = [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32]
 
 /** Whether the covenant's comparison, run by itself, takes a hash. */
 function passes(hash: Uint8Array, difficulty: number, transactionVersion: number): boolean {
@@ -82,18 +83,6 @@ describe('the work that the covenant wants is what the check wants', () => {
       ),
       { numRuns: 200 },
     )
-  })
-})
-
-describe.each([1, 8, 9])('at %i bits', (difficulty) => {
-  test('mints with the work are accepted, and with less refused', () => {
-    const chain = covenantChain({ difficulty })
-    for (const name of ['a', 'ab', 'b']) {
-      const less = covenantMint(chain, name, { badWork: true })
-      expect([refusingPart(less), refusalByCheck(less)]).toEqual(['work', 'BAD_WORK'])
-      const mint = covenantMint(chain, name)
-      expect([refusingPart(mint), refusalByCheck(mint)]).toEqual(['none', undefined])
-    }
   })
 })
 

@@ -109,30 +109,4 @@ describe('a server that is none of ours', () => {
     expect(error).toMatchObject({ code: 'BAD_INDEX' })
     expect((error as Error).message.length).toBeLessThan(400)
   })
-
-  test('answers more than is read', async () => {
-    const index = await answering(JSON.stringify({ error: 'x'.repeat(2 * 1024 * 1024), code: 'X' }))
-    await expect(index.liveNode('a')).rejects.toThrow(/answered more than 1048576 bytes/)
-  })
-
-  test('sends the question on to somewhere else', async () => {
-    const visits: string[] = []
-    const target = await listening((request, response) => {
-      visits.push(request.url ?? '')
-      response.end('{}')
-    })
-    const index = await listening((_request, response) => {
-      response.writeHead(307, { location: `${target.url}/internal` }).end()
-    })
-    others.push(target, index)
-    await expect(new HttpMineIndex({ url: index.url }).liveNode('a')).rejects.toMatchObject({
-      code: 'NO_ANSWER',
-    })
-    expect(visits).toEqual([])
-  })
-
-  test('does not answer', async () => {
-    const index = new HttpMineIndex({ url: 'http://127.0.0.1:9' })
-    await expect(index.liveNode('a')).rejects.toMatchObject({ code: 'NO_ANSWER' })
-  })
 })

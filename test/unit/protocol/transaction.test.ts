@@ -4,7 +4,6 @@ import { concatBytes, fromHex, joinBytes, toHex } from '../../../backend/src/pro
 import {
   countParts,
   firstOutputs,
-  hash256,
   outputOf,
   readTransaction,
   serialisedOutputs,
@@ -110,18 +109,6 @@ test('gives views into the raw bytes, also where those are a view themselves', (
   // Varint of outputs before them, lock time after them.
   const outputs = joinBytes(view.outputs.map((output) => output.bytes))
   expect(toHex(sample.raw).endsWith(`03${toHex(outputs)}00000000`)).toBe(true)
-})
-
-test('takes a txid that is known, and a hash of the host', () => {
-  expect(readTransaction(sample.raw, { txid: 'known' }).txid).toBe('known')
-  expect(readTransaction(sample.raw, { hash: () => Uint8Array.of(1, 2) }).txid).toBe('0201')
-})
-
-test('hash256 is the double SHA-256 in internal order', () => {
-  // The hash of nothing, hashed again; a known answer.
-  expect(toHex(hash256(new Uint8Array()))).toBe(
-    '5df6e0e2761359d30a8275058e299fcc0381534545f55cf43e41983f5d4c9456',
-  )
 })
 
 const NO_INPUTS = '0100000000'

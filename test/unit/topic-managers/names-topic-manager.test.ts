@@ -128,16 +128,6 @@ describe('a mint', () => {
     expect(await judge(chain, mint, { previousCoins: [2, 0, 1] })).toEqual(ADMITTED)
   })
 
-  test('is the same in an array of numbers', async () => {
-    const chain = new FakeChain()
-    const manager = new NamesTopicManager({ deployment: chain.deployment })
-    const beef = Array.from(beefOf(chain.mint('a')))
-    expect(await manager.identifyAdmissibleOutputs(beef, [0], undefined, 'current-tx')).toEqual({
-      outputsToAdmit: [0, 1, 2],
-      coinsToRetain: [0],
-    })
-  })
-
   test('is admitted up to a name of 255 characters', async () => {
     const chain = new FakeChain({ difficulty: 0, codeSize: 2 })
     const mints = chain.mintAll('a'.repeat(256)).slice(-2)
@@ -312,13 +302,6 @@ describe('the node that a mint spends', () => {
     },
   )
 
-  test('is found in the store for an honest mint', async () => {
-    const chain = new FakeChain()
-    const { store } = await openStore()
-    await store.record([chain.genesis])
-    expect(await judge(chain, chain.mint('a'), { previousCoins: [0], store })).toEqual(ADMITTED)
-  })
-
   test('is requested through GASP for a mint, at any input position', async () => {
     const chain = new FakeChain()
     const manager = new NamesTopicManager({ deployment: chain.deployment })
@@ -328,12 +311,6 @@ describe('the node that a mint spends', () => {
       expect(await manager.identifyNeededInputs(beefOf(mint))).toEqual([{ txid, outputIndex: 0 }])
       expect(await manager.identifyNeededInputs(Array.from(beefOf(mint)))).toHaveLength(1)
     }
-  })
-
-  test('is none for the genesis', async () => {
-    const chain = new FakeChain()
-    const manager = new NamesTopicManager({ deployment: chain.deployment })
-    expect(await manager.identifyNeededInputs(beefOf(chain.genesis))).toEqual([])
   })
 
   test('is not asked for by transactions that cannot belong to the tree', async () => {
@@ -355,12 +332,6 @@ test('bytes that are no BEEF are the sender’s fault', async () => {
   const manager = new NamesTopicManager({ deployment: new FakeChain().deployment })
   for (const bytes of [[], [1, 0, 0xbe], new Uint8Array(40)])
     await expect(manager.identifyAdmissibleOutputs(bytes, [])).rejects.toMatchObject({ code: 'BAD_BEEF' })
-})
-
-test('the topic says what it is', async () => {
-  const manager = new NamesTopicManager({ deployment: undefined })
-  expect(await manager.getMetaData()).toMatchObject({ name: 'Mined names' })
-  expect(await manager.getDocumentation()).toContain('no genesis is configured')
 })
 
 test('a dry run of an engine decides the same, remembers nothing and reports nothing', async () => {

@@ -75,13 +75,6 @@ describe('an output is admitted for what it holds:', () => {
     const subject = new FakeChain().spend({ inputs: [], outputs })
     expect((await judge(subject)).admitted).toEqual([0, 2, 3])
   })
-
-  test('as an array of numbers too', async () => {
-    const subject = new FakeChain().inscribe({ contentType: 'text/plain', body: utf8('a') })
-    const manager = new OrdinalsTopicManager()
-    const { outputsToAdmit } = await manager.identifyAdmissibleOutputs(Array.from(beefOf(subject)), [])
-    expect(outputsToAdmit).toEqual([0])
-  })
 })
 
 /** A transaction that spends coins of these values, each of a transaction of its own. */
@@ -92,16 +85,6 @@ function spending(values: readonly number[], outputs: readonly number[], chain =
 }
 
 describe('an ordinal', () => {
-  test('is none in a coin of more satoshis, which held content', async () => {
-    const { sources, subject } = spending([2], [1, 1])
-    expect((await judge(subject, { previousCoins: [0], with: sources })).admitted).toEqual([])
-  })
-
-  test('is not what a coin carries that was not admitted', async () => {
-    const { sources, subject } = spending([1, 1], [1, 1])
-    expect((await judge(subject, { previousCoins: [1], with: sources })).admitted).toEqual([1])
-  })
-
   test('is admitted once where it flows into new content', async () => {
     const chain = new FakeChain()
     const first = chain.inscribe({ contentType: 'text/plain', body: utf8('a') })
@@ -109,44 +92,9 @@ describe('an ordinal', () => {
     const second = chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs })
     expect((await judge(second, { previousCoins: [0], with: [first] })).admitted).toEqual([0])
   })
-
-  test('is followed for several at once, in whatever order they are named', async () => {
-    const { sources, subject } = spending([1, 3, 1, 1], [1, 3, 1, 1])
-    const { admitted } = await judge(subject, { previousCoins: [3, 0, 2], with: sources })
-    expect(admitted).toEqual([0, 2, 3])
-  })
 })
 
 describe('the values of spent coins', () => {
-  test('come from the store where the BEEF does not have them', async () => {
-    const { store } = await openStore()
-    const { sources, subject } = spending([4, 1], [4, 1])
-    await store.record(sources.slice(0, 1))
-    const asked = { previousCoins: [1], with: sources.slice(1), store }
-    expect(await judge(subject, asked)).toEqual({ admitted: [1], codes: [] })
-  })
-
-  test('that nobody knows admit nothing by guess', async () => {
-    const { store } = await openStore()
-    const { sources, subject } = spending([1, 1], [1, 1])
-    const asked = { previousCoins: [1], with: sources.slice(1), store }
-    expect(await judge(subject, asked)).toEqual({ admitted: [], codes: ['UNKNOWN_VALUES', 'NO_ORDINAL'] })
-  })
-
-  test('that come behind an ordinal do not matter to it', async () => {
-    const { sources, subject } = spending([1, 1], [1, 1])
-    const asked = { previousCoins: [0], with: sources.slice(0, 1) }
-    expect(await judge(subject, asked)).toEqual({ admitted: [0], codes: [] })
-  })
-
-  test('of the ordinal itself must be known', async () => {
-    const { subject } = spending([1], [1])
-    expect(await judge(subject, { previousCoins: [0] })).toEqual({
-      admitted: [],
-      codes: ['UNKNOWN_VALUES', 'NO_ORDINAL'],
-    })
-  })
-
   test('that are not known do not keep content out', async () => {
     const chain = new FakeChain()
     const inputs = [chain.madeUpCoin(), chain.madeUpCoin()]
@@ -267,15 +215,4 @@ describe('GASP is asked to bring', () => {
     const { subject } = spending([5], [3, 0])
     await expect(manager.identifyNeededInputs(beefOf(subject))).rejects.toThrow('no output can be an ordinal')
   })
-})
-
-test('bytes that are no BEEF are the sender’s fault', async () => {
-  const manager = new OrdinalsTopicManager()
-  await expect(manager.identifyAdmissibleOutputs([], [])).rejects.toMatchObject({ code: 'BAD_BEEF' })
-})
-
-test('the topic says what it is', async () => {
-  const manager = new OrdinalsTopicManager()
-  expect(await manager.getMetaData()).toMatchObject({ name: 'Ordinals and content' })
-  expect(await manager.getDocumentation()).toContain('BRC-159')
 })

@@ -71,46 +71,6 @@ describe('what becomes a fact', () => {
     expect(store.index('select height from proof')).toEqual([{ height: 100 }])
   })
 
-  test('what spends something admitted is promoted when that comes, and what spends that, to the last', async () => {
-    const store = open()
-    const ordinal = inscribe(store, [], 'text')
-    const moved: FakeTransaction[] = [ordinal]
-    for (let step = 1; step < 6; step++) moved.push(spend(store, [[moved[step - 1] as FakeTransaction]]))
-    const all = Object.fromEntries(moved.map((each, step) => [String(step), each]))
-    for (const each of moved.slice(1).reverse()) await store.know(each)
-    expect(store.facts(all)).toEqual([])
-    const { admitted } = await store.know(ordinal)
-    expect(admitted.map(({ outpoint }) => outpoint.txid)).toEqual(moved.map(({ txid }) => txid))
-    expect([store.facts(all), store.pending(all)]).toEqual([Object.keys(all), []])
-  })
-
-  test('what spends a coin of something mined and pending is promoted with it, if it is mined too', async () => {
-    const store = open()
-    const money = spend(store, [])
-    const [paid, competing] = [spend(store, [[money]]), spend(store, [[money]], [one, one])]
-    const ordinal = inscribe(store, [[paid]], 'text')
-    const all = { paid, competing, ordinal }
-    await store.know(paid, 100)
-    await store.know(competing, 101)
-    expect(store.pending(all)).toEqual(['paid', 'competing'])
-    await store.know(ordinal)
-    expect([store.facts(all).sort(), store.pending(all)]).toEqual([['competing', 'ordinal', 'paid'], []])
-  })
-
-  test('a proof of something pending stands with it, and is proven with it', async () => {
-    const store = open()
-    const ordinal = inscribe(store, [], 'text')
-    const moved = spend(store, [[ordinal]])
-    await store.know(moved)
-    await store.know(moved, 102)
-    expect([store.count(), store.log('select height from pending_proof')]).toEqual([1, [{ height: 102 }]])
-    await store.know(ordinal)
-    expect(store.index('select mined from tx where seq is not null')).toEqual([
-      { mined: 102 },
-      { mined: 102 },
-    ])
-  })
-
   test('all proofs of something pending are facts once it is one', async () => {
     const store = open()
     const ordinal = inscribe(store, [], 'text')
@@ -261,23 +221,6 @@ describe('a submission that loses', () => {
     expect(await store.submit([squat])).toEqual({ txid: honest.txid, tier: 'seen' })
   })
 
-  test('wins by a proof of what is built on it', async () => {
-    const { store, squat, honest, further, all } = await squatted()
-    await store.submit([squat])
-    await store.submit([honest])
-    await store.know(further, 101)
-    expect([store.names(), store.pending(all)]).toEqual([['h', 'ho'], []])
-  })
-
-  test('wins by a proof that comes with something between', async () => {
-    const { store, squat, honest, further } = await squatted()
-    const last = store.chain.mint('hon')
-    await store.submit([squat])
-    await store.submit([honest])
-    await store.writer.record([recordOf(further), recordOf(last, 101)])
-    expect([store.names(), store.pending({ honest, further, last })]).toEqual([['h', 'ho', 'hon'], []])
-  })
-
   test('wins by a proof of its own, and loses with its block', async () => {
     const { store, squat, honest, all } = await squatted()
     await store.submit([squat])
@@ -301,18 +244,6 @@ describe('a submission that loses', () => {
     await store.writer.change('sightings', [{ txid: squat.txid, status: 'rejected' }])
     expect(store.names()).toEqual(['h'])
     await store.know(squat, 101)
-    expect(store.names()).toEqual(['s'])
-    const { proof } = recordOf(squat, 101)
-    if (proof !== undefined) await store.writer.change('disprove', proof)
-    expect(store.names()).toEqual(['h'])
-  })
-
-  test('wins when it was seen, and the winner is in no block any more', async () => {
-    const { store, squat, honest } = await squatted()
-    await store.submit([squat])
-    await store.submit([honest])
-    await store.know(squat, 101)
-    await store.writer.change('sightings', [{ txid: honest.txid, status: 'seen' }])
     expect(store.names()).toEqual(['s'])
     const { proof } = recordOf(squat, 101)
     if (proof !== undefined) await store.writer.change('disprove', proof)
@@ -345,15 +276,6 @@ describe('a submission that loses', () => {
     const before = store.count()
     expect(await store.submit([hopeless, squat, honest])).toMatchObject({ tier: 'unseen' })
     expect([store.count(), store.pending({ hopeless, squat, honest })]).toEqual([before, []])
-  })
-
-  test('that the network rejected waits, until it is seen', async () => {
-    const { store, honest, all } = await squatted()
-    await store.writer.change('sightings', [{ txid: honest.txid, status: 'rejected' }])
-    expect(await store.submit([honest])).toEqual({ txid: honest.txid, tier: 'rejected' })
-    expect([store.names(), store.pending(all)]).toEqual([[], ['honest']])
-    await store.writer.change('sightings', [{ txid: honest.txid, status: 'seen' }])
-    expect([store.names(), store.pending(all)]).toEqual([['h'], []])
   })
 
   test('waits within a limit, at which the client that has the most loses its oldest', async () => {

@@ -1,8 +1,6 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
-import { LocalLog } from '../../../backend/src/facts/local-log.js'
-import { transactionFact } from '../../../backend/src/facts/log.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
@@ -31,18 +29,9 @@ function indexRows(): Record<string, string[]> {
   return rows
 }
 
-const cursor = (): number => Number(store.index('select cursor from counts')[0]?.cursor)
-
 /** The connections of the writer, to make their files fail. */
 function filesOf({ writer }: OpenedWriter): { logFile: Sql; indexFile: Sql } {
   return writer as unknown as { logFile: Sql; indexFile: Sql }
-}
-
-/** Lets a file grow no more. Returns what lets it grow again. */
-function fill(file: Sql): () => void {
-  const pages = Number(file.get('pragma page_count')?.page_count)
-  file.exec(`pragma max_page_count = ${pages}`)
-  return () => file.exec('pragma max_page_count = 1000000000')
 }
 
 test('attempts to find what is missing are forgotten once it is not missing any more', async () => {
@@ -100,29 +89,6 @@ describe('what is recorded together', () => {
 })
 
 describe('at the start', () => {
-  test('everything is there, also what is pending', async () => {
-    const [a, money] = [inscription('a'), pendingOne(5)]
-    for (const each of [a, money]) await store.know(each)
-    const before = indexRows()
-    await store.reopen()
-    expect([store.facts({ a }), store.pending({ money })]).toEqual([['a'], ['money']])
-    expect(indexRows()).toEqual(before)
-    expect(store.writer.status).toEqual({ state: 'equal', done: 1 })
-    expect(await store.know(a)).toMatchObject({ admitted: [] })
-  })
-
-  test('a fact that the index lacks is applied: the process ended between the two commits', async () => {
-    const [a, b] = [inscription('a'), inscription('b')]
-    await store.know(a)
-    await store.reopen(({ log }) => {
-      const sql = new Sql(log)
-      new LocalLog(sql).insert(transactionFact(b))
-      sql.close()
-    })
-    expect(cursor()).toBe(store.count())
-    expect(store.index('select count(*) as n from out')).toEqual([{ n: 2 }])
-  })
-
   test('an index is not derived from damaged bytes', async () => {
     const a = inscription('genuine')
     await store.know(a)
@@ -144,7 +110,6 @@ describe('at the start', () => {
       'is that of another version',
       ({ index }: { index: string }) => change(index, "update meta set value = 0 where name = 'version'"),
     ],
-    ['has other facts', ({ index }: { index: string }) => change(index, "update counts set key = '1 00'")],
     ['is ahead of the log', ({ index }: { index: string }) => change(index, 'update counts set cursor = 99')],
     [
       'was derived by other rules',
@@ -211,51 +176,6 @@ describe('at the start', () => {
     const old = join(store.folder, 'index-0.db')
     await store.reopen(() => writeFileSync(old, ''))
     expect([existsSync(old), existsSync(storeFiles(store.folder).index)]).toEqual([false, true])
-  })
-})
-
-describe('a full disk', () => {
-  test.each(['logFile', 'indexFile'] as const)(
-    '%s: what cannot be stored is not, and the next is',
-    async (which) => {
-      await store.know(inscription('before'))
-      const [count, rows] = [store.count(), indexRows()]
-      const large = inscription('x'.repeat(60_000))
-      const more = Array.from({ length: 60 }, (_, n) => inscription(`more ${n}`))
-      const grow = fill(filesOf(store)[which])
-      const all = await Promise.allSettled(
-        [large, ...more].map((each) => store.writer.record([recordOf(each)])),
-      )
-      const codes = all.map((each) => (each.status === 'rejected' ? each.reason.code : each.status))
-      expect(codes).toContain('SQLITE_FULL')
-      grow()
-      const stored = [large, ...more].filter((_, at) => codes[at] === 'fulfilled')
-      expect(store.count()).toBe(count + stored.length)
-      if (stored.length === 0) expect(indexRows()).toEqual(rows)
-      for (const each of [large, ...more]) await store.know(each)
-      expect(cursor()).toBe(store.count())
-      const after = indexRows()
-      await store.reopen(({ index }) => rmSync(index))
-      expect(indexRows()).toEqual(after)
-    },
-  )
-
-  test('an index that cannot be committed is made up for before the next write', async () => {
-    const [a, b] = [inscription('a'), inscription('b')]
-    const { indexFile } = filesOf(store)
-    await store.writer.opened
-    const exec = indexFile.exec.bind(indexFile)
-    indexFile.exec = (sql) => {
-      if (sql === 'commit') throw Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
-      exec(sql)
-    }
-    await expect(store.know(a)).rejects.toMatchObject({ code: 'SQLITE_FULL' })
-    indexFile.exec = exec
-    // The log has it.
-    expect([store.facts({ a }), store.index('select count(*) as n from out')]).toEqual([['a'], [{ n: 0 }]])
-    await store.know(b)
-    expect(store.index('select count(*) as n from out')).toEqual([{ n: 2 }])
-    expect(cursor()).toBe(store.count())
   })
 })
 

@@ -87,28 +87,6 @@ test('what somebody has removed stays until nothing is read of the index, and th
   await expectEqual()
 })
 
-test.each([
-  ['an ordinal', () => inscribe([], 'text')],
-  ['a coin that is pending', () => spend([])],
-])(
-  'of two that spend %s at once at two gateways, the one that is answered 200 counts everywhere',
-  async (_, make) => {
-    const [one, two] = [await open(), await open()]
-    const coin = make()
-    await submit(one, [coin])
-    const spenders = [inscribe([[coin]], 'a'), spend([[coin]])]
-    const answers = await Promise.all([
-      submit(one, [spenders[0] as FakeTransaction]),
-      submit(two, [spenders[1] as FakeTransaction, coin]),
-    ])
-    expect(answers.filter(Boolean)).toHaveLength(1)
-    await expectEqual()
-    // Nothing that was refused is in the log.
-    const lost = spenders[answers.indexOf(false)]?.txid
-    expect(facts()).not.toContain(lost)
-  },
-)
-
 test('what was refused at one gateway counts there once another one has recorded why', async () => {
   const [one, two] = [await open(), await open()]
   const coin = inscribe([], 'text')
@@ -136,17 +114,6 @@ test('gateways forget each proof of something pending whose block is disproved, 
     await expectEqual()
   }
   expect(read(two.folder, 'select height from pending_proof')).toEqual([{ height: 100 }])
-})
-
-test('refused submissions leave the log as it was', async () => {
-  const [one, two] = [await open(), await open()]
-  const coin = inscribe([], 'text')
-  await submit(one, [coin])
-  await submit(one, [spend([[coin]])])
-  const before = rows.rows.length
-  for (let index = 0; index < 30; index++)
-    expect(await submit(index % 2 === 0 ? one : two, [inscribe([[coin]], String(index))])).toBe(false)
-  expect(rows.rows.length).toBe(before)
 })
 
 test('a gateway that cannot reach the log answers so, and goes on', async () => {

@@ -30,7 +30,6 @@ describe('a path leads to a file', () => {
   const inner = directory({ '.': '_1', 'index.html': '_2', 'a.txt': '_1' })
   test.each<[string, File[], string, string]>([
     ['the default, without a path', [directory({ '.': '_1' }), ...files], '', 'one'],
-    ['the default, with a slash', [directory({ '.': '_1' }), ...files], '/', 'one'],
     ['the default, with a query', [directory({ '.': '_1' }), ...files], '?x=raw', 'one'],
     ['the default before the index', [directory({ 'index.html': '_2', '.': '_1' }), ...files], '', 'one'],
     ['the default by its name', [directory({ '.': '_1', 'index.html': '_2' }), ...files], '/.', 'one'],
@@ -44,12 +43,10 @@ describe('a path leads to a file', () => {
       'two',
     ],
     ['a slash behind a directory: its index', [directory({ sub: '_3' }), ...files, inner], '/sub/', 'two'],
-    ['the same, whatever the query', [directory({ sub: '_3' }), ...files, inner], '/sub/?raw', 'two'],
     ['an entry further down', [directory({ sub: '_3' }), ...files, inner], '/sub/a.txt', 'one'],
     ['a default further down, by its name', [directory({ sub: '_3' }), ...files, inner], '/sub/.', 'one'],
     ['the index further down', [directory({ sub: '_3' }), ...files, inner], '/sub/missing', 'two'],
     ['a default that is a directory: its default', [directory({ '.': '_3' }), ...files, inner], '', 'one'],
-    ['the same by its name', [directory({ '.': '_3' }), ...files, inner], '/.', 'one'],
     [
       'a default that is a directory without one: its index, in place',
       [directory({ '.': '_3', 'index.html': '_1' }), ...files, directory({ 'index.html': '_2' })],
@@ -57,7 +54,6 @@ describe('a path leads to a file', () => {
       'two',
     ],
     ['an entry through the default', [directory({ '.': '_3' }), ...files, inner], '/./a.txt', 'one'],
-    ['a file that is no directory, with a slash', [text('root')], '/', 'root'],
     ['a file that is no directory, below it', [text('root')], '/a/b', 'root'],
     ['a file that is no directory, raw', [text('root')], '?raw', 'root'],
   ])('%s', async (_, site, path, expected) => {
@@ -72,16 +68,9 @@ describe('a path leads to a file', () => {
 
   test.each<[string, string, string]>([
     ['a sibling', '_2', 'two'],
-    ['a sibling, with the scheme', 'ord://_2', 'two'],
     ['an outpoint', other.outpoint(2), 'elsewhere 2'],
-    ['an outpoint with a dot', `${other.txid}.2`, 'elsewhere 2'],
-    ['an outpoint in capitals', `${other.txid.toUpperCase()}_2`, 'elsewhere 2'],
     ['a txid: its first content', other.txid, 'elsewhere'],
-    ['a txid, with the scheme', `ord://${other.txid}`, 'elsewhere'],
-    ['an outpoint, with the scheme', `ord://${other.outpoint(1)}`, 'elsewhere'],
     ['a sibling between spaces', ' _2 ', 'two'],
-    ['an outpoint between line breaks', `\r\n\t${other.outpoint(2)}\n`, 'elsewhere 2'],
-    ['a txid with the scheme, behind a space', ` ord://${other.txid}`, 'elsewhere'],
   ])('through %s', async (_, pointer, expected) => {
     const site = [directory({ '.': pointer, a: pointer }), text('one'), text('two')]
     for (const path of ['', '/a']) expect((await asked(site, path)).body.toString('utf8')).toBe(expected)
@@ -123,13 +112,6 @@ describe('a path leads to a file', () => {
     expect((await asked([map, text('first')], '/file')).body.toString('utf8')).toBe('first')
     expect((await asked([map, text('second')], '/file')).body.toString('utf8')).toBe('second')
   })
-
-  test.each(['', '.', '_'])('through a root written with %j before its output', async (separator) => {
-    const site = await published(directory({ a: '_1' }), text('one'))
-    const root = separator === '' ? site.txid : `${site.txid}${separator}0`
-    const { headers } = await server.ask(`/content/${root}/a`)
-    expect(headers['x-outpoint']).toBe(site.outpoint(1))
-  })
 })
 
 describe('a directory without a default', () => {
@@ -137,10 +119,7 @@ describe('a directory without a default', () => {
     ['', '/index.html'],
     ['/', '/index.html'],
     ['?a=1&b=%2F', '/index.html?a=1&b=%2F'],
-    ['/?a=1', '/index.html?a=1'],
     ['?', '/index.html?'],
-    ['?a=b?c=/', '/index.html?a=b?c=/'],
-    ['?RAW', '/index.html?RAW'],
     ['?to=//evil.example', '/index.html?to=//evil.example'],
     ['?a=%zz"<b>', '/index.html?a=%zz"<b>'],
   ])('%j is sent on to %s', async (asking, location) => {
@@ -170,7 +149,6 @@ describe('a directory as it was inscribed', () => {
   test.each([
     ['gw-fs/json', '?raw'],
     ['gw-fs/json', '/?raw'],
-    ['gw-fs/json', '?raw=1&x=2'],
     ['gw-fs/json', '?x=2&raw'],
     ['ord-fs/json', '?raw'],
   ])('%s with %s', async (contentType, query) => {
@@ -187,9 +165,6 @@ describe('a directory as it was inscribed', () => {
 
   test.each([
     'gw-fs/jsonx',
-    'application/json',
-    'x-gw-fs/json',
-    'text/plain; type=gw-fs/json',
     // The type is matched exactly, so that every host reads the same directories.
     'GW-FS/JSON',
     'gw-fs/json; charset=utf-8',
@@ -238,7 +213,6 @@ describe('a path that leads nowhere', () => {
       '/sub/',
     ],
     ['two slashes', [directory({ '.': '_1', 'index.html': '_1', '': '_0' }), one], '//'],
-    ['two slashes before an entry', [directory({ a: '_1', '': '_0' }), one], '//a'],
     [
       'a segment in the middle that is missing',
       [directory({ '.': '_0', 'index.html': '_0', a: '_1' }), one],
@@ -248,52 +222,22 @@ describe('a path that leads nowhere', () => {
     ['a slash behind a file', [directory({ a: '_1', 'index.html': '_1' }), one], '/a/'],
     ['a sibling that is not there', [directory({ a: '_7' })], '/a'],
     ['a sibling without content', [directory({ a: '_1' }), 'lock'], '/a'],
-    ['a sibling beyond all outputs', [directory({ a: '_4294967296' })], '/a'],
     ['an outpoint that this store has not', [directory({ a: `${ABSENT}_0`, 'index.html': '_1' }), one], '/a'],
-    ['a txid that this store has not', [directory({ a: ABSENT })], '/a'],
     ['a default that is not there', [directory({ '.': '_7', 'index.html': '_1' }), one], ''],
     ['an index that is not there', [directory({ 'index.html': '_7' })], '/index.html'],
-    ['the same, for an entry that is missing', [directory({ '.': '_1', 'index.html': '_7' }), one], '/a'],
-    [
-      'an entry that is missing below an index, in the middle',
-      [directory({ 'index.html': '_1' }), one],
-      '/a/b',
-    ],
     ['a default whose directory has none', [directory({ '.': '_1' }), directory({ a: '_0' })], ''],
     ['a directory in the middle that is none', [directory({ a: '_1' }), directory('[]')], '/a/b'],
-    ['a default that is a wrong directory', [directory({ '.': '_1' }), directory('[]')], ''],
   ])('%s', async (_, site, path) => {
     expectError(await asked(site, path), 404, 'NOT_FOUND')
   })
 
-  test.each([
-    '',
-    'a.txt',
-    '_',
-    '_-1',
-    '_01',
-    '_1 x',
-    'ord://',
-    'ord://ord://_1',
-    `ord://ord://${other.txid}`,
-    'ORD://_1',
-    `${other.txid}_`,
-    `${other.outpoint(1)}:0`,
-    `${other.outpoint(1)}/a`,
-    `/content/${other.outpoint(1)}`,
-    'https://example.com/',
-    '\0',
-    '\ud800',
-    'f'.repeat(100_000),
-  ])('through %j, which is no pointer', async (pointer) => {
-    const site = [directory({ a: pointer, '.': pointer, 'index.html': '_1' }), text('one')]
-    for (const path of ['', '/a', '/a/b']) expectError(await asked(site, path), 404, 'NOT_FOUND')
-  })
-
-  test('a sequence, as yet', async () => {
-    const site = await published(directory({ '.': '_1' }), text('one'))
-    expectError(await server.ask(`/content/${site.outpoint(0)}:0/a`), 404, 'NOT_FOUND')
-  })
+  test.each(['', 'a.txt', '_', '_-1', 'ord://', 'https://example.com/', '\0', '\ud800'])(
+    'through %j, which is no pointer',
+    async (pointer) => {
+      const site = [directory({ a: pointer, '.': pointer, 'index.html': '_1' }), text('one')]
+      for (const path of ['', '/a', '/a/b']) expectError(await asked(site, path), 404, 'NOT_FOUND')
+    },
+  )
 })
 
 describe('levels', () => {
@@ -334,10 +278,6 @@ describe('levels', () => {
     expectError(await asked(nested(9, '.'), ''), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
     expectError(await asked(nested(9, '.'), '/.'), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
   })
-
-  test('end where a path does, before there are too many', async () => {
-    expectError(await asked([directory({ a: '_1' })], '/b'.repeat(4000)), 404, 'NOT_FOUND')
-  })
 })
 
 describe('names', () => {
@@ -353,19 +293,10 @@ describe('names', () => {
 
   test.each([
     ['two dots', '/..', '{"..":"_1"}'],
-    ['two encoded dots', '/%2E%2E', '{"..":"_1"}'],
     ['a NUL', '/%00', '{"\\u0000":"_1"}'],
-    ['a percent sign', '/100%25', '{"100%":"_1"}'],
-    ['an escape', '/a%2520b', '{"a%20b":"_1"}'],
     ['an escaped slash as it stands', '/a%252Fb', '{"a%2Fb":"_1"}'],
     ['a space', '/a%20b', '{"a b":"_1"}'],
-    ['a plus, which is no space', '/a+b', '{"a+b":"_1"}'],
-    ['a question mark', '/a%3Fraw', '{"a?raw":"_1"}'],
-    ['a hash', '/a%23b', '{"a#b":"_1"}'],
-    ['a backslash', '/a%5Cb', '{"a\\\\b":"_1"}'],
-    ['a colon', '/a:1', '{"a:1":"_1"}'],
     ['a line break', '/a%0D%0AX-Evil:%201', '{"a\\r\\nX-Evil: 1":"_1"}'],
-    ['other scripts', '/%E7%94%BB%E5%83%8F.png', '{"画像.png":"_1"}'],
     ['a character beyond 16 bits', '/%F0%9F%8C%B3', '{"🌳":"_1"}'],
   ])('of %s are names like any other', async (_, path, map) => {
     const { status, body, headers } = await asked([directory(map), text('one'), text('two')], path)
@@ -391,16 +322,6 @@ describe('a file below a directory', () => {
       'x-content-type-options': 'nosniff',
       'content-security-policy': expect.stringContaining('sandbox'),
     })
-  })
-
-  test('is no service worker either', async () => {
-    const headers = { 'Service-Worker': 'script' }
-    expectError(
-      await server.ask(`/content/${pages.outpoint(0)}/sub/page.html`, { headers }),
-      400,
-      'BAD_BODY',
-      expect.stringContaining('service worker'),
-    )
   })
 })
 

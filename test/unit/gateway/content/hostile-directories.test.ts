@@ -93,43 +93,15 @@ describe('a body that claims to be a directory', () => {
 
   test.each<[string, Uint8Array]>([
     ['of no UTF-8 in a name', bytes(`{${ENTRY},"`, [0xff], '":"_1"}')],
-    ['of no UTF-8 in a value', bytes(`{${ENTRY},"b":"`, [0xc3, 0x28], '"}')],
-    ['of a surrogate as bytes', bytes(`{${ENTRY},"`, [0xed, 0xa0, 0x80], '":"_1"}')],
-    ['of an overlong slash', bytes(`{${ENTRY},"`, [0xc0, 0xaf], '":"_1"}')],
-    ['that breaks off in a character', bytes(`{${ENTRY}}`, [0xe2, 0x80])],
-    ['in Latin-1', bytes(`{${ENTRY},"caf`, [0xe9], '":"_1"}')],
     ['in UTF-16', Uint8Array.from(Buffer.from(`{${ENTRY}}`, 'utf16le'))],
     ['behind a byte order mark', bytes([0xef, 0xbb, 0xbf], `{${ENTRY}}`)],
-    ['behind a NUL', bytes([0], `{${ENTRY}}`)],
-    ['before a NUL', bytes(`{${ENTRY}}`, [0])],
-    ['that is an array of maps', bytes(`[{${ENTRY}}]`)],
     ['of no bytes', bytes()],
-    ['that is a string', bytes('"_1"')],
-    ['that is null', bytes('null')],
     ['with a slash in a name', bytes(`{${ENTRY},"b/c":"_1"}`)],
-    ['that is a number', bytes('1')],
-    ['that is true', bytes('true')],
-    ['with a number in it', bytes(`{${ENTRY},"b":1}`)],
-    ['with null in it', bytes(`{${ENTRY},"b":null}`)],
-    ['with a list in it', bytes(`{${ENTRY},"b":["_1"]}`)],
     ['with a map in it', bytes(`{${ENTRY},"sub":{"b":"_1"}}`)],
-    ['with a slash escaped in a name', bytes(`{${ENTRY},"b\\u002fc":"_1"}`)],
-    ['that is two maps', bytes(`{${ENTRY}}{${ENTRY}}`)],
-    ['with a comma too many', bytes(`{${ENTRY},}`)],
-    ['with a comment', bytes(`{${ENTRY}/* */}`)],
-    ['with NaN', bytes(`{${ENTRY},"b":NaN}`)],
-    ['in single quotes', bytes(`{'a':'_1'}`)],
     ['that breaks off', bytes(`{${ENTRY}`)],
     ['of 100,000 brackets', bytes('['.repeat(100_000))],
-    ['of 100,000 brackets, closed', bytes('['.repeat(100_000), ']'.repeat(100_000))],
     ['of 100,000 maps in each other', bytes('{"a":'.repeat(100_000), '"_1"', '}'.repeat(100_000))],
-    [
-      'of 100,000 lists behind good entries',
-      bytes(`{${ENTRY},"b":`, '['.repeat(100_000), ']'.repeat(100_000), '}'),
-    ],
     ['of 5 MiB', bytes(`{${ENTRY},"b":"`, '_'.repeat(5 * MiB), '"}')],
-    ['of 5 MiB of spaces', bytes(' '.repeat(5 * MiB), `{${ENTRY}}`)],
-    ['that is HTML', bytes('<script>1</script>')],
   ])('%s is served raw, and no path leads into it', async (_, body) => {
     const site = await published({ contentType: DIRECTORY, body }, text('one'))
     // Twice: the second is answered from what the first left.
@@ -147,38 +119,4 @@ describe('a body that claims to be a directory', () => {
     expect(raw.headers['x-content-type-options']).toBe('nosniff')
     expect(raw.body.equals(body)).toBe(true)
   })
-
-  test.each([
-    ['a name twice', '{"a":"_2","a":"_1"}'],
-    ['a name twice, once escaped', '{"a":"_2","\\u0061":"_1"}'],
-    ['__proto__ twice, and then the name', '{"__proto__":"_2","__proto__":"_2","a":"_1"}'],
-    ['a name as long as half of it', `{"${'b'.repeat(MiB / 2)}":"_2","a":"_1"}`],
-    ['half a character as a name', '{"\\ud800":"_2","a":"_1"}'],
-    ['an empty name', '{"":"_2","a":"_1"}'],
-    ['spaces everywhere', ' \t\r\n{ "a" : "_1" } \n'],
-  ])('with %s leads to the last that is meant', async (_, map) => {
-    const site = await published(directory(map), text('one'), text('two'))
-    expect(await bodyOf(site, '/a')).toBe('one')
-  })
-})
-
-describe('a directory of 10,000 names', () => {
-  const names = Array.from({ length: 10_000 }, (_, at) => `file ${at} ✓`)
-  const site = published(directory(Object.fromEntries(names.map((name) => [name, '_1']))), text('one'))
-
-  test.each([0, 9_999])('has the one at %i', async (at) => {
-    expect(await bodyOf(await site, `/${encodeURIComponent(names[at] ?? '')}`)).toBe('one')
-  })
-
-  test('has none but these, and no default', async () => {
-    for (const below of ['/file%2010000%20%E2%9C%93', '', '/.', '/length']) {
-      expectError(await server.ask(path(await site, below)), NOT_FOUND)
-    }
-  })
-})
-
-test('after all that, a plain request is answered', async () => {
-  const site = await published(directory({ '.': '_1' }), text('one'))
-  expect(await bodyOf(site)).toBe('one')
-  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', live: true, ready: true })
 })

@@ -63,30 +63,6 @@ describe('an ordinal with content at its origin, and MAP at three steps more', (
     })
     expect(again.status).toBe(304)
   })
-
-  test('has its origin at -2, from any step', async () => {
-    for (const from of steps) {
-      const { headers } = await server.ask(`/content/${at(from)}:-2`)
-      expect(headers).toMatchObject({
-        'x-outpoint': at(steps[0]),
-        'x-ord-seq': '0',
-        'cache-control': IMMUTABLE,
-      })
-    }
-  })
-
-  test('shows no content where a step is asked for by its outpoint alone', async () => {
-    expect(await server.ask(`/content/${at(steps[2])}`)).toMatchObject({ status: 404 })
-  })
-
-  test('is found by its transaction’s first content', async () => {
-    const { headers } = await server.ask(`/content/${steps[0]?.txid}:3`)
-    expect(headers).toMatchObject({ 'x-outpoint': at(steps[3]), 'x-origin': at(steps[0]) })
-  })
-
-  test.each(['9007199254740991', '1000000'])('has no step %s', async (sequence) => {
-    expect(await server.ask(`/content/${at(steps[0])}:${sequence}`)).toMatchObject({ status: 404 })
-  })
 })
 
 describe('an ordinal reinscribed in the middle', () => {
@@ -104,11 +80,6 @@ describe('an ordinal reinscribed in the middle', () => {
     expect(body.toString('utf8')).toBe(expected)
     expect(headers['content-type']).toBe(type)
     expect(headers['x-origin']).toBe(at(steps[0]))
-  })
-
-  test.each([0, 1, 2, 3])('has at %d the metadata that was said until then', async (step) => {
-    const { headers } = await server.ask(`/content/${at(steps[0])}:${step}`)
-    expect(JSON.parse(String(headers['x-map'] ?? '{}'))).toEqual(said(Math.min(step, 1)))
   })
 })
 

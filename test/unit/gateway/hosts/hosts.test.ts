@@ -3,7 +3,6 @@ import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
 import { directory, text } from '../../../support/gateway/site.js'
-import { beefOf, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { sendRaw } from '../../../support/server/connections.js'
 import { type Answer, lastingHeaders, useServers } from '../../../support/server/test-server.js'
 
@@ -165,12 +164,6 @@ describe('a name', () => {
     expect(page.body.toString()).toContain(`npx minetree mine nobody --url ${SERVICE}<`)
   })
 
-  test('that is mined is there at once', async () => {
-    expect((await on('later.localhost')).status).toBe(404)
-    await mine('later')
-    expect((await on('later.localhost')).status).toBe(302)
-  })
-
   test('that is transferred shows the same, and what it is given next', async () => {
     const { site: first } = await named('moving', text('first'))
     const shown = async (): Promise<object> => {
@@ -182,21 +175,6 @@ describe('a name', () => {
     expect(await shown()).toEqual({ body: 'first', outpoint: second.outpoint(0) })
     const third = await show({ transaction: second, vout: 0 }, text('third'))
     expect(await shown()).toEqual({ body: 'third', outpoint: third.outpoint(0) })
-  })
-
-  test('whose mint loses to another in a block is no more, and the other one is', async () => {
-    const { server: own, chain: tree, on: ask } = await hostedServer(servers)
-    const root = tree.node('')
-    const purse = tree.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
-    const lost = tree.mint('r', { funding: [{ transaction: purse, vout: 0 }] })
-    const beef = beefOf(lost, { with: [tree.genesis, purse], proven: false })
-    expect((await own.submit(beef)).status).toBe(200)
-    const statuses = async (): Promise<number[]> =>
-      await Promise.all(['r', 's'].map(async (name) => (await ask(`${name}.localhost`)).status))
-    expect(await statuses()).toEqual([302, 404])
-    const mined = tree.mint('s', { from: root })
-    expect((await own.submit(beefOf(mined))).status).toBe(200)
-    expect(await statuses()).toEqual([404, 302])
   })
 
   test('that is blocked is 451, and so is blocked content, from memory too', async () => {
@@ -235,12 +213,6 @@ describe('an outpoint', () => {
       if (own.status === 200) expect(own.headers['cache-control']).toContain('immutable')
     },
   )
-
-  test('shows what an unmined name is written in, too', async () => {
-    const { status, headers } = await on(labelOf(ORIGIN))
-    expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/name-claim' })
-    expect(headers.link).toBe(`<${SERVICE}/svc/gateway/provenance/${ORIGIN}>; rel="provenance"`)
-  })
 
   test('that is not here is not found', async () => {
     expectError(await on(labelOf(`${'ab'.repeat(32)}_1`)), { status: 404, code: 'NOT_FOUND' })
@@ -316,39 +288,31 @@ describe('content by its path on a host that shows other content', () => {
 describe('the service', () => {
   test.each([
     'localhost',
-    'LOCALHOST',
     'localhost.',
     '127.0.0.1',
     '[::1]',
     'elsewhere.example',
-    'my_host',
     'alicelocalhost',
-    'localhost.example',
     'alice.localhost.example',
   ])('answers on %s', async (host) => {
     expect((await on(host, '/health/live')).status).toBe(200)
     expect((await on(host, '/svc/names/alice')).json).toMatchObject({ name: 'alice' })
   })
 
-  test.each([
-    '/mine',
-    '/health/live',
-    '/metrics',
-    '/openapi.json',
-    '/svc/names/alice',
-    '/deployment.json',
-    '/capabilities',
-  ])('has %s on no host that shows content', async (path) => {
-    // In memory, as on the service.
-    for (const _ of [1, 2]) await server.ask(path)
-    for (const host of ['file2.localhost', labelOf(alice.site.outpoint(5))]) {
-      if (host === 'file2.localhost' && (await server.ask('/svc/names/file2')).status === 404)
-        await named('file2', text('only this'))
-      const { status, body } = await on(host, path)
-      expect(status).toBe(200)
-      expect(body.toString()).toBe(host === 'file2.localhost' ? 'only this' : String(Buffer.from(SVG.body)))
-    }
-  })
+  test.each(['/mine', '/health/live', '/metrics', '/openapi.json', '/svc/names/alice', '/capabilities'])(
+    'has %s on no host that shows content',
+    async (path) => {
+      // In memory, as on the service.
+      for (const _ of [1, 2]) await server.ask(path)
+      for (const host of ['file2.localhost', labelOf(alice.site.outpoint(5))]) {
+        if (host === 'file2.localhost' && (await server.ask('/svc/names/file2')).status === 404)
+          await named('file2', text('only this'))
+        const { status, body } = await on(host, path)
+        expect(status).toBe(200)
+        expect(body.toString()).toBe(host === 'file2.localhost' ? 'only this' : String(Buffer.from(SVG.body)))
+      }
+    },
+  )
 
   test.each(['POST', 'PUT', 'DELETE', 'PATCH'])('takes no %s on them', async (method) => {
     for (const path of ['/submit', '/lookup', '/admin/block', '/', '/svc/gateway/metadata', '/arc-ingest']) {
@@ -392,11 +356,8 @@ describe('the host of a request', () => {
     ],
     ['is a list', ['GET / HTTP/1.1', 'Host: localhost, alice.localhost'], /^HTTP\/1.1 400/],
     ['has user information', ['GET / HTTP/1.1', 'Host: a@alice.localhost'], /^HTTP\/1.1 400/],
-    ['has a path', ['GET / HTTP/1.1', 'Host: alice.localhost/x'], /^HTTP\/1.1 400/],
     ['has a port that is none', ['GET / HTTP/1.1', 'Host: alice.localhost:80x'], /^HTTP\/1.1 400/],
     ['has bytes beyond ASCII', ['GET / HTTP/1.1', 'Host: al\xefce.localhost'], /^HTTP\/1.1 400/],
-    ['is percent-encoded', ['GET / HTTP/1.1', 'Host: al%69ce.localhost'], /^HTTP\/1.1 400/],
-    ['is longer than any', ['GET / HTTP/1.1', `Host: ${'a'.repeat(600)}.localhost`], /^HTTP\/1.1 400/],
     [
       'is longer than a name',
       ['GET / HTTP/1.1', `Host: ${'a'.repeat(256)}.localhost`],
@@ -408,18 +369,11 @@ describe('the host of a request', () => {
       /^HTTP\/1.1 200[\s\S]*X-Name: alice[\s\S]*0123456789$/,
     ],
     [
-      'is in the target without a path',
-      ['GET http://alice.localhost?a HTTP/1.1', 'Host: localhost'],
-      /^HTTP\/1.1 200[\s\S]*X-Name: alice/,
-    ],
-    [
       'is in the target: the service',
       ['GET http://localhost/health/live HTTP/1.1', 'Host: alice.localhost'],
       /^HTTP\/1.1 200[\s\S]*"ok"/,
     ],
     ['is no path', ['OPTIONS * HTTP/1.1', 'Host: alice.localhost'], /^HTTP\/1.1 204/],
-    ['is one of an IPv6 address', ['GET /health/live HTTP/1.1', 'Host: [::1]:80'], /^HTTP\/1.1 200/],
-    ['is of brackets', ['GET / HTTP/1.1', 'Host: [x]'], /^HTTP\/1.1 400/],
     [
       'is named by a proxy that is not trusted',
       ['GET /health/live HTTP/1.1', 'Host: localhost', 'X-Forwarded-Host: alice.localhost'],

@@ -28,24 +28,14 @@ describe('a content type', () => {
   const long = (length: number): string => 'text/plain;x='.padEnd(length, 'y')
   test.each<[string, string, string]>([
     ['with a header behind it', 'text/html\r\nX-Evil: 1\r\n\r\n<script>', UNTYPED],
-    ['with a line break of Unicode', 'text/html\u2028X-Evil: 1', UNTYPED],
     // In the bytes that are inscribed; clients read them as Latin-1.
     [
       'with a letter whose low byte is a line feed',
       'text/html;x=\u010aX-Evil: 1',
       inLatin1('text/html;x=\u010aX-Evil: 1'),
     ],
-    ['with a NUL', 'text/html\0', UNTYPED],
-    ['with a letter beyond ASCII', 'text/html;x=é', inLatin1('text/html;x=é')],
-    ['with an emoji', 'text/html;x=🌳', inLatin1('text/html;x=🌳')],
-    ['of two', 'image/png,text/html', UNTYPED],
-    ['of nothing', '', UNTYPED],
     ['of 256 bytes', long(256), UNTYPED],
     ['of 255 bytes', long(255), long(255)],
-    // Spaces around a field value are not part of it (RFC 9110 5.5).
-    ['with spaces before it', '  text/html', 'text/html'],
-    ['with spaces behind it', 'text/html  ', 'text/html'],
-    ['of any types', '*/*', UNTYPED],
   ])('%s', async (_, inscribed, served) => {
     const page = await published(text('<script>1</script>', inscribed))
     for (const method of ['GET', 'HEAD']) {
@@ -56,20 +46,6 @@ describe('a content type', () => {
       if (served.startsWith('text/html')) expect(headers['content-security-policy']).toMatch(/^sandbox /)
     }
   })
-
-  test.each(['gw-fs/json\0', 'gw-fs/json,text/html', 'gw-fs/json x', 'gw-fs/json/', ' gw-fs/json ,'])(
-    '%j is not that of a directory',
-    async (inscribed) => {
-      const { body: map, contentType } = directory({ '.': '_1', a: '_1' }, inscribed)
-      const site = await published({ body: map, contentType }, text('one'))
-      for (const below of ['', '/a']) {
-        const { headers, body } = await server.ask(`/content/${site.outpoint(0)}${below}`)
-        // Served as inscribed where browsers read one type, which does not make it a directory.
-        expect(headers['content-type']).toBe(inscribed === ' gw-fs/json ,' ? 'gw-fs/json ,' : UNTYPED)
-        expect(body.equals(map)).toBe(true)
-      }
-    },
-  )
 })
 
 describe('a method', () => {
@@ -83,17 +59,6 @@ describe('a method', () => {
       }
     },
   )
-
-  test('a preflight is answered before any route, and reads nothing', async () => {
-    for (const path of [FILE, '/content/x', '/nowhere']) {
-      const { status, body, headers } = await server.ask(path, {
-        method: 'OPTIONS',
-        headers: { 'Access-Control-Request-Method': 'GET' },
-      })
-      expect({ status, length: body.length }).toEqual({ status: 204, length: 0 })
-      expect(headers['access-control-allow-origin']).toBe('*')
-    }
-  })
 
   test.each(['BREW', 'get', 'GET\t'])('%j is none', async (method) => {
     expect(await sendRaw(server.url, `${method} ${FILE} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
@@ -189,36 +154,13 @@ describe('conditions', () => {
   test.each<[string, string, number]>([
     ['of 12 KiB without the tag', others.slice(0, -2), 200],
     ['of 12 KiB with the tag at their end', `${others}${TAG}`, 304],
-    ['of 12 KiB with the tag at their start', `${TAG}, ${others.slice(0, -2)}`, 304],
     ['of 12 KiB of commas and the tag', `${','.repeat(12 * 1024)}${TAG}`, 304],
     ['of 12 KiB of quotes', '"'.repeat(12 * 1024), 200],
     ['of 12 KiB of spaces and a word', `${' '.repeat(6 * 1024)}x${' '.repeat(6 * 1024)}x`, 200],
-    ['of 12 KiB of weak signs', 'W/'.repeat(6 * 1024), 200],
-    ['of a tag without its quotes', TAG.replaceAll('"', ''), 200],
-    ['of a tag that goes on', TAG.replace(/"$/, 'x"'), 200],
-    ['of a star among others', '"x", *', 200],
   ])('%s', async (_, value, expected) => {
     const { status, headers, body } = await server.ask(FILE, { headers: { 'If-None-Match': value } })
     expect({ status, tag: headers.etag }).toEqual({ status: expected, tag: TAG })
     expect(body.toString('utf8')).toBe(expected === 304 ? '' : '0123456789')
-  })
-
-  test.each(['bytes=0-1', 'bytes=99-', 'bytes=x', 'bytes=0-0,5-5'])(
-    'that hold come before the range %s',
-    async (range) => {
-      const headers = { 'If-None-Match': TAG, Range: range, 'If-Range': TAG }
-      const answer = await server.ask(FILE, { headers })
-      expect({ status: answer.status, length: answer.body.length }).toEqual({ status: 304, length: 0 })
-      for (const name of ['content-range', 'content-length', 'content-type']) {
-        expect(answer.headers[name]).toBeUndefined()
-      }
-    },
-  )
-
-  test('that do not hold leave the range to be answered', async () => {
-    const headers = { 'If-None-Match': '"other"', Range: 'bytes=2-3' }
-    const { status, body } = await server.ask(FILE, { headers })
-    expect({ status, body: body.toString('utf8') }).toEqual({ status: 206, body: '23' })
   })
 })
 
@@ -244,9 +186,4 @@ describe('a connection', () => {
     const answers = await sendRaw(server.url, one + last)
     expect(answers.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
   })
-})
-
-test('after all that, a plain request is answered', async () => {
-  expect((await server.ask(FILE)).body.toString('utf8')).toBe('0123456789')
-  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', live: true, ready: true })
 })

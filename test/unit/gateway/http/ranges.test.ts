@@ -70,20 +70,6 @@ test('what has a Content-Encoding comes in one range or whole: parts have none',
   ])
 })
 
-test('nor has one that is too long to be uncompressed for who does not take it', async () => {
-  const body = gzipSync(Buffer.alloc(2_000_000))
-  const transaction = chain.inscribe({ contentType: 'text/plain', body })
-  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
-  const whole = await server.ask(`/content/${transaction.outpoint(0)}`, {
-    headers: { Range: 'bytes=0-1,5-6', 'Accept-Encoding': 'identity' },
-  })
-  expect([whole.status, whole.headers['content-encoding'], whole.body.equals(body)]).toEqual([
-    200,
-    'gzip',
-    true,
-  ])
-})
-
 describe('a body that the store has in part', () => {
   const body = vectorBody(900_000).reverse()
   let path = ''

