@@ -265,12 +265,13 @@ class AdvertisedServer {
   readonly destination: Destination
   private readonly server: OverlayServer
 
-  constructor({ url, signal, config }: Pick<AdvertiseOptions, 'url' | 'signal' | 'config'>, key: PrivateKey) {
+  constructor(options: AdvertiseOptions, key: PrivateKey) {
+    const { url, signal, config } = options
     this.server = new OverlayServer(url, signal)
     this.identityKey = key.toPublicKey().toString()
     this.reader = new AdvertisementReader(key.toPublicKey())
     this.destination = this.server.destination({
-      chainTracker: openOwnHeaders(config) ?? 'scripts only',
+      chainTracker: openOwnHeaders(config, options),
       submit: async ({ transaction, beef }) => {
         const { txid, signature } = approvalOf(key, transaction.id('hex'))
         const headers = { [APPROVAL_HEADER]: `${txid}.${signature}` }

@@ -96,6 +96,8 @@ export interface Running {
   signal: AbortSignal
 }
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
 /**
  * Runs a command until it is done, or SIGINT or SIGTERM comes: any error after that is reported as the interruption. A second
  * signal ends the process as usual.
@@ -108,12 +110,16 @@ export async function untilSignal(
   const { signal } = stop
   // Every open request listens to it.
   setMaxListeners(0, signal)
-  for (const name of ['SIGINT', 'SIGTERM'] as const)
-    process.once(name, () => stop.abort(new InterruptedError(name)))
+  const interrupt = (name: InterruptedError['signal']): void => stop.abort(new InterruptedError(name))
+  for (const name of SIGNALS) process.once(name, interrupt)
   try {
     await work({ output, signal })
   } catch (error) {
     throw signal.aborted ? signal.reason : error
+  } finally {
+    for (const name of SIGNALS) process.off(name, interrupt)
+    // Ends what nobody waits for any more.
+    stop.abort()
   }
 }
 

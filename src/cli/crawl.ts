@@ -1,11 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Follower } from '../chain/follow/follower.js'
 import type { ChainSources } from '../chain/sources/chain-sources.js'
 import { SourceAddressError } from '../chain/sources/errors.js'
 import { openSources } from '../chain/sources/open-sources.js'
 import { parseSources, type SourceAddress } from '../chain/sources/source-address.js'
-import type { BlockHeaders } from '../chain/tracker/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
 import { recordFollowed } from '../server/followed-tree.js'
@@ -15,6 +13,7 @@ import { admitBeef } from '../server/writer/admit.js'
 import { CommandError, usageError } from './command.js'
 import { serviceStatus } from './follow-progress.js'
 import type { CommandOutput } from './output.js'
+import { whenReady } from './ready-node.js'
 
 export interface CrawlCommand {
   config: Config
@@ -38,10 +37,6 @@ export interface CrawlCommand {
 /** The default limits: a source whose proofs are not checked can invent any number of transactions. */
 const DEFAULT_MOST = { checked: 1_000_000, unchecked: 1000 }
 
-/** How often the progress line is updated, in milliseconds. */
-const TICK = 100
-/** In which more block headers have to come, in milliseconds: a page of them. */
-const PAGE_TIME = 60_000
 /** How many failures are listed: a source that lies at all lies often. */
 const MAX_LISTED = 20
 
@@ -64,13 +59,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
     if (!(error instanceof StartError) || !(await reportService(config, output))) throw error
     return
   }
-  try {
-    // Admission depends on the index.
-    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
-    await crawlInto(node, addresses, command)
-  } finally {
-    await node.close()
-  }
+  await whenReady(node, command, () => crawlInto(node, addresses, command))
 }
 
 async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlCommand): Promise<void> {
@@ -105,54 +94,29 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
   const onSignal = (): void => stop('by signal')
   signal.addEventListener('abort', onSignal)
   const timer = setTimeout(() => stop('at time limit'), maxTime * 1000)
-  const progress = output.progress()
-  const ticking = setInterval(() => {
+  const progress = () => {
     const { mints, transfers } = follower.report
-    progress.update(() => ({
-      text: `${mints} mints, ${transfers} transfers; ${requestsTo(source)} requests`,
-    }))
-  }, TICK)
+    return { text: `${mints} mints, ${transfers} transfers; ${requestsTo(source)} requests` }
+  }
   try {
     if (signal.aborted) onSignal()
     else {
       const { headers } = node.overlay.proofs
-      if (headers !== undefined) await headersFetched(headers, signal)
+      await headers?.currentHeight()
       const tip = headers?.status()
-      await follower.crawl()
+      await output.during(progress, () => follower.crawl())
       const isComplete = stopped === undefined && follower.failures.length === 0
       if (isComplete && source.scope !== undefined)
         await recordFollowed(node.graph.settings, source.scope === 'chain' ? tip : undefined)
     }
   } finally {
-    clearInterval(ticking)
     clearTimeout(timer)
     signal.removeEventListener('abort', onSignal)
     source.close()
-    progress.end()
     const result = { ...resultOf(follower, source), ...(stopped && { stopped }) }
     output.result(result, ...summary(result))
   }
   requireComplete({ stopped, failures: follower.failures }, { signal, most })
-}
-
-/**
- * Waits until block headers are known up to the tip, as long as more of them come.
- *
- * @throws ChainTrackerError
- */
-async function headersFetched(headers: BlockHeaders, signal: AbortSignal): Promise<void> {
-  const arrived = new Promise<void>((resolve) => headers.onTip(() => resolve()))
-  for (let known: number | undefined; ; ) {
-    try {
-      await headers.currentHeight()
-      return
-    } catch (error) {
-      const { height } = headers.status()
-      if (height === known || signal.aborted) throw error
-      known = height
-      await Promise.race([arrived, sleep(PAGE_TIME, undefined, { signal, ref: false }).catch(() => {})])
-    }
-  }
 }
 
 /** @throws CommandError (`usage`) */

@@ -5,6 +5,7 @@ import { admitBeef, admitTrusted } from '../server/writer/admit.js'
 import { CommandError } from './command.js'
 import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'
 import { type CommandOutput, grouped } from './output.js'
+import { whenReady } from './ready-node.js'
 
 export interface ImportOptions {
   /** Opens the store, once all arguments are validated. */
@@ -56,14 +57,8 @@ export async function runImport({ open, paths, trust, output, signal }: ImportOp
     throw new CommandError('the files hold no transactions', { exit: 'refused' })
   }
   const node = await open()
-  try {
-    // Admission depends on the index.
-    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
-    const importing = new Import({ node, found, trust, output, signal })
-    await importing.run()
-  } finally {
-    await node.close()
-  }
+  const importing = new Import({ node, found, trust, output, signal })
+  await whenReady(node, { output, signal }, () => importing.run())
 }
 
 class Import {

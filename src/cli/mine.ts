@@ -96,7 +96,7 @@ async function mineWith(options: MineOptions): Promise<void> {
     url,
     server,
     index: new HttpMineIndex({ url, signal }),
-    trust: { chainTracker: openOwnHeaders(config) ?? 'scripts only', signal },
+    trust: { chainTracker: openOwnHeaders(config, options), signal },
   }
   const holder = await holderOf(options)
   const payments = await openPayments(holder, options)

@@ -16,7 +16,6 @@ import { CommandError, ownerLock, usageError } from './command.js'
 import { type CheckedName, checkName } from './name-check.js'
 import { type CommandOutput, grouped } from './output.js'
 import { MAX_BEEF_BYTES, OverlayServer } from './overlay-server.js'
-import { openOwnHeaders } from './own-headers.js'
 import {
   confirmPayment,
   feeRateText,
@@ -104,7 +103,7 @@ export async function findName(options: Omit<MoveOptions, 'maxFee'>, given?: Hol
   const { name, url, genesis, env, output, signal } = options
   const holder = given ?? (await holderOf(options))
   const checked = await checkName({
-    ...{ name, urls: [url], requireProofs: false, env, output },
+    ...{ name, urls: [url], requireProofs: false, env, output, signal },
     ...(genesis !== undefined && { genesis }),
   })
   const { tip, origin } = checked
@@ -134,12 +133,11 @@ export async function changeName(
   },
 ): Promise<Payment | undefined> {
   const { name, url, maxFee, output, signal } = options
-  const { config, genesis } = checked
+  const { config, genesis, chainTracker } = checked
   const isFake = isFakeMoney(options, { checked })
   if (!isFake && holder.wallet === undefined && holder.key === undefined)
     throw usageError('say who holds the name: use --wallet, or --key-file with --coins')
   const server = new OverlayServer(url, signal)
-  const chainTracker = openOwnHeaders(config) ?? 'scripts only'
   const to = nameDestination(server, chainTracker)
   const payments = isFake ? undefined : await openPayments(holder, { ...options, config })
   try {

@@ -11,27 +11,26 @@ import { type ServerDeployment, serverDeployment } from '../mining/server-deploy
 import { treeDifference } from '../mining/tree-difference.js'
 import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/public-text.js'
-import { CommandError, readSettings, usageError } from './command.js'
+import { CommandError, type Running, readSettings, usageError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 import { serverUrl } from './overlay-server.js'
-import { openOwnHeaders } from './own-headers.js'
+import { type CommandHeaders, openOwnHeaders } from './own-headers.js'
 import { userFolder } from './user-files.js'
 
-export interface NameCheckOptions {
+export interface NameCheckOptions extends Running {
   name: string
   urls: readonly string[]
   /** The genesis of the tree; overrides GENESIS. */
   genesis?: string
   /** Accept only what is in a block. */
   requireProofs: boolean
-  /** Use what was verified earlier, and keep what is verified now. */
+  /** Use what was verified earlier, and keep what is verified now; by default, of block headers alone. */
   cache?: boolean
   /** What is known of names of a tree from earlier. */
   known?: (genesis: string) => Promise<KnownIdentities>
   /** The settings, as environment variables. */
   env: Record<string, string | undefined>
-  output: CommandOutput
 }
 
 /** A verified name, and what it was verified against. */
@@ -40,6 +39,7 @@ export interface CheckedName extends ResolvedName {
   genesis: string
   /** Where the genesis comes from: the settings, these servers, or what one of them said when it was first asked. */
   genesisFrom: 'settings' | 'servers' | 'remembered'
+  chainTracker: CommandHeaders
 }
 
 /**
@@ -48,20 +48,24 @@ export interface CheckedName extends ResolvedName {
  * @throws CommandError if the tip is spent, or no index says that it is not; errors of `resolveName` and `readConfig`.
  */
 export async function checkName(options: NameCheckOptions): Promise<CheckedName> {
-  const { name, requireProofs, output } = options
+  const { name, requireProofs, output, signal, cache } = options
   const env = { ...options.env, ...(options.genesis && { GENESIS: options.genesis }) }
   const config = readSettings({ output }, env)
   const urls = [...new Set(options.urls.map(serverUrl))]
-  const asked = { urls, config, env, knownTrees: KnownTrees.open(env), output }
+  const asked = { urls, config, env, knownTrees: KnownTrees.open(env), output, signal }
   const { deployment, from } = await treeToCheck(asked)
+  const chainTracker = openOwnHeaders(config, { env, output, signal, keeps: cache !== false })
+  // Not while a server is asked, whose time it would take.
+  if (chainTracker !== 'scripts only') await chainTracker.currentHeight()
   const sources = urls.map((url) => new TreeCheckedSource({ ...asked, url, deployment, from }))
   const resolved = await resolveName({
     name,
     deployment,
     sources,
-    chainTracker: openOwnHeaders(config, env) ?? 'scripts only',
+    chainTracker,
     requireProofs,
-    ...(options.cache && {
+    signal,
+    ...(cache && {
       segments: new Segments({
         store: new FileSegmentStore({ folder: join(userFolder(env, 'XDG_CACHE_HOME'), 'segments') }),
       }),
@@ -75,7 +79,8 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
       : contradiction
   })
   requireUnspent(resolved)
-  return { ...resolved, config, genesis: formatOutpoint(deployment.genesis), genesisFrom: from }
+  const genesis = formatOutpoint(deployment.genesis)
+  return { ...resolved, config, genesis, genesisFrom: from, chainTracker }
 }
 
 /** BRC-174 section 4, step 4: no proof can show this. */
@@ -95,13 +100,12 @@ function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
     )
 }
 
-interface TreeQuestion {
+interface TreeQuestion extends Running {
   urls: readonly string[]
   config: Config
   /** The raw settings, to distinguish those that are set from defaults in `config`. */
   env: Record<string, string | undefined>
   knownTrees: KnownTrees
-  output: CommandOutput
 }
 
 /**
@@ -113,7 +117,7 @@ interface TreeQuestion {
 async function treeToCheck(
   question: TreeQuestion,
 ): Promise<{ deployment: Deployment; from: CheckedName['genesisFrom'] }> {
-  const { urls, config, knownTrees, output } = question
+  const { urls, config, knownTrees, output, signal } = question
   if (config.deployment !== undefined)
     return { deployment: await treeOfSettings(config.deployment, question), from: 'settings' }
   const trees: { url: string; tree: ServerDeployment }[] = []
@@ -123,7 +127,11 @@ async function treeToCheck(
   }
   const isRemembered = trees.length > 0
   if (!isRemembered)
-    trees.push(...(await Promise.all(urls.map(async (url) => ({ url, tree: await serverDeployment(url) })))))
+    trees.push(
+      ...(await Promise.all(
+        urls.map(async (url) => ({ url, tree: await serverDeployment(url, {}, { signal }) })),
+      )),
+    )
   for (const { url, tree } of trees) requireConfigured(url, tree, question)
   const [first, ...others] = trees.map(({ tree }) => tree.deployment)
   if (first === undefined) throw usageError('no server to ask: use --url')
@@ -140,7 +148,7 @@ async function treeToCheck(
  */
 async function treeOfSettings(
   deployment: Deployment,
-  { urls, config, output }: TreeQuestion,
+  { urls, config, output, signal }: TreeQuestion,
 ): Promise<Deployment> {
   const { genesis, terms = {} } = expectedTree(config)
   const { covenantVersion, difficulty, nameMarker } = terms
@@ -150,7 +158,7 @@ async function treeOfSettings(
   const said = await Promise.all(
     urls.map(async (url) => {
       try {
-        return [(await serverDeployment(url, expected)).deployment]
+        return [(await serverDeployment(url, expected, { signal })).deployment]
       } catch (error) {
         if (error instanceof MiningError) return []
         throw error
@@ -199,11 +207,11 @@ class TreeCheckedSource implements NameSource {
   }
 
   private async checkTree(): Promise<void> {
-    const { url, deployment, from, knownTrees, output } = this.options
+    const { url, deployment, from, knownTrees, output, signal } = this.options
     // It has just been asked.
     if (from === 'servers') return
     try {
-      const said = await serverDeployment(url)
+      const said = await serverDeployment(url, {}, { signal })
       requireConfigured(url, said, this.options)
       if (from === 'remembered') {
         // A server that is not remembered yet must follow the tree remembered for the others.

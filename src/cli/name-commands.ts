@@ -5,7 +5,7 @@ import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ResolvedName } from '../client/resolve.js'
 import { cut, escapeControlChars } from '../server/telemetry/public-text.js'
-import { type CommandContext, defaultUrl } from './command.js'
+import { type CommandContext, defaultUrl, type Running, untilSignal } from './command.js'
 import type { KnownIdentityFile } from './known-identities.js'
 import type { CheckedName, NameCheckOptions } from './name-check.js'
 import type { Colors, CommandOutput } from './output.js'
@@ -22,11 +22,11 @@ export function addNameCommands(program: Command, context: CommandContext): void
   nameCommand(program, 'resolve', 'verify a name, and print where it is and who owns it: see docs/apps.md')
     .option('--accept', 'remember the identity key if it has changed', false)
     .action(async (name: string, options: NameArguments & { accept: boolean }) => {
-      await runResolve(checkOptions(name, options, context), options)
+      await untilSignal(context, (at) => runResolve(checkOptions(name, options, at), options))
     })
   nameCommand(program, 'verify', 'verify a name from the genesis on, and print each step').action(
     async (name: string, options: NameArguments) => {
-      await runVerify(checkOptions(name, options, context))
+      await untilSignal(context, (at) => runVerify(checkOptions(name, options, at)))
     },
   )
 }
@@ -45,7 +45,7 @@ function nameCommand(program: Command, command: string, description: string): Co
 function checkOptions(
   name: string,
   { url, genesis, requireProofs, cache }: NameArguments,
-  { output }: CommandContext,
+  at: Running,
 ): NameCheckOptions {
   return {
     name,
@@ -53,7 +53,7 @@ function checkOptions(
     requireProofs,
     cache,
     env: process.env,
-    output,
+    ...at,
     genesis,
   }
 }

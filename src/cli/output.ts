@@ -90,6 +90,18 @@ export class CommandOutput {
     this.stderr.write(`${this.errorColors.red('minetree:')} ${lines.join('\n')}\n`)
   }
 
+  /** Shows progress while work goes on. */
+  async during<Result>(progress: () => Progress, work: () => Promise<Result>): Promise<Result> {
+    const line = this.progress()
+    const ticking = setInterval(() => line.update(progress), EVERY.terminal)
+    try {
+      return await work()
+    } finally {
+      clearInterval(ticking)
+      line.end()
+    }
+  }
+
   /** A progress line, which the caller ends. */
   progress(): ProgressLine {
     return new ProgressLine(this.stderr, this.errorColors)

@@ -5,11 +5,17 @@ import { FileSegmentStore } from '../client/file-segment-store.js'
 import { OwnHeaders } from '../client/own-headers.js'
 import type { Config } from '../server/config/config.js'
 import { checkpointOf } from '../server/config/header-settings.js'
+import type { Running } from './command.js'
 import { userFolder } from './user-files.js'
+
+/** A chain tracker, or `'scripts only'` if proofs are not checked. */
+export type CommandHeaders = Pick<OwnHeaders, 'isValidRootForHeight' | 'currentHeight'> | 'scripts only'
 
 /**
  * The block headers of a command without a store: verified like those of a server, and kept among the cached files of the user.
- * Undefined if proofs are not checked.
+ * While a question waits for headers, it is shown how far they are; the signal of the command ends that.
+ *
+ * @param running.keeps Whether headers are kept, and those that were kept used; true by default.
  */
 export function openOwnHeaders(
   config: Pick<
@@ -21,16 +27,23 @@ export function openOwnHeaders(
     | 'headersCheckpoint'
     | 'network'
   >,
-  env: Record<string, string | undefined> = process.env,
-): OwnHeaders | undefined {
+  running: Running & { env: Record<string, string | undefined>; keeps?: boolean },
+): CommandHeaders {
   const { network, headersSources, chainSourceRate: rate, chainTrackerTimeoutMs: timeout } = config
-  if (config.chainTracker === 'scripts-only') return undefined
-  const { signal } = new AbortController()
-  return new OwnHeaders({
+  const { env, output, signal, keeps = true } = running
+  if (config.chainTracker === 'scripts-only') return 'scripts only'
+  const headers = new OwnHeaders({
     sources: headersSources.map((address) => new HeaderSource({ address, rate, timeout, network, signal })),
     checkpoint: checkpointOf(config),
     network,
-    store: new FileSegmentStore({ folder: join(userFolder(env, 'XDG_CACHE_HOME'), 'headers') }),
+    ...(keeps && {
+      store: new FileSegmentStore({ folder: join(userFolder(env, 'XDG_CACHE_HOME'), 'headers') }),
+    }),
     fetch: { timeout: PAGE_TIMES * timeout },
   })
+  const progress = () => ({ text: headers.progress })
+  return {
+    isValidRootForHeight: (...block) => output.during(progress, () => headers.isValidRootForHeight(...block)),
+    currentHeight: () => output.during(progress, () => headers.currentHeight()),
+  }
 }

@@ -45,6 +45,8 @@ export class OwnHeadersError extends CodedError {
   readonly code = 'NO_HEADERS'
 }
 
+type AskedSource = Required<HeaderSource>
+
 /** How many headers are asked for at once. */
 const PAGE = 2000
 /** A root near the tip may have been replaced. */
@@ -59,13 +61,13 @@ const PATIENCE = 5000
 export class OwnHeaders {
   private readonly chain: HeaderChain
   private readonly checkpoint: HeaderCheckpoint
-  private readonly sources: readonly HeaderSource[]
+  private readonly sources: readonly AskedSource[]
   private readonly recheckAfter: number
   private readonly clock: () => number
   private isOpen = false
   private synced: { at: number; error?: OwnHeadersError } = { at: Number.NEGATIVE_INFINITY }
   /** Those that failed, or were slow: left out while another one answers. */
-  private readonly resting = new Resting<HeaderSource>()
+  private readonly resting = new Resting<AskedSource>()
   /** One job at a time at the upper end of the chain, and one at the lower. */
   private readonly above = new Queue()
   private readonly below = new Queue()
@@ -88,7 +90,11 @@ export class OwnHeaders {
           ? given
           : chaintracksHeaders(String(given), { ...fetch, timeout })
       const { name } = source
-      return { name, headers: (query) => withinTime(source.headers(query), timeout) }
+      return {
+        name,
+        headers: (query) => withinTime(source.headers(query), timeout),
+        tip: async () => source.tip && (await withinTime(source.tip(), timeout)),
+      }
     })
     const folder = `headers-${this.checkpoint.hash}`
     this.chain = new HeaderChain({
@@ -115,12 +121,24 @@ export class OwnHeaders {
     return (await chain.rootAt(height)) === root
   }
 
+  /**
+   * The height of the tip; as long as no source answers, of the one that is known.
+   *
+   * @throws OwnHeadersError
+   */
   async currentHeight(): Promise<number> {
     return await this.above.run(async () => {
       await this.open()
-      await this.syncIfOld()
+      await this.syncIfOld().catch((error: unknown) => {
+        if (!this.chain.hasEnoughWork) throw error
+      })
       return this.tip
     })
+  }
+
+  /** How far headers have been fetched, in words, for people who wait for them. */
+  get progress(): string {
+    return this.chain.progress
   }
 
   /**
@@ -175,7 +193,7 @@ export class OwnHeaders {
     if (this.chain.tip === undefined)
       await this.answers(
         'no block headers',
-        (source) => this.chain.begin(source),
+        async (source) => this.chain.begin(source, await source.tip()),
         () => true,
       )
     this.isOpen = true
@@ -197,10 +215,11 @@ export class OwnHeaders {
   }
 
   /** Follows a source to its tip, as long as it brings a page in its time. */
-  private async follow(source: HeaderSource): Promise<void> {
+  private async follow(source: AskedSource): Promise<void> {
+    const tip = await source.tip()
     for (;;) {
       const before = this.tip
-      if (await this.chain.follow(source)) return
+      if (await this.chain.follow(source, tip && { tip })) return
       if (this.tip - before < PAGE - 1) throw new OwnHeadersError('it is too slow')
     }
   }
@@ -223,7 +242,7 @@ export class OwnHeaders {
    */
   private async answers<Answer>(
     what: string,
-    ask: (source: HeaderSource) => Promise<Answer>,
+    ask: (source: AskedSource) => Promise<Answer>,
     isEnough?: (answer: Answer) => boolean,
   ): Promise<Answer[]> {
     const answers: Answer[] = []

@@ -14,8 +14,9 @@ export interface SegmentStore {
   put(key: string, segment: string): Promise<void>
 }
 
-/** How long a store is waited for, in milliseconds. */
+/** How long a store is waited for, in milliseconds; in turns, so that it is not blamed for a program that stood still. */
 const PATIENCE = 2000
+const TURNS = 20
 
 /** Stores that did not answer. */
 const resting = /* @__PURE__ */ new Resting<SegmentStore>()
@@ -29,10 +30,16 @@ export async function askStore<Result>(store: SegmentStore, ask: () => Promise<R
   if (resting.has(store)) throw new Error('the store has not answered lately')
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+    let left = TURNS
+    const wait = (): void => {
+      if (left-- > 0) {
+        timer = setTimeout(wait, PATIENCE / TURNS)
+        return
+      }
       resting.add(store)
       reject(new Error(`the store took longer than ${PATIENCE} ms`))
-    }, PATIENCE)
+    }
+    wait()
   })
   try {
     return await Promise.race([ask(), late])

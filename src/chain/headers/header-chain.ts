@@ -43,6 +43,8 @@ export interface HeadersQuery {
 export interface HeaderSource {
   /** What errors call it. */
   name: string
+  /** The tip of its chain, if it has one to say: otherwise it is asked for headers until it has no more. */
+  tip?(): Promise<SourceTip | undefined>
   /**
    * Consecutive headers from a height on, as many as it gives at once: none above its tip. `unlinked` if its header there does not
    * follow `previous`; a source may also return headers without checking that.
@@ -118,6 +120,8 @@ export class HeaderChain {
   from = 0
   /** Whether the chain has so much work that it is believed above the checkpoint. */
   hasEnoughWork = false
+  /** The tip that the last source has said it has. */
+  private best = 0
   private readonly store: HeaderStore
   private isVerified: boolean
 
@@ -156,6 +160,7 @@ export class HeaderChain {
    */
   async begin(source: HeaderSource, tip?: SourceTip): Promise<void> {
     const { height, hash } = this.options.checkpoint
+    this.best = tip?.height ?? 0
     if (tip !== undefined && tip.height < height) throw behind(tip, height)
     const from = Math.max(0, height - CONTEXT + 1)
     const upTo = tip && { tip: tip.height }
@@ -177,7 +182,7 @@ export class HeaderChain {
   }
 
   /**
-   * Follows a source to its tip, as far as it comes in its turn. A branch is taken as soon as it has more work; of one that turns
+   * Follows a source to its tip, from the checkpoint if there is nothing yet, as far as it comes in its turn. A branch is taken as soon as it has more work; of one that turns
    * out to be invalid, the headers before that are kept if they have.
    *
    * @param options.tip Without it, the source is followed until it has no more.
@@ -190,6 +195,8 @@ export class HeaderChain {
     { tip, onFork }: { tip?: SourceTip; onFork?: (height: number) => void } = {},
   ): Promise<boolean> {
     const { clock, turn, page: count } = this.options
+    if (this.tip === undefined) await this.begin(source, tip)
+    this.best = tip?.height ?? 0
     const end = clock() + turn
     if (tip !== undefined && (await this.includes(tip))) return true
     const meeting = await this.meetingPage(source, { tip, end })
@@ -285,6 +292,14 @@ export class HeaderChain {
     const { tip } = this
     const age = tip === undefined ? Number.POSITIVE_INFINITY : this.options.now() - timeOf(tip.header) * 1000
     return this.tipHeight + SOON + Math.max(age, unasked) / MINUTE
+  }
+
+  /** How far it has been fetched, in words. */
+  get progress(): string {
+    const { tip, best } = this
+    if (tip === undefined) return 'block headers are being fetched; there are none yet'
+    const of = best > tip.height ? ` of ${best}` : ''
+    return `block headers are being fetched; they are known up to ${tip.height}${of}`
   }
 
   private get tipHeight(): number {

@@ -40,6 +40,8 @@ export interface BlockHeaders {
   status(): HeadersStatus
   /** Finds out now whether there is a new tip; missing if every question does. */
   refresh?(): Promise<void>
+  /** Resolves once headers are known to the tip, or the sources bring no more of them; missing if none are fetched. */
+  fetched?(): Promise<void>
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>
 }

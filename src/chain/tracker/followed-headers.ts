@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
@@ -75,8 +76,6 @@ export class FollowedHeaders implements BlockHeaders {
   private opened: Promise<void> | undefined
   /** When all sources that answered were last followed to their tips; undefined before the first time. */
   private lastCheck: { at: number; shown: number } | undefined
-  /** The tip that the last source has said it has. */
-  private best = 0
   private lastError: HeadersStatus['lastError']
   /** Whether the last round failed, other than by the fault of a source. */
   private hasFailed = false
@@ -86,11 +85,10 @@ export class FollowedHeaders implements BlockHeaders {
   private belowAt = Number.NEGATIVE_INFINITY
   private isWoken = false
   private endPause: () => void = () => {}
-  private endRound: () => void = () => {}
-  /** Resolves after the first round. */
-  private readonly roundEnded = new Promise<void>((resolve) => {
-    this.endRound = resolve
-  })
+  /** Emits `end` after each round. */
+  private readonly roundEvents = new EventEmitter().setMaxListeners(0)
+  /** Whether the last round asked sources, and the chain did not grow; undefined before the first one. */
+  private isStuck: boolean | undefined
 
   constructor(private readonly options: FollowedHeadersOptions) {
     const { store, sources, checkpoint, network, rate = RATE, timeout, logger } = options
@@ -121,12 +119,7 @@ export class FollowedHeaders implements BlockHeaders {
   get outage(): string | undefined {
     const { chain, lastCheck } = this
     const { pollInterval } = this.options
-    if (lastCheck === undefined) {
-      const { tip } = chain
-      if (tip === undefined) return 'block headers are being fetched; there are none yet'
-      const of = this.best > tip.height ? ` of ${this.best}` : ''
-      return `block headers are being fetched; they are known up to ${tip.height}${of}`
-    }
+    if (lastCheck === undefined) return chain.progress
     const limit = pollInterval === 0 ? Infinity : Math.max(MISSED_ROUNDS * pollInterval, MISSED_TIME)
     if (this.clock() - lastCheck.at <= limit) return undefined
     return `no source of block headers has responded since ${new Date(lastCheck.shown).toISOString()}`
@@ -163,6 +156,10 @@ export class FollowedHeaders implements BlockHeaders {
     if (tip === undefined || this.lastCheck === undefined)
       throw new ChainTrackerError(this.outage ?? 'there are no block headers yet')
     return tip.height
+  }
+
+  async fetched(): Promise<void> {
+    while (this.lastCheck === undefined && this.isStuck !== true) await once(this.roundEvents, 'end')
   }
 
   /** Asks the sources now, unless the chain is still being fetched. */
@@ -223,7 +220,7 @@ export class FollowedHeaders implements BlockHeaders {
       const now = this.clock()
       if (now >= roundAt) {
         await this.rounds.runExclusive(() => this.round())
-        this.endRound()
+        this.roundEvents.emit('end')
         const isSoon = this.lastCheck === undefined || this.hasFailed
         const pause = isSoon ? this.retryDelay : pollInterval || Infinity
         roundAt = this.clock() + pause
@@ -270,10 +267,9 @@ export class FollowedHeaders implements BlockHeaders {
 
   /** Waits for the first round to end, though not for long. */
   private async firstRound(): Promise<void> {
-    if (this.lastCheck !== undefined) return
-    const { signal } = this.stopping
-    const tooLong = sleep(this.options.timeout, undefined, { signal, ref: false }).catch(() => {})
-    await Promise.race([this.roundEnded, tooLong])
+    if (this.isStuck !== undefined) return
+    const tooLong = sleep(this.options.timeout, undefined, { ref: false })
+    await Promise.race([once(this.roundEvents, 'end'), tooLong])
   }
 
   /** Follows each source to its tip, and reports what changed. */
@@ -281,9 +277,11 @@ export class FollowedHeaders implements BlockHeaders {
     const { chain, sources } = this
     let forkedAt = Infinity
     let followed = 0
+    let isStuck = true
     try {
       this.opened = chain.load()
       await this.opened
+      const known = chain.tip?.height
       if (isForced) for (const { client } of sources) client.endRest()
       const asked = sources.filter(({ isResting }) => !isResting)
       const tips = await Promise.all(asked.map((source) => source.try(() => source.tip(), { isPart: true })))
@@ -297,10 +295,12 @@ export class FollowedHeaders implements BlockHeaders {
         )
         if (isFollowed) followed++
       }
+      isStuck = asked.length > 0 && chain.tip?.height === known
       this.hasFailed = false
     } catch (error) {
       if (!this.stopping.signal.aborted) this.failed(error)
     }
+    this.isStuck = isStuck
     if (followed > 0 && chain.hasEnoughWork) this.checked()
     this.report(forkedAt)
   }
@@ -311,10 +311,8 @@ export class FollowedHeaders implements BlockHeaders {
     onFork: (height: number) => void,
   ): Promise<boolean> {
     const { chain } = this
-    this.best = tip.height
-    const progress = setInterval(() => this.logProgress(), LOG_INTERVAL).unref()
+    const progress = setInterval(() => this.options.logger.info(chain.progress), LOG_INTERVAL).unref()
     try {
-      if (chain.tip === undefined) await chain.begin(source, tip)
       return await chain.follow(source, { tip, onFork })
     } finally {
       clearInterval(progress)
@@ -376,10 +374,5 @@ export class FollowedHeaders implements BlockHeaders {
       'could not update the block headers; will retry',
     )
     this.hasFailed = true
-  }
-
-  private logProgress(): void {
-    const { tip } = this.chain
-    this.options.logger.info({ height: tip?.height, of: this.best }, 'fetching block headers')
   }
 }

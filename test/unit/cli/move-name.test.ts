@@ -65,7 +65,10 @@ const move = async (name: string, command: Command, more: Partial<MoveOptions> =
   })
 const resolve = async (name: string, accept = false) =>
   await printed((output) =>
-    runResolve({ name, urls: [server.url], requireProofs: false, env, output }, { accept }),
+    runResolve(
+      { name, urls: [server.url], requireProofs: false, env, output, signal: new AbortController().signal },
+      { accept },
+    ),
   )
 
 const bind: Deed = {

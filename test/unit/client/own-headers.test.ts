@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { HEADER_BYTES, hashNumber, rootOf, timeOf } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { hash256 } from '../../../backend/src/protocol/transaction.js'
+import type { SourceTip } from '../../../src/chain/headers/header-chain.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
 import { type HeaderSource, OwnHeaders, type OwnHeadersOptions } from '../../../src/client/own-headers.js'
 import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
@@ -229,6 +230,29 @@ test('a source that hangs is waited for once, and left out while another one ans
   expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
   expect(await tracker.isValidRootForHeight(chain.rootAt(tip) ?? '', tip)).toBe(true)
   expect(asked).toBe(1)
+})
+
+test('a source that does not say its tip is not asked for headers; those that are known count as long as none does', async () => {
+  const { chain } = grownChain()
+  const { height, hash } = chain.bestTip
+  const asked: number[] = []
+  let isThere = false
+  const tip = async (): Promise<SourceTip> => {
+    if (isThere) return { height, hash }
+    throw new Error('it says nothing')
+  }
+  const tracker = trackerOf(chain, [{ ...sourceOf(chain, { asked }), tip }])
+  await expect(tracker.currentHeight()).rejects.toThrow('no block headers: a source: it says nothing')
+  expect(asked).toEqual([])
+  isThere = true
+  expect(await tracker.currentHeight()).toBe(height)
+  expect(tracker.progress).toBe(`block headers are being fetched; they are known up to ${height}`)
+  const before = asked.length
+  // The tip is known already.
+  expect(await tracker.currentHeight()).toBe(height)
+  isThere = false
+  expect(await tracker.currentHeight()).toBe(height)
+  expect(asked).toHaveLength(before)
 })
 
 test('a block that is known is answered for while others are fetched, however far below', async () => {

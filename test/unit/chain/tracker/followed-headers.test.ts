@@ -432,6 +432,29 @@ describe('over the same store again', () => {
     expect(Math.min(...from.map(Number))).toBeGreaterThan(1200)
   })
 
+  test('they are waited for as long as a source brings more of them, and no longer', async () => {
+    const chain = new HeaderChain()
+    chain.grow(30)
+    const source = await sourceOf(chain)
+    // Longer than an answer may take: `currentHeight` waits no longer than that.
+    let release = (): void => undefined
+    source.service.held = new Promise((resolve) => {
+      release = resolve
+    })
+    const { headers } = await openHeaders(chain, [source], { waits: false })
+    const fetched = headers.fetched()
+    expect(headers.outage).toContain('there are none yet')
+    // A page, and then nothing: the next round goes on.
+    source.service.page = 10
+    source.service.onAnswer = () => {
+      if (headers.status().height === FIRST + 10) source.service.mood = 'fails'
+    }
+    release()
+    await fetched
+    expect(headers.outage).toContain('known up to')
+    await expect(headers.currentHeight()).rejects.toThrow('block headers are being fetched')
+  })
+
   test('the headers of another chain are replaced', async () => {
     const [one, other] = [new HeaderChain(), new HeaderChain(FIRST - 10)]
     one.grow(30)

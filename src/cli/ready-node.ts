@@ -1,0 +1,28 @@
+import { unlessAborted } from '../client/bounded-fetch.js'
+import type { Node } from '../server/node.js'
+import type { Running } from './command.js'
+
+/**
+ * Runs work that admits transactions into the store of a command, and closes it then. First the index is complete, and block headers
+ * are known to the tip, or as far as their sources bring them: what needs more of them fails.
+ */
+export async function whenReady(
+  node: Node,
+  { output, signal }: Running,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
+    const { headers } = node.overlay.proofs
+    if (headers?.fetched !== undefined) {
+      const fetched = headers.fetched()
+      await output.during(
+        () => ({ text: headers.outage ?? '' }),
+        () => unlessAborted(fetched, signal),
+      )
+    }
+    await work()
+  } finally {
+    await node.close()
+  }
+}
