@@ -66,10 +66,7 @@ async function lived(steps: number): Promise<string> {
   for (let step = 1; step <= steps; step++) {
     const said = concatBytes(p2pkh(2), mapTail({ level: String(step), [`badge ${step % 10}`]: String(step) }))
     const lockingScript = step % 3 === 0 ? said : p2pkh(2)
-    const next = chain.spend({
-      inputs: [{ transaction: tip, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript }],
-    })
+    const next = chain.move(tip, 0, lockingScript)
     tip = await submit(next, tip)
   }
   return origin

@@ -103,10 +103,7 @@ async function inscribeAll(): Promise<FakeTransaction> {
 async function passOn(): Promise<FakeTransaction> {
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('old') })
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
-  const origin = chain.spend({
-    inputs: [{ transaction: coin, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript }],
-  })
+  const origin = chain.move(coin, 0, lockingScript)
   let tip = origin
   await admit(coin)
   await admit(tip)

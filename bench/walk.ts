@@ -53,10 +53,7 @@ export async function walks(): Promise<Record<'mint' | 'path' | 'lookup', Walk>>
       inputs: [{ transaction: purse, vout: 1 }],
       outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
     })
-    const moved = chain.spend({
-      inputs: [{ transaction: site, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
-    })
+    const moved = chain.move(site, 0, p2pkh(2))
     const server = await startServer({
       ...{ config: configFor(chain, folder), logger: SILENT, ownsProcess: true },
       ...{ submissionWorker: SUBMISSION_WORKER, writerThread: WRITER_THREAD },

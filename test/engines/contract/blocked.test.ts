@@ -30,10 +30,7 @@ const minted = (name: string): FakeTransaction => chain.mint(name, { ownerLock: 
 
 /** Three names, each with its node; the ordinal of `a` has gone on twice, with content at the last step. */
 const [A, B, C] = ['a', 'b', 'c'].map(minted) as [FakeTransaction, FakeTransaction, FakeTransaction]
-const MOVED = chain.spend({
-  inputs: [{ transaction: A, vout: 2 }],
-  outputs: [{ satoshis: 1, lockingScript: p2pkh(KEY) }],
-})
+const MOVED = chain.move(A, 2, p2pkh(KEY))
 const SHOWN = chain.spend({
   inputs: [{ transaction: MOVED, vout: 0 }],
   outputs: [

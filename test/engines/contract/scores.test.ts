@@ -125,11 +125,7 @@ describe('a store of facts', () => {
     const found = await opened()
     const { store, chain } = found
     const [plain, moved] = [note(chain, 'plain'), note(chain, 'moved')]
-    const move = (to: number) =>
-      chain.spend({
-        inputs: [{ transaction: moved, vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript: p2pkh(to) }],
-      })
+    const move = (to: number) => chain.move(moved, 0, p2pkh(to))
     const [first, second] = [move(1), move(2)]
     for (const each of [plain, moved, first]) await record(store, each)
     const subject = { kind: 'outpoint', value: plain.outpoint(0) } as const

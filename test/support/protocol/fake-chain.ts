@@ -238,6 +238,11 @@ export class FakeChain {
     return this.spend({ inputs: [], outputs: [{ satoshis, lockingScript: inscriptionScript(script) }] })
   }
 
+  /** Moves an ordinal into another lock. */
+  move(transaction: FakeTransaction, vout: number, lockingScript: Uint8Array): FakeTransaction {
+    return this.spend({ inputs: [{ transaction, vout }], outputs: [{ satoshis: 1, lockingScript }] })
+  }
+
   /** A transaction with these coins in and these outputs out; a fake coin where there are none. */
   spend(transaction: {
     inputs: readonly FakeCoin[]

@@ -174,10 +174,7 @@ test('a path that is not there is an error that names it', async () => {
 
 test('a proof in one file, its sources in others and the values of its coins are put together', async () => {
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
-  const spender = chain.spend({
-    inputs: [{ transaction: coin, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
-  })
+  const spender = chain.move(coin, 0, p2pkh(1))
   const files = [
     await file(beefOf(spender, { proven: false })),
     await file(beefOf(coin)),

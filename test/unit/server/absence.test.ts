@@ -351,14 +351,6 @@ test('an answer of the time when no source was there does not come from memory o
   expect((await server.ask('/tree', HTML)).body.toString()).not.toContain('/mine?name=')
 })
 
-test('a host that follows nothing knows what it has', async () => {
-  const followed = await world()
-  const bounded = await servers.start(settings(followed, { CHAIN_SOURCES: 'none' }))
-  const { status, json } = await bounded.ask('/svc/names/zz')
-  expect({ status, json }).toMatchObject({ status: 404, json: { code: 'NOT_FOUND' } })
-  expect((await bounded.ask('/svc/names?prefix=')).headers).not.toHaveProperty('x-as-of')
-})
-
 test('a host that syncs with a peer knows what is absent when the peer does, and as of the same block', async () => {
   const followed = await world()
   const { tree, service } = followed

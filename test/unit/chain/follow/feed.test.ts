@@ -18,6 +18,7 @@ class World {
   readonly service: ChainService = this.services.junglebus
   readonly settings = new Map<string, string>()
   readonly received: TransactionRecord[] = []
+  readonly warnings: string[] = []
   readonly first = this.chain.bestTip.height
   private readonly transactions = new FakeChain()
   private readonly coins = new Set<string>()
@@ -57,6 +58,12 @@ class World {
         },
       },
       firstHeight: async () => this.first,
+      logger: {
+        warn: (message: unknown) => {
+          this.warnings.push(String(message))
+          this.look()
+        },
+      },
       onTransaction: async (record) => {
         this.received.push(record)
         this.look()
@@ -231,7 +238,6 @@ test('a feed that makes up transactions without end is left alone', async () => 
   const world = new World()
   world.chain.mine()
   let made = 0
-  let isDone = false
   world.service.fault = (path) => {
     if (!path.includes('/from_block/')) return undefined
     const entries = Array.from({ length: 30 }, () => ({
@@ -240,15 +246,8 @@ test('a feed that makes up transactions without end is left alone', async () => 
     }))
     return { kind: 'body', body: Buffer.from(JSON.stringify(entries)) }
   }
-  const feed = await world.open({
-    logger: {
-      warn: () => {
-        isDone = true
-        world.look()
-      },
-    },
-  })
-  await world.until(() => isDone)
+  const feed = await world.open()
+  await world.until(() => world.warnings.length > 0)
   expect(feed.status()).toMatchObject({ transactions: 0, failures: 1 })
   expect(feed.status().lastError?.message).toContain('no source knows')
   expect(made).toBeLessThanOrEqual(150)
@@ -259,22 +258,14 @@ test('a feed that repeats a transaction at ever later places of a block is left 
   const [mined] = world.mine(1)
   const { height } = world.chain.bestTip
   let pages = 0
-  let isDone = false
   world.service.fault = (path) => {
     if (!path.includes('/from_block/')) return undefined
     const index = Number(/last_idx=(\d+)/.exec(path)?.[1]) + 1
     const entry = { id: mined?.txid, block_height: height, block_index: index, block_hash: `${++pages}` }
     return { kind: 'body', body: Buffer.from(pages > 1000 ? 'null' : JSON.stringify([entry])) }
   }
-  await world.open({
-    logger: {
-      warn: () => {
-        isDone = true
-        world.look()
-      },
-    },
-  })
-  await world.until(() => isDone || pages > 1000)
+  await world.open()
+  await world.until(() => world.warnings.length > 0 || pages > 1000)
   expect(pages).toBeLessThan(200)
   expect(world.txids).toEqual([mined?.txid])
 })
@@ -336,35 +327,18 @@ test.each(['{}', '{"height":-1}', '[]', 'null'])(
   'a JungleBus that answers %s for its tip is not believed',
   async (body) => {
     const world = new World()
-    let reported = ''
     world.service.fault = () => ({ kind: 'body', body: Buffer.from(body) })
-    await world.open({
-      logger: {
-        warn: (message: unknown) => {
-          reported = String(message)
-          world.look()
-        },
-      },
-    })
-    await world.until(() => reported !== '')
-    expect(reported).toContain('returned no block header for the tip')
+    await world.open()
+    await world.until(() => world.warnings.length > 0)
+    expect(world.warnings[0]).toContain('returned no block header for the tip')
   },
 )
 
 test('a subscription that the source does not know is reported', async () => {
   const world = new World()
-  let reported = ''
-  await world.open({
-    subscription: 'other',
-    logger: {
-      warn: (message: unknown) => {
-        reported = String(message)
-        world.look()
-      },
-    },
-  })
-  await world.until(() => reported !== '')
-  expect(reported).toContain('does not know the subscription other')
+  await world.open({ subscription: 'other' })
+  await world.until(() => world.warnings.length > 0)
+  expect(world.warnings[0]).toContain('does not know the subscription other')
 })
 
 test('a stopped feed passes nothing on', async () => {

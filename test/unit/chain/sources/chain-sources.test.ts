@@ -144,13 +144,6 @@ describe('a transaction', () => {
     expect(await sources.transaction(coin.txid, LIMIT)).toEqual(services.facts.transaction(coin.txid))
   })
 
-  test('is unmined if nobody has a proof', async () => {
-    const { sources, services, coin, pay } = await setUp(['junglebus', 'whatsonchain'])
-    const payment = pay({ transaction: coin, vout: 0 })
-    services.know(payment)
-    expect(await sources.transaction(payment.txid, LIMIT)).toEqual({ txid: payment.txid, raw: payment.raw })
-  })
-
   test('is not believed to be in a block that is not in the chain, and that is reported once', async () => {
     const chains: HeaderChain[] = []
     const verdict: OpenSourcesOptions['verdict'] = async ({ height, root }) =>
@@ -286,18 +279,6 @@ describe('the spender of an output', () => {
   })
 })
 
-test('a closed source is not asked any more', async () => {
-  const { sources, first, coin } = await setUp(['junglebus'])
-  first.fault = () => 'never'
-  const open = sources.transaction(coin.txid, LIMIT)
-  const failing = expect(open).rejects.toMatchObject({ code: 'NO_ANSWER' })
-  await sources.close()
-  await failing
-  const asked = first.asked.length
-  await expect(sources.transaction(coin.txid, LIMIT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
-  expect(first.asked).toHaveLength(asked)
-})
-
 describe('what the network said', () => {
   test('is what the first source that knows it says, and no source can deny that it was seen', async () => {
     const { sources, services, first, second, coin, pay } = await setUp(['arc', 'junglebus'])
@@ -327,16 +308,6 @@ describe('what the network said', () => {
     expect(await sources.sightings([payment.txid])).toEqual(new Map([[payment.txid, 'seen']]))
     second.fault = () => BROKEN
     await expect(sources.sightings([payment.txid])).rejects.toMatchObject({ code: 'NO_ANSWER' })
-  })
-
-  test('a source that fails for a moment is asked again', async () => {
-    const { sources, first, services, coin, pay } = await setUp(['junglebus'], {
-      ...{ firstRest: 10, patience: 30_000 },
-    })
-    const payment = pay({ transaction: coin, vout: 0 })
-    services.know(payment)
-    first.fault = (_, nth) => (nth === 0 ? BROKEN : undefined)
-    expect(await sources.sightings([payment.txid])).toEqual(new Map([[payment.txid, 'seen']]))
   })
 
   test('an overlay host cannot say', async () => {

@@ -49,15 +49,6 @@ async function setUp(env: Environment = {}, options: StartOptions = {}): Promise
   return { chain, headers, tracker, server, mined }
 }
 
-test('a proof that the headers confirm is taken', async () => {
-  const { chain, tracker, server, mined } = await setUp()
-  const mint = chain.mint('a')
-  for (const transaction of [chain.genesis, mint])
-    expect((await server.submit(mined(transaction))).status).toBe(200)
-  expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: mint.outpoint(2) })
-  expect(tracker.asked.filter((question) => question !== 'tip')).toHaveLength(2)
-})
-
 test('of many transactions in one block, one is asked about', async () => {
   const { chain, headers, tracker, server, mined } = await setUp()
   await server.submit(mined(chain.genesis))
@@ -152,10 +143,7 @@ describe('what a submission asks about', () => {
     const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: costly }] })
     mined(coin)
     tracker.asked.length = 0
-    const spender = chain.spend({
-      inputs: [{ transaction: coin, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }],
-    })
+    const spender = chain.move(coin, 0, OPEN_LOCK)
     const answer = await server.submit(headers.branch.beef(spender, [coin]), ['tm_ordinals'])
     expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
     expect(tracker.asked.filter((question) => question !== 'tip')).toEqual([])

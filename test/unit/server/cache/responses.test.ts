@@ -31,11 +31,7 @@ function openReader(maxBytes = 1024 * 1024): void {
 
 const inscribed = (text: string): FakeTransaction =>
   files.chain.inscribe({ contentType: 'a/b', body: utf8(text) })
-const moved = (transaction: FakeTransaction): FakeTransaction =>
-  files.chain.spend({
-    inputs: [{ transaction, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
-  })
+const moved = (transaction: FakeTransaction): FakeTransaction => files.chain.move(transaction, 0, p2pkh(2))
 
 /** Asks for an answer that is its key. */
 async function ask(key: string, dependsOn: Dependency[], weight = 1): Promise<void> {

@@ -40,10 +40,7 @@ async function filled(env: Record<string, string> = {}, options: Parameters<type
   const body = 'a text of some length'
   const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 100, lockingScript: p2pkh(0) }] })
   const script = inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK })
-  const letter = chain.spend({
-    inputs: [{ transaction: funding, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: script }],
-  })
+  const letter = chain.move(funding, 0, script)
   const mints = [chain.genesis, chain.mint('a')]
   for (const each of mints) expect((await server.submit(beefOf(each))).status).toBe(200)
   expect((await server.submit(beefOf(letter, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
@@ -133,10 +130,7 @@ test('a record in a list is read once, until something changes', async () => {
   const unspent = { here: false, tip: here }
   expect(await listed()).toEqual({ ...unspent, isRead: true })
   expect(await listed()).toEqual({ ...unspent, isRead: false })
-  const next = chain.spend({
-    inputs: [{ transaction: letter, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
-  })
+  const next = chain.move(letter, 0, p2pkh(1))
   await server.submit(beefOf(next, { with: [letter] }), ['tm_ordinals'])
   const spent = { here: true, tip: next.outpoint(0) }
   expect(await listed()).toEqual({ ...spent, isRead: true })
@@ -184,10 +178,7 @@ test('content by outpoint and origins of names stay in memory whatever is submit
   const tip = `/svc/gateway/metadata/${letter.outpoint(0)}:-1`
   const paths = [content, '/svc/names/origin/a', '/svc/names/mine/ab', `${content}:-1`, tip]
   for (const path of paths) await server.ask(path)
-  const next = chain.spend({
-    inputs: [{ transaction: letter, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
-  })
+  const next = chain.move(letter, 0, p2pkh(1))
   await server.submit(beefOf(next, { with: [letter] }), ['tm_ordinals'])
   await server.submit(beefOf(chain.mint('ab')))
   const { answers } = server.node.caches

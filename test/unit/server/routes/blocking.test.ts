@@ -44,7 +44,7 @@ const unblock = async (server: TestServer, subject: Subject): Promise<void> =>
   expect((await asOperator(server, '/admin/unblock', subject)).json).toMatchObject({ wasBlocked: true })
 
 const spend = (from: FakeTransaction, vout: number, lockingScript = p2pkh(1)): FakeTransaction =>
-  chain.spend({ inputs: [{ transaction: from, vout }], outputs: [{ satoshis: 1, lockingScript }] })
+  chain.move(from, vout, lockingScript)
 
 const text = (body: string) => ({ contentType: 'text/plain', body: utf8(body) })
 const hashOf = (body: string): string => sha256(utf8(body)).toString('hex')

@@ -21,10 +21,7 @@ const a = tree.mint('a')
 const b = tree.mint('b')
 const ab = tree.mint('ab', { funding: [{ transaction: purse, vout: 0 }] })
 const abc = tree.mint('abc')
-const moved = chain.spend({
-  inputs: [{ transaction: ab, vout: 2 }],
-  outputs: [{ satoshis: 1, lockingScript: p2pkh(5) }],
-})
+const moved = chain.move(ab, 2, p2pkh(5))
 const again = chain.spend({
   inputs: [
     { transaction: fee, vout: 0 },

@@ -9,10 +9,7 @@ const ADMIN_TOKEN = 'a-token-of-the-operator'
 const chain = new FakeChain({ nameContentType: 'application/op-ns' })
 const a = chain.mint('a', { ownerLock: OPEN_LOCK })
 const ab = chain.mint('ab')
-const moved = chain.spend({
-  inputs: [{ transaction: a, vout: 2 }],
-  outputs: [{ satoshis: 1, lockingScript: p2pkh(7) }],
-})
+const moved = chain.move(a, 2, p2pkh(7))
 let server: TestServer
 
 /** The outpoints that the SDK's resolver finds. */

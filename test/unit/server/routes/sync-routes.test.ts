@@ -1,12 +1,6 @@
 import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import {
-  beefOf,
-  FakeChain,
-  type FakeTransaction,
-  OPEN_LOCK,
-  p2pkh,
-} from '../../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { askNode, askOffered } from '../../../support/server/synced-world.js'
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
@@ -36,33 +30,6 @@ async function block(server: TestServer, subject: Record<string, string>): Promi
 
 const outpoints = (offered: { txid: string; outputIndex: number }[]): string[] =>
   offered.map(({ txid, outputIndex }) => `${txid}_${outputIndex}`)
-
-/** A transaction with as many inscriptions as said, all of one score. */
-function inscriptions(chain: FakeChain, count: number): FakeTransaction {
-  const { lockingScript } = chain.inscribe({ contentType: 'text/plain', body: utf8('a') }).transaction
-    .outputs[0] ?? { lockingScript: OPEN_LOCK }
-  return chain.spend({
-    inputs: [],
-    outputs: Array.from({ length: count }, () => ({ satoshis: 1, lockingScript })),
-  })
-}
-
-test('page by page all of a topic is offered, however many outputs have one score', async () => {
-  const { chain, server } = await tree()
-  for (const each of [inscriptions(chain, 30), inscriptions(chain, 2), inscriptions(chain, 9)])
-    await taken(server, beefOf(each), ['tm_ordinals'])
-  const found = new Set<string>()
-  for (let since = 0, page = 0; ; page++) {
-    expect(page).toBeLessThan(50)
-    const offered = await askOffered(server, { topic: 'tm_ordinals', since, limit: 3 })
-    for (const outpoint of outpoints(offered)) found.add(outpoint)
-    const last = offered.at(-1)?.score ?? since
-    if (last === since) break
-    expect(offered.map(({ score }) => score)).toEqual(offered.map(({ score }) => score).sort((a, b) => a - b))
-    since = last
-  }
-  expect(found.size).toBe(41)
-})
 
 test('what is blocked is not offered, and leaves no page short', async () => {
   const { chain, server } = await tree()
@@ -102,10 +69,7 @@ test('a transaction of a graph comes as it is, however long, with its merkle pat
 test('what was spent is given as evidence, though it is blocked; what stands there now is not', async () => {
   const { chain, server } = await tree()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
-  const moved = chain.spend({
-    inputs: [{ transaction: note, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(5) }],
-  })
+  const moved = chain.move(note, 0, p2pkh(5))
   for (const each of [note, moved]) await taken(server, beefOf(each, { with: [note] }), ['tm_ordinals'])
   const [first, now] = [note.outpoint(0), moved.outpoint(0)]
   await block(server, { outpoint: first })

@@ -111,12 +111,7 @@ describe('a transaction', () => {
   })
 
   test('that lost to another is not here, and the winner is', async () => {
-    const spends = [7, 8].map((owner) =>
-      chain.spend({
-        inputs: [{ transaction: pages, vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript: p2pkh(owner) }],
-      }),
-    )
+    const spends = [7, 8].map((owner) => chain.move(pages, 0, p2pkh(owner)))
     const [lost, won] = spends as [(typeof spends)[0], (typeof spends)[0]]
     await server.submit(beefOf(lost, { with: [pages], proven: false }), ['tm_ordinals'])
     expect((await server.ask(`/svc/beef/${lost.txid}`)).status).toBe(200)
@@ -232,10 +227,7 @@ describe('outputs in lists', () => {
 })
 
 describe('X-Topics', () => {
-  const text = chain.spend({
-    inputs: [{ transaction: pages, vout: 1 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }],
-  })
+  const text = chain.move(pages, 1, p2pkh(3))
   const submit = async (path: string, topics: string): Promise<Answer> =>
     await server.ask(path, {
       method: 'POST',

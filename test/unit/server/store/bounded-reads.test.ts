@@ -56,10 +56,7 @@ async function lifeOf(host: TestServer, steps: number): Promise<FakeTransaction>
   let last = origin ?? coin
   const records: { txid: string; raw: Uint8Array }[] = []
   for (let step = 0; step < steps; step++) {
-    const next = chain.spend({
-      inputs: [{ transaction: last, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
-    })
+    const next = chain.move(last, 0, p2pkh(1))
     records.push({ txid: next.txid, raw: next.raw })
     last = next
   }

@@ -24,7 +24,7 @@ beforeAll(async () => {
     inscriptionScript({ contentType, body: utf8(body), lock: OPEN_LOCK })
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
   const step = (transaction: FakeTransaction, lockingScript: Uint8Array): FakeTransaction =>
-    chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] })
+    chain.move(transaction, 0, lockingScript)
   first = step(coin, script('image/x-test', 'start'))
   let steps = [coin, first]
   for (let made = 1; made < CHUNKS; ) {

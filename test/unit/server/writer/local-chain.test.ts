@@ -23,12 +23,7 @@ const note = (text: string) =>
 function inscriptions(...texts: string[]) {
   const chain = new FakeChain()
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: OPEN_LOCK }] })
-  const spenders = texts.map((text) =>
-    chain.spend({
-      inputs: [{ transaction: coin, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: note(text) }],
-    }),
-  )
+  const spenders = texts.map((text) => chain.move(coin, 0, note(text)))
   return { coin, spenders }
 }
 
@@ -96,14 +91,6 @@ test('what is known stays in its block, whatever block a client makes up', async
   await server.submit(beefOf({ ...one, height: 900_000 }, { with: [coin] }), ['tm_ordinals'])
   expect(heightOf(server, one)).toBe(2)
   expect((await headersOf(server)).range).toEqual({ from: 1, to: 2 })
-})
-
-test('what is unproven and valid is mined as well', async () => {
-  const server = await emptyLocalNetwork(servers)
-  const { coin, spenders } = inscriptions('one')
-  const [one = coin] = spenders
-  expect(await server.submit(unproven(one, coin), ['tm_ordinals'])).toMatchObject({ status: 200 })
-  expect(heightOf(server, one)).toBe(2)
 })
 
 test('what spends a spent coin is in no block', async () => {

@@ -174,10 +174,7 @@ test('where nobody is asked about blocks, a merkle path proves nothing of a non-
     for (const beef of [beefOf(one), beefOf(one, { with: [chain.genesis] })])
       expect(await server.submit(beef)).toMatchObject(NOT_STRICT)
     // Nor does it come in behind something else.
-    const next = chain.spend({
-      inputs: [{ transaction: one, vout: 2 }],
-      outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }],
-    })
+    const next = chain.move(one, 2, OPEN_LOCK)
     expect(await server.submit(beefOf(next, { with: [one] }))).toMatchObject(NOT_STRICT)
   }
   const strict = chain.mint('a')

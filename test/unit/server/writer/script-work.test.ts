@@ -318,7 +318,7 @@ describe('unproven ancestors', () => {
       const [transaction] = all.slice(-1)
       if (transaction === undefined) throw new Error('there is one before each')
       const lockingScript = at < 9998 ? OPEN_LOCK : INSCRIBED.lockingScript
-      all.push(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }))
+      all.push(chain.move(transaction, 0, lockingScript))
     }
     const server = await servers.start(
       { MAX_BEEF_TRANSACTIONS: '10000' },

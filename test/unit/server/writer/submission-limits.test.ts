@@ -295,6 +295,7 @@ describe('submissions that wait', () => {
     })
     // Those over the limit are answered at once, while the others wait.
     while (answered < refusals) await sleep(10)
+    await until(() => held.waiting() === beefs.length - refusals, 'the others wait')
     await held.release()
     return (await Promise.all(answers)).sort()
   }

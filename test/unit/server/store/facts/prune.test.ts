@@ -130,12 +130,7 @@ test('what something is built on stays, whether that is proven, seen, recent or 
 
 test('mints and transfers of names stay where nobody can be asked about them, and the genesis always', async () => {
   const mint = stored(chain.mint('a'))
-  const transfer = stored(
-    chain.spend({
-      inputs: [{ transaction: mint, vout: 2 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(7) }],
-    }),
-  )
+  const transfer = stored(chain.move(mint, 2, p2pkh(7)))
   const other = stored(note())
   const candidates = { genesis: chain.genesis, mint, transfer, other }
   expect(await left(candidates, { keepsNames: true })).toEqual(['genesis', 'mint', 'transfer'])
