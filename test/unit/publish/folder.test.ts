@@ -182,6 +182,13 @@ test.each([-1, 0.5, Number.NaN, 2 ** 32, 2 ** 32 - 1])('output %d cannot be the 
   expect(() => layOut([file('a')], first)).toThrow(refusal('BAD_FIRST_OUTPUT'))
 })
 
+test('a directory is as long as gateways follow paths into, and no longer', () => {
+  const named = (length: number) => bodyOf(layOut([file('a'.repeat(length), 'x')]).outputs[0])
+  const longest = 1024 * 1024 - named(1).length + 1
+  expect(named(longest)).toHaveLength(1024 * 1024)
+  expect(() => named(longest + 1)).toThrow(refusal('DIRECTORY_TOO_LARGE'))
+})
+
 test('a lock behind which nothing would be read is refused', () => {
   expect(() => layOutFolder({ entries: [], lock: Uint8Array.of(0x6a), profile })).toThrow(refusal('BAD_LOCK'))
 })

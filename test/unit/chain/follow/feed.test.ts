@@ -21,7 +21,8 @@ class World {
   readonly warnings: string[] = []
   readonly first = this.chain.bestTip.height
   private readonly transactions = new FakeChain()
-  private readonly coins = new Set<string>()
+  /** What the subscription chooses. */
+  readonly coins = new Set<string>()
   private waiting: { isDone: () => boolean; resolve: () => void }[] = []
 
   constructor() {
@@ -172,6 +173,22 @@ test('a transaction that no source knows yet is fetched when its block is read a
   feed.onBlock()
   await world.until(() => world.received.length === 2)
   expect(world.txids).toEqual([txid, second?.txid])
+})
+
+test('what a subscription has of the last blocks only later is read with the next block', async () => {
+  const world = new World()
+  const [late] = world.mine(1)
+  world.coins.clear()
+  for (let count = 0; count < 3; count++) world.mine(0)
+  const feed = await world.open()
+  const { height } = world.chain.bestTip
+  await world.until(() => world.service.asked.some((path) => path.includes(`height=${height}&`)))
+  await world.until(() => feed.status().height === height)
+  world.coins.add(late?.txid ?? '')
+  world.mine(0)
+  feed.onBlock()
+  await world.until(() => world.received.length === 1)
+  expect(world.txids).toEqual([late?.txid])
 })
 
 test('transactions that are known already are not fetched', async () => {

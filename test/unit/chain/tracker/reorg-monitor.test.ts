@@ -265,31 +265,78 @@ test('a server that ends waits for no tracker', async () => {
   expect((await answer).status).toBe(503)
 })
 
-test('reorganisations that are reported during a round share the next one, from the lowest height on', async () => {
+/** A monitor of a chain of 1,000 blocks; by default, no proof is stored. */
+function monitorOf({
+  headers,
+  settings = new Map<string, string>(),
+  ...options
+}: { headers: object; settings?: Map<string, string> } & Partial<Pick<ReorgMonitorOptions, 'runLocked'>> & {
+    proofs?: object
+    storedAt?: number
+  }) {
+  const { storedAt, proofs = {}, runLocked = (work) => work() } = options
   const listeners: ((tip: ChainTip) => void)[] = []
+  /** From which heights rounds have read. */
+  const heights: number[] = []
+  const from = (block: { from: number }): object[] => {
+    heights.push(block.from)
+    return storedAt === undefined ? [] : [{ height: storedAt, root: 'ab'.repeat(32) }]
+  }
+  const onTip = (listener: (tip: ChainTip) => void): void => void listeners.push(listener)
+  const monitor = new ReorgMonitor({
+    headers: { onTip, ...headers } as unknown as BlockHeaders,
+    proofs: proofs as ProofVerifier,
+    graph: { blocks: { from }, settings } as unknown as ReorgMonitorOptions['graph'],
+    ...{ reorgDepth: 10, pollInterval: 0, logger: SILENT, runLocked },
+  })
+  const fork = (forkedAt: number): void => {
+    for (const listener of listeners) listener({ height: 1000, forkedAt })
+  }
+  return { monitor, fork, heights }
+}
+
+test('a proof is taken back under the write lock, where the tracker is asked once more', async () => {
+  let isLocked = false
+  const said: string[] = []
+  const { monitor } = monitorOf({
+    headers: {
+      currentHeight: async () => 1000,
+      async verdict() {
+        said.push(`asked ${isLocked}`)
+        return 'no'
+      },
+    },
+    proofs: {
+      async disprove() {
+        said.push(`disproved ${isLocked}`)
+        return 1
+      },
+    },
+    storedAt: 995,
+    async runLocked(work) {
+      isLocked = true
+      const done = await work()
+      isLocked = false
+      return done
+    },
+  })
+  expect(await monitor.round()).toMatchObject({ disproved: 1 })
+  expect(said).toEqual(['asked false', 'asked true', 'disproved true'])
+})
+
+test('reorganisations that are reported during a round share the next one, from the lowest height on', async () => {
   let asked = 0
   let answer = (_: number): void => {}
-  const heights: number[] = []
-  const blocks = { from: ({ from }: { from: number }) => heights.push(from) && [] }
-  const headers = {
-    onTip: (listener: (tip: ChainTip) => void) => listeners.push(listener),
-    currentHeight: () => {
-      asked++
-      return new Promise<number>((resolve) => {
-        answer = resolve
-      })
-    },
+  const currentHeight = () => {
+    asked++
+    return new Promise<number>((resolve) => {
+      answer = resolve
+    })
   }
-  const monitor = new ReorgMonitor({
-    headers: headers as unknown as BlockHeaders,
-    proofs: {} as ProofVerifier,
-    graph: { blocks, settings: new Map() } as unknown as ReorgMonitorOptions['graph'],
-    ...{ reorgDepth: 10, pollInterval: 0, logger: SILENT, runLocked: (write) => write() },
-  })
+  const { monitor, fork, heights } = monitorOf({ headers: { currentHeight } })
   monitor.start()
   await until(() => asked === 1)
-  for (let forkedAt = 1000; forkedAt >= 500; forkedAt--)
-    for (const listener of listeners) listener({ height: 1000, forkedAt })
+  for (let forkedAt = 1000; forkedAt >= 500; forkedAt--) fork(forkedAt)
   answer(1000)
   await until(() => asked === 2)
   answer(1000)
@@ -301,40 +348,27 @@ test('reorganisations that are reported during a round share the next one, from 
 
 test('a deep reorganisation whose round fails is covered by the next one, also after a restart', async () => {
   const settings = new Map<string, string>()
-  const heights: number[] = []
-  const blocks = { from: ({ from }: { from: number }) => heights.push(from) && [] }
   const open = (answers: boolean[]) => {
-    const listeners: ((tip: ChainTip) => void)[] = []
     let asked = 0
-    const headers = {
-      onTip: (listener: (tip: ChainTip) => void) => listeners.push(listener),
-      currentHeight: async () => {
-        if (answers[asked++] === true) return 1000
-        throw new ChainTrackerError('it does not answer')
-      },
+    const currentHeight = async () => {
+      if (answers[asked++] === true) return 1000
+      throw new ChainTrackerError('it does not answer')
     }
-    const monitor = new ReorgMonitor({
-      headers: headers as unknown as BlockHeaders,
-      proofs: {} as ProofVerifier,
-      graph: { blocks, settings } as unknown as ReorgMonitorOptions['graph'],
-      ...{ reorgDepth: 10, pollInterval: 0, logger: SILENT, runLocked: (write) => write() },
-    })
-    monitor.start()
-    const fork = (forkedAt: number): void => {
-      for (const listener of listeners) listener({ height: 1000, forkedAt })
-    }
-    return { monitor, fork, asked: () => asked }
+    const opened = monitorOf({ headers: { currentHeight }, settings })
+    opened.monitor.start()
+    return { ...opened, asked: () => asked }
   }
   const first = open([true, false])
-  await until(() => heights.length === 1)
+  await until(() => first.heights.length === 1)
   first.fork(500)
   await until(() => first.asked() === 2)
   await first.monitor.stop()
-  const second = open([true])
-  await until(() => heights.length === 2)
-  await second.monitor.stop()
-  const third = open([true])
-  await until(() => heights.length === 3)
-  await third.monitor.stop()
-  expect(heights).toEqual([991, 500, 991])
+  const later: number[] = []
+  for (let starts = 0; starts < 2; starts++) {
+    const { monitor, heights } = open([true])
+    await until(() => heights.length === 1)
+    await monitor.stop()
+    later.push(...heights)
+  }
+  expect([...first.heights, ...later]).toEqual([991, 500, 991])
 })
