@@ -55,11 +55,14 @@ test('a host gets names, nodes and histories from an engine, which refuses what 
   const front = await fronts.open(full)
   const engine = asEngine([...mints, ...moves])
   const graphs: string[] = []
+  const topics = new Set<string | undefined>()
   let lookups = 0
   front.fault = (exchange) => {
-    const { path, asked } = exchange
-    if (path === '/requestForeignGASPNode')
+    const { path, topic, asked } = exchange
+    if (path === '/requestForeignGASPNode') {
+      topics.add(topic)
       graphs.push(`${asked.graphID === `${asked.txid}.${asked.outputIndex}`}`)
+    }
     // It offers an output a moment before its lookup service knows of it.
     if (path === '/lookup' && lookups++ === 0) return { type: 'output-list', outputs: [] }
     return engine(exchange)
@@ -67,5 +70,6 @@ test('a host gets names, nodes and histories from an engine, which refuses what 
   const empty = await host(world, { SYNC_PEERS: front.url })
   await inStep(await admittedOn(full), full, empty)
   expect(new Set(graphs)).toEqual(new Set(['true', 'false']))
+  expect(topics).toEqual(new Set(['tm_names', 'tm_ordinals']))
   expect(lookups).toBeGreaterThan(1)
 })

@@ -1,12 +1,3 @@
-import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../../../backend/src/protocol/inscription.js'
-import {
-  decodeMineNode,
-  encodeMineNode,
-  type MineNode,
-  UNCLAIMED,
-} from '../../../../backend/src/protocol/mine-node.js'
-import { encodeNameOutput } from '../../../../backend/src/protocol/mint.js'
 import {
   beefOf,
   FakeChain,
@@ -72,10 +63,9 @@ async function expectName(server: TestServer, name: string, mint: FakeTransactio
   expect(further.json).toEqual({ domain: name, outpoint: mint.outpoint(1) })
 }
 
-/** The live node of `a` with parts of its state replaced, as an output of a transaction that is no mint. */
-function copyOf(chain: FakeChain, state: Partial<MineNode>): FakeOutput {
-  const node = decodeMineNode(chain.node('a').lockingScript)
-  return { satoshis: 1, lockingScript: encodeMineNode({ ...node, ...state }) }
+/** The live node of `a` as an output of a transaction that is no mint. */
+function copyOf(chain: FakeChain): FakeOutput {
+  return { satoshis: 1, lockingScript: chain.node('a').lockingScript }
 }
 
 function nodeAt(transaction: FakeTransaction, vout: number): FakeNode {
@@ -85,62 +75,11 @@ function nodeAt(transaction: FakeTransaction, vout: number): FakeNode {
   return { satoshis, lockingScript, outpoint: { txid: transaction.txid, vout } }
 }
 
-describe('a copy of a node', () => {
-  test.each<[string, Partial<MineNode>]>([
-    ['as it is', {}],
-    ['with nothing claimed', { claimed: UNCLAIMED }],
-    ['of another domain', { domain: 'x' }],
-    ['with another seed', { seed: new Uint8Array(32).fill(7) }],
-    ['of the root as deployed', { genesis: undefined, domain: '', seed: new Uint8Array() }],
-  ])('%s is no node, nor is what is minted from it a name', async (_, state) => {
-    const { server, chain } = await tree()
-    const copy = chain.spend({ inputs: [], outputs: [copyOf(chain, state)] })
-    const domain = state.domain ?? 'a'
-    const minted = chain.mint(`${domain}c`, { from: nodeAt(copy, 0) })
-    await expectNoName(server, [copy, minted])
-    await expectName(server, 'ac', chain.mint('ac'))
-  })
-
-  test('to which a name was transferred is an ordinal, and no node', async () => {
-    const { server, chain, a } = await tree()
-    const relocked = chain.spend({
-      inputs: [{ transaction: a, vout: 2 }],
-      outputs: [copyOf(chain, { domain: 'x' }), { satoshis: 1, lockingScript: p2pkh(2) }],
-    })
-    const transfer = await server.submit(beefOf(relocked, { with: [a] }))
-    expect(transfer.json).toMatchObject({
-      tm_names: { outputsToAdmit: [] },
-      tm_ordinals: { outputsToAdmit: [0] },
-    })
-    await expectNoName(server, [relocked, chain.mint('xc', { from: nodeAt(relocked, 0) })])
-    expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: a.outpoint(2) })
-    await expectName(server, 'ac', chain.mint('ac'))
-  })
-})
-
-test('a name output with the right marker and genesis, and no mint behind it, is no name', async () => {
+test('a copy of a node is no node, nor is what is minted from it a name', async () => {
   const { server, chain } = await tree()
-  const lockingScript = encodeNameOutput({
-    ownerLock: p2pkh(1),
-    name: 'google',
-    deployment: chain.deployment,
-  })
-  const alone = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
-  const atTwo = chain.spend({
-    inputs: [],
-    outputs: [copyOf(chain, {}), copyOf(chain, { domain: 'google' }), { satoshis: 1, lockingScript }],
-  })
-  await expectNoName(server, [alone, atTwo])
+  const copy = chain.spend({ inputs: [], outputs: [copyOf(chain)] })
+  await expectNoName(server, [copy, chain.mint('ac', { from: nodeAt(copy, 0) })])
   await expectName(server, 'ac', chain.mint('ac'))
-})
-
-test('the name is what the tree says, whatever the owner lock inscribes before it', async () => {
-  const { server, chain } = await tree()
-  const decoy = encodeEnvelope({ contentType: 'application/name-claim', body: utf8('google') })
-  const mint = chain.mint('ac', { ownerLock: concatBytes(p2pkh(1), decoy) })
-  await expectName(server, 'ac', mint)
-  expect((await server.ask('/svc/names/origin/google')).status).toBe(404)
-  expect((await server.ask('/svc/names/mine/google')).json).toMatchObject({ domain: '' })
 })
 
 describe('a second mint from one node', () => {
