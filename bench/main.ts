@@ -1,6 +1,5 @@
 import { bundles } from './bundles.js'
 import { clients } from './clients.js'
-import { conflicts } from './conflicts.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { facts } from './facts.js'
@@ -31,7 +30,6 @@ const benches = {
   host,
   follow,
   costs,
-  conflicts,
   facts,
   clients,
   bundles,
