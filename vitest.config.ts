@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -12,7 +12,9 @@ const TIERS: Record<string, string[]> = {
 }
 
 // Whoever names files, as in `npm test -- test/system/readme.test.ts`, wants these, and all of them.
-const namesFiles = process.argv.slice(2).some((argument) => /^(test|trials)\//.test(argument))
+const namesFiles = process.argv
+  .slice(2)
+  .some((argument) => /^(test|trials)\//.test(relative(import.meta.dirname, resolve(argument))))
 const tier = namesFiles ? 'all' : (process.env.TEST_TIER ?? 'all')
 process.env.TEST_TIER = tier
 // Hosts of the plugin would keep their indexes in the working directory.

@@ -6,6 +6,7 @@ import { type Answer, ask, type Differences, type Question } from '../../test/hi
 import { Run } from '../../test/histories/run.js'
 import { ServerHost } from '../../test/histories/server-host.js'
 import { expectRuns } from '../../test/histories/trial.js'
+import { IS_NIGHTLY } from '../../test/support/nightly.js'
 import { listening } from '../../test/support/server/connections.js'
 import { SILENT } from '../../test/support/server/test-server.js'
 
@@ -94,7 +95,7 @@ function lasting({ status, headers, body }: Answer): unknown {
 test('whatever happens, no answer from memory is another than that of the store', async () => {
   await expectRuns({
     plan,
-    runs: 6,
+    runs: IS_NIGHTLY ? 60 : 2,
     least: ['reorg', 'block', 'evicted', 'branch reorganised', 'submit: lost'],
     async run({ deeds, mined, happenings: all, evicted }) {
       const run = await Run.start({

@@ -26,7 +26,7 @@ import {
   untilReady,
   useServers,
 } from '../../support/server/test-server.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onOneSharedEngine } from '../../support/storage/databases.js'
 import { inLog } from '../../support/storage/fact-store.js'
 
 const LONG = concatBytes(new Uint8Array(CHUNK_BYTES).fill(7), utf8('the end of a long body'))
@@ -75,7 +75,7 @@ function world(): World {
   }
 }
 
-onEachSharedEngine('copies of a log, to and from', (databases) => {
+onOneSharedEngine('copies of a log, to and from', (databases) => {
   const { start: startServer, folder } = useServers()
   const start = async (env: Environment): Promise<TestServer> => {
     const server = await startServer(env)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import fc from 'fast-check'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { NON_STRICT } from '../../support/protocol/non-strict-mints.js'
 import { choice, type Happening, happenings, manner } from '../happenings.js'
 import { type Deed, deedOf, type Shape, weighted } from '../history.js'
@@ -58,7 +59,7 @@ const plan = fc.record({
 test('whatever comes in whatever order, every answer is that of all that is known', async () => {
   await expectRuns({
     plan,
-    runs: 20,
+    runs: IS_NIGHTLY ? 200 : 8,
     least: [
       'submit: lost',
       'ingest: known',

@@ -14,6 +14,7 @@ import {
   proofOfWork,
 } from '../../../backend/src/protocol/mint.js'
 import { covenantChain, refusalByScript } from '../../support/mining/covenant-mints.js'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import {
   type FakeChain,
   type FakeNode,
@@ -188,7 +189,7 @@ async function expectAnswers({ server }: HeaderWorld, tree: PerverseTree): Promi
 test('whatever the script lets through and a block holds is followed, in any order', async () => {
   await expectRuns({
     plan,
-    runs: 12,
+    runs: IS_NIGHTLY ? 120 : 5,
     async run({ covenantVersion, deeds, order }) {
       const chain = covenantChain({ covenantVersion })
       const tree = new PerverseTree(chain)

@@ -1,4 +1,4 @@
-import puppeteer, { type Browser, type Page } from 'puppeteer-core'
+import puppeteer, { type Browser, type BrowserContext, type Page } from 'puppeteer-core'
 import { CHROMIUM, FLAGS } from './chromium.js'
 
 /** A page that is open, and what the browser complains of in it: errors of scripts, and all else that its console says. */
@@ -13,21 +13,28 @@ const PATIENCE = 240_000
 /** How often a page is looked at, in milliseconds: one behind another draws no frames, with which it would be by default. */
 export const POLLING = { polling: 50 }
 
-/** Headless Chromium for the tests of one file. Each page is in a profile of its own. */
+/** Headless Chromium for the tests of one file. Each page is in a profile of its own, which ends with its test. */
 export function useBrowser(...flags: string[]): {
   /** @param prepare What is done before anything is loaded. */
   open(url: string, prepare?: (page: Page) => Promise<void>): Promise<OpenPage>
 } {
   let browser: Browser | undefined
+  const contexts: BrowserContext[] = []
+  // A page that stays open goes on: it asks, mines and draws beside the tests that follow.
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close()
+  })
   afterAll(() => browser?.close())
   return {
     async open(url, prepare = async () => {}) {
       if (CHROMIUM === undefined) throw new Error('there is no Chromium on this machine')
       browser ??= await puppeteer.launch({
         ...{ executablePath: CHROMIUM, args: [...FLAGS, ...flags] },
-        timeout: PATIENCE,
+        ...{ timeout: PATIENCE, protocolTimeout: PATIENCE },
       })
-      const page = await (await browser.createBrowserContext()).newPage()
+      const context = await browser.createBrowserContext()
+      contexts.push(context)
+      const page = await context.newPage()
       page.setDefaultTimeout(PATIENCE)
       const complaints: string[] = []
       page.on('console', (message) => {

@@ -1,5 +1,6 @@
 import { type Db, MongoClient } from 'mongodb'
 import { type Connection, createConnection } from 'mysql2/promise'
+import { IS_NIGHTLY } from '../nightly.js'
 import type { Environment } from '../server/test-server.js'
 import { MISSING_FOR_MARIADB, mariadbUrl } from '../services/mariadb.js'
 import { MISSING_FOR_MONGO, mongoUrl } from '../services/mongo.js'
@@ -129,6 +130,9 @@ export function onMariadb(what: string, tests: (databases: SharedDatabases) => v
     })
   })
 }
+
+/** On MariaDB by day, and on each at night: processes and commands over a log, beside which `test/engines` asks each engine. */
+export const onOneSharedEngine = IS_NIGHTLY ? onEachSharedEngine : onMariadb
 
 function atPort(env: Environment, name: 'KNEX_URL' | 'MONGO_URL', port: number): Environment {
   const url = new URL(env[name] ?? '')

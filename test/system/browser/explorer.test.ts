@@ -143,17 +143,10 @@ const isExpected = (complaint: string): boolean =>
   )
 
 describe('the page', () => {
-  let seen: Seen
-  afterAll(() => seen?.page.close())
-
   inBrowser.each(Object.entries(PAGES))(
     '%s is accessible, fits, and asks no other host, on every screen',
     async (name, path) => {
-      seen ??= await browser.open('about:blank')
-      const { page, complaints } = seen
-      complaints.length = 0
-      await show(page, SCREENS.desktop)
-      await page.goto(`${server.url}${path}`)
+      const { page, complaints } = await open(path, SCREENS.desktop)
       // What is lazy is loaded, too.
       await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
       await page.waitForNetworkIdle({ idleTime: 100 })

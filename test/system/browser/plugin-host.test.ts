@@ -10,6 +10,7 @@ import { press, says, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order } from '../../support/browser/mine-page.js'
 import { builtPages } from '../../support/cli/built-package.js'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
 import { ToolboxWallet } from '../../support/plugin/toolbox-wallet.js'
 import { ask, SILENT, useServers } from '../../support/server/test-server.js'
@@ -73,7 +74,8 @@ describe('a host whose engine has names', () => {
     })
   })
 
-  describe.each(SHOTS === undefined ? [SCREENS[0], SCREENS[3]] : SCREENS)(
+  // `explorer.test.ts` has each screen of each page by day.
+  describe.each(SHOTS === undefined && !IS_NIGHTLY ? [SCREENS[3]] : SCREENS)(
     'on a %s',
     (screen, width, scheme) => {
       const open = (address: string) =>

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { PrivateKey } from '@bsv/sdk'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // What commands print of their own command line, and what they do with files that are none.
@@ -52,15 +53,15 @@ const COMMANDS: [what: string, args: (url: string) => string[]][] = [
 ]
 const SETTINGS = { HOSTING_URL: 'https://names.example', SERVER_PRIVATE_KEY: '11'.repeat(32) }
 
-/** Every form with two commands; by night, with every one. */
+/** Every form with a command of its own; at night, with every one. */
 const RUNS = FORMS.flatMap(([what, form], at) =>
-  COMMANDS.filter((_, other) => process.env.ATTACKS === 'all' || (at + other) % 5 === 0).map(
+  COMMANDS.filter((_, other) => IS_NIGHTLY || (at + other) % COMMANDS.length === 0).map(
     ([command, args]) => ({ what, command, args: args(form(`127.0.0.1:${port}`)) }),
   ),
 )
 test.each([
   ...RUNS,
-  ...COMMANDS.slice(0, 5).map(([command, args]) => ({
+  ...COMMANDS.slice(0, IS_NIGHTLY ? 5 : 1).map(([command, args]) => ({
     ...{ what: 'a user and a password, at a server that is not there', command },
     args: args(withPassword('127.0.0.1:1')),
   })),

@@ -18,7 +18,7 @@ import {
   useServers,
 } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onOneSharedEngine } from '../../support/storage/databases.js'
 import { filesWith } from '../../support/storage/fact-store.js'
 
 // The commands on a log that gateways share, beside gateways that run.
@@ -33,7 +33,7 @@ interface Gateway {
   url: string
 }
 
-onEachSharedEngine('the commands on a log in', (databases) => {
+onOneSharedEngine('the commands on a log in', (databases) => {
   const cli = useBuiltCli()
   const servers = useServers()
   const chain = new FakeChain()

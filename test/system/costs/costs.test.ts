@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { builtPackage } from '../../support/cli/built-package.js'
+import { sampleOf } from '../../support/nightly.js'
 import { ask, untilReady } from '../../support/server/test-server.js'
 import type { Attack } from './attack.js'
 import { type AttackedServer, startAttackedServer } from './attacked-server.js'
@@ -50,7 +51,7 @@ const READS_MEANWHILE = 3
 const LONG = 60
 
 describe.each(Object.entries(SUITES))('next to hostile %s', (_, { attacks: all, connections }) => {
-  const attacks = process.env.ATTACKS === 'all' ? all : all.filter((_attack, at) => at % 12 === 0)
+  const attacks = sampleOf(all, 12)
   const checked = attacks.filter(({ checksProofs }) => checksProofs === true)
   const plain = attacks.filter((attack) => !checked.includes(attack))
   const honest = new HonestSubmissions()

@@ -1,3 +1,4 @@
+import { sampleOf } from '../../support/nightly.js'
 import type { Stage } from './stage.js'
 
 /** What is attacked. `client` is `minetree/client` in a program of its own. */
@@ -23,8 +24,10 @@ export interface Attack {
 
 export const nameOf = ({ target, server, deed }: Attack): string => `${target}, ${server}: ${deed}`
 
-/** The attacks that tests run: every twelfth one, and with `ATTACKS=all`, as in `npm run nightly`, every one. */
+/** The attacks that tests run. */
 export function tested(attacks: Attack[]): Attack[] {
-  const all = attacks.filter(({ benchOnly = false }) => !benchOnly)
-  return process.env.ATTACKS === 'all' ? all : all.filter((_, at) => at % 12 === 0)
+  return sampleOf(
+    attacks.filter(({ benchOnly = false }) => !benchOnly),
+    12,
+  )
 }

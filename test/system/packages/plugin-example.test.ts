@@ -43,23 +43,24 @@ for (const [host, versions] of Object.entries(HOSTS)) {
   installations.push([host, await installedPackage({ dependencies, packages })])
 }
 
-/** A folder with a program, and what is installed for it. */
-async function programIn(installed: string, program: string): Promise<string> {
+/** A folder with programs by their names, and what is installed for them. */
+async function folderWith(installed: string, programs: Record<string, string>): Promise<string> {
   const cwd = await folder()
   await writeFile(join(cwd, 'package.json'), '{"type":"module"}')
-  await writeFile(join(cwd, 'index.ts'), program)
+  for (const [name, program] of Object.entries(programs)) await writeFile(join(cwd, `${name}.ts`), program)
   await symlink(join(installed, 'node_modules'), join(cwd, 'node_modules'))
   return cwd
 }
 
-/** Compiles it, and returns what the compiler says against the program or this package. */
-async function complaints(cwd: string, ...more: string[]): Promise<string[]> {
+/** Compiles programs with all declarations, and returns what the compiler says against them or this package. */
+async function complaints(cwd: string, names: string[]): Promise<string[]> {
   const options = '--strict --target es2022 --module nodenext --types node --ignoreConfig'.split(' ')
-  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, ...more, 'index.ts']
+  const files = names.map((name) => `${name}.ts`)
+  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, ...files]
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd }).catch(
     (error: { stdout: string }) => error,
   )
-  return stdout.split('\n').filter((line) => /^index\.ts|node_modules\/minetree\//.test(line))
+  return stdout.split('\n').filter((line) => /^\w+\.ts|node_modules\/minetree\//.test(line))
 }
 
 let running: ChildProcess | undefined
@@ -88,15 +89,25 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
     return
   }
   test(
-    'the program of docs/plugin.md compiles, starts, and serves what it is sent',
+    'the program of docs/plugin.md compiles, a wrong one does not, and it starts and serves what it is sent',
     async () => {
       const offering = example.replace(
         'stores, { follower }',
         `stores, { follower, explorer: true, gatewayHost: 'names.test' }`,
       )
       expect(offering).not.toBe(example)
-      const cwd = await programIn(installed.folder, offering)
-      expect(await complaints(cwd, '--skipLibCheck')).toEqual([])
+      const onMongo = example
+        .replaceAll('server.knex', 'server.mongoDb')
+        .replace(/WithKnex\((.*), (create\w+)/g, 'WithMongo($1, $2OnMongo')
+        .replace(/create\w+LookupService,/g, (name) => `${name.slice(0, -1)}OnMongo,`)
+      const wrong = example.replace('storesOf(server.knex)', 'storesOf(server.app)')
+      const programs = { index: offering, example, onMongo, wrong }
+      const cwd = await folderWith(installed.folder, programs)
+      expect(await complaints(cwd, Object.keys(programs))).toEqual([
+        expect.stringMatching(
+          /^wrong\.ts.* is not assignable to parameter of type 'HostDatabase \| undefined'/,
+        ),
+      ])
       const url = await started(cwd, ENGINES[host])
 
       const chain = new FakeChain()
@@ -131,24 +142,6 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
       expect([requests.length > 60, unknown.map(([request]) => request)]).toEqual([true, []])
       const Host = `${outpointLabel(parseOutpoint(outpoint))}.c.names.test`
       expect((await asked('/', { headers: { Host } })).body.toString()).toBe('kept')
-    },
-    PATIENCE,
-  )
-
-  test(
-    'declarations compile without skipLibCheck, and refuse what is wrong',
-    async () => {
-      const onMongo = example
-        .replaceAll('server.knex', 'server.mongoDb')
-        .replace(/WithKnex\((.*), (create\w+)/g, 'WithMongo($1, $2OnMongo')
-        .replace(/create\w+LookupService,/g, (name) => `${name.slice(0, -1)}OnMongo,`)
-      for (const program of [example, onMongo]) {
-        expect(await complaints(await programIn(installed.folder, program), '--noEmit')).toEqual([])
-      }
-      const wrong = example.replace('storesOf(server.knex)', 'storesOf(server.app)')
-      expect(await complaints(await programIn(installed.folder, wrong), '--noEmit')).toEqual([
-        expect.stringContaining("is not assignable to parameter of type 'HostDatabase | undefined'"),
-      ])
     },
     PATIENCE,
   )

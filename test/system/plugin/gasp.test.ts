@@ -1,5 +1,6 @@
 import { createConnection } from 'mysql2/promise'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { type GaspHost, startGaspHost } from '../../support/plugin/gasp-host.js'
 import { SyncedWorld } from '../../support/server/synced-world.js'
 import {
@@ -18,9 +19,9 @@ import { freshDatabaseName, portOfShared } from '../../support/services/shared.j
 
 /** Starting hosts and filling them takes a while on a busy machine. */
 const PATIENCE = 600_000
-const ENGINE = (process.env.GASP_ENGINE ?? '2.0.2') as '0.4.6' | '2.0.2'
-/** How much there is to sync, in tenths: `GASP_SIZE=10` is 100 mints and 40 transfers. */
-const SIZE = Number(process.env.GASP_SIZE ?? '1')
+const ENGINE = '2.0.2'
+/** How much there is to sync, in tenths of 100 mints and 40 transfers. */
+const SIZE = IS_NIGHTLY ? 10 : 1
 const BOTH = ['tm_names', 'tm_ordinals']
 const ORDINALS = ['tm_ordinals']
 

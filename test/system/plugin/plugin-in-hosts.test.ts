@@ -1,4 +1,5 @@
 import { MongoClient } from 'mongodb'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { ENGINE_VERSIONS, type EngineVersion } from '../../support/plugin/engines.js'
 import { describePluginContract } from '../../support/plugin/plugin-contract.js'
 import { mongoUrl } from '../../support/services/mongo.js'
@@ -7,9 +8,8 @@ import { describeWithMariadb, describeWithMongo } from '../../support/storage/da
 
 // A host always has MySQL for its engine; the lookup services are on that, or on MongoDB.
 
-/** Quick tests run the others on SQLite. Here, those that differ most do, and all with `PLUGIN_ENGINES=all`. */
-const chosen = (...engines: EngineVersion[]) =>
-  process.env.PLUGIN_ENGINES === 'all' ? ENGINE_VERSIONS : engines
+/** Quick tests run the others on SQLite. Here, those that differ most do, and all at night. */
+const chosen = (...engines: EngineVersion[]) => (IS_NIGHTLY ? ENGINE_VERSIONS : engines)
 
 describeWithMariadb('a host on MariaDB', (mariadb) => {
   const onSql = async () => ({

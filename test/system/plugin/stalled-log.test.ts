@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
+import { IS_NIGHTLY, testAtNight } from '../../support/nightly.js'
 import { type GaspHost, startGaspHost } from '../../support/plugin/gasp-host.js'
 import { ToolboxWallet } from '../../support/plugin/toolbox-wallet.js'
 import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
@@ -10,10 +11,10 @@ import { startTcpProxy, type TcpProxy } from '../../support/storage/tcp-proxy.js
 
 // A host whose log stops answering under load, and whose process is killed before it answers again.
 
-/** How long the log does not answer, in seconds; by default, until the engine has stored what was sent. By hand: 60. */
-const STALL = Number(process.env.STALL ?? 0)
+/** How long the log does not answer, in seconds; by day, until the engine has stored what was sent. */
+const STALL = IS_NIGHTLY ? 60 : 0
 /** How many transactions of each kind are sent while the log does not answer. */
-const LOAD = Number(process.env.LOAD ?? 5)
+const LOAD = 5
 const PATIENCE = 600_000
 
 interface Places {
@@ -108,7 +109,7 @@ describeWithMariadb('a host on MariaDB that is killed while its log does not ans
     await engine.end()
   }
 
-  test(
+  testAtNight(
     'while its engine goes on, loses nothing that the engine has stored',
     () =>
       run(async () => {

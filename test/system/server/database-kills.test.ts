@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { rounds } from '../../support/nightly.js'
 import {
   beefOf,
   FakeChain,
@@ -15,7 +16,7 @@ import { indexIn } from '../../support/writer/gateways.js'
 
 // A database whose process is killed while gateways write, and that is started again with what it has on its disk.
 
-const ROUNDS = Number(process.env.RUNS ?? 3)
+const ROUNDS = rounds(1, 3)
 /** How many submissions are under way at each gateway. */
 const CLIENTS = 6
 const PATIENCE = 600_000

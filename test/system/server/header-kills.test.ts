@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { builtPackage } from '../../support/cli/built-package.js'
+import { rounds } from '../../support/nightly.js'
 import { useHeaderServices } from '../../support/server/header-service.js'
 import { expectHeadersOutliveKills, longHeaderChain } from '../../support/server/killed-headers.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -11,5 +12,11 @@ test('headers are linked and complete, though processes that store them are kill
   const main = join(await builtPackage(), 'dist/cli/main.js')
   const chain = longHeaderChain()
   const env = { DATA_DIR: await servers.folder() }
-  await expectHeadersOutliveKills({ main, env, started: await services.start(chain), chain, kills: 4 })
+  await expectHeadersOutliveKills({
+    main,
+    env,
+    started: await services.start(chain),
+    chain,
+    kills: rounds(1, 4),
+  })
 }, 600_000)

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { expectError } from '../../support/gateway/expect-error.js'
+import { sampleOf } from '../../support/nightly.js'
 import {
   beefOf,
   FakeChain,
@@ -196,7 +197,7 @@ test('what is wrong with a large transaction is answered as with a small one, an
   expect(lines.filter((line) => line.includes('CONTENT_TOO_LARGE'))).toHaveLength(1)
 })
 
-test.each([300, 1000])(
+test.each(sampleOf([300, 1000], 2))(
   'a host that is killed %d milliseconds into a chunk has all of it or nothing, takes it again, and has nothing twice',
   async (milliseconds) => {
     const host = await started()

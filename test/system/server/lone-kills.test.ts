@@ -3,14 +3,15 @@ import fc from 'fast-check'
 import { builtPackage } from '../../support/cli/built-package.js'
 import { lonePlan } from '../../support/follow/lone-chain.js'
 import { expectLoneRun, loneProcess } from '../../support/follow/lone-run.js'
+import { rounds } from '../../support/nightly.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // As test/unit/chain/ancestors/lone-transactions.test.ts, with a process that is killed after every third submission.
 
 const servers = useServers()
-const { RUNS = '2', SEED = '1' } = process.env
+const { SEED = '1' } = process.env
 
-test.each(fc.sample(lonePlan, { seed: Number(SEED), numRuns: Number(RUNS) }))(
+test.each(fc.sample(lonePlan, { seed: Number(SEED), numRuns: rounds(1, 2) }))(
   'a process that is killed while it fetches ancestors goes on with what is left',
   async (plan) => {
     const main = join(await builtPackage(), 'dist/cli/main.js')

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
+import { rounds } from '../../support/nightly.js'
 import {
   beefOf,
   FakeChain,
@@ -11,12 +12,12 @@ import {
 import { Random } from '../../support/random.js'
 import { ask, type Environment, submission, treeOf, useServers } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onOneSharedEngine } from '../../support/storage/databases.js'
 import { indexIn } from '../../support/writer/gateways.js'
 
 // Gateways as processes of their own over one log, that are stopped in the middle of what they do, or killed.
 
-const ROUNDS = Number(process.env.RUNS ?? 6)
+const ROUNDS = rounds(2, 6)
 const GATEWAYS = 3
 const PATIENCE = 300_000
 
@@ -26,7 +27,7 @@ interface Gateway {
   url: string
 }
 
-onEachSharedEngine('gateways that are stopped and killed, over a log in', (databases) => {
+onOneSharedEngine('gateways that are stopped and killed, over a log in', (databases) => {
   const cli = useBuiltCli()
   const servers = useServers()
 

@@ -7,7 +7,7 @@ import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { ask, treeOf, untilReady, useServers } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
 import { freePort } from '../../support/services/free-port.js'
-import { describeWithMariadb, onEachSharedEngine } from '../../support/storage/databases.js'
+import { describeWithMariadb, onOneSharedEngine } from '../../support/storage/databases.js'
 import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // A gateway that cannot read the log: at its start, and when the thread that writes is started again meanwhile.
@@ -54,7 +54,7 @@ describeWithMariadb('a gateway that starts while the log in MariaDB does not ans
   })
 })
 
-onEachSharedEngine('a gateway whose writer ends while the log cannot be reached, in', (databases) => {
+onOneSharedEngine('a gateway whose writer ends while the log cannot be reached, in', (databases) => {
   const servers = useServers()
 
   test('goes on answering what it knows, and writes once the log is back', async () => {

@@ -3,7 +3,7 @@ import { expectError } from '../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { ask, type Environment, submission, treeOf, useServers } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { onOneSharedEngine } from '../../support/storage/databases.js'
 import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // The command as it is installed, as processes of their own over one log.
@@ -12,7 +12,7 @@ const MiB = 1024 * 1024
 /** For a test, in milliseconds: processes start slowly where many do. */
 const PATIENCE = 180_000
 
-onEachSharedEngine('processes on one', (databases) => {
+onOneSharedEngine('processes on one', (databases) => {
   const cli = useBuiltCli()
   const servers = useServers()
 
