@@ -192,7 +192,7 @@ onEachSharedEngine('gateways over a log in', (databases) => {
       domain: NAMES,
       outpoint: mints.at(-1)?.outpoint(1),
     })
-  }, 300_000)
+  })
 })
 
 describe('where the store is not to be had, a start says so in a line, without the password', () => {

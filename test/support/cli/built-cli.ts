@@ -40,7 +40,7 @@ export function useBuiltCli(options: { folder?: () => string } = {}): {
   beforeAll(async () => {
     folder = options.folder?.() ?? (await builtPackage())
     cache = await mkdtemp(join(tmpdir(), 'minetree-cache-'))
-  }, 300_000)
+  })
   afterAll(async () => {
     for (const child of children) {
       if (child.exitCode !== null || child.signalCode !== null) continue

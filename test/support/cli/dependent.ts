@@ -14,8 +14,8 @@ export const requiresModules = major > 22 || (major === 22 && minor >= 12) || (m
 export interface Dependent {
   /** Runs a program, and gives what it prints. `.cjs` programs use `require`. */
   run(program: string, extension?: 'js' | 'cjs'): Promise<string>
-  /** Compiles a program with its types; throws what the compiler says against it. */
-  compile(program: string, options?: CompileOptions): Promise<void>
+  /** Compiles programs with their types; throws what the compiler says against them. */
+  compile(programs: string[], options?: CompileOptions): Promise<void>
 }
 
 export interface CompileOptions {
@@ -49,17 +49,15 @@ export async function programsIn(folder: string): Promise<Dependent> {
       await writeFile(file, program)
       return (await run(process.execPath, [file])).stdout
     },
-    async compile(program, { resolution = 'node16', types = [] } = {}) {
-      await writeFile(join(folder, 'program.ts'), program)
+    async compile(programs, { resolution = 'node16', types = [] } = {}) {
+      const files = programs.map((_, at) => `program${at}.ts`)
+      for (const [at, file] of files.entries()) await writeFile(join(folder, file), programs[at] ?? '')
       const compilerOptions = {
         ...{ noEmit: true, strict: true, skipLibCheck: false, target: 'es2022', lib: ['es2022', 'dom'] },
         ...{ module: resolution === 'node16' ? 'node16' : 'esnext', moduleResolution: resolution },
         ...{ types, typeRoots: [join(ROOT, 'node_modules/@types')] },
       }
-      await writeFile(
-        join(folder, 'tsconfig.json'),
-        JSON.stringify({ compilerOptions, files: ['program.ts'] }),
-      )
+      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
       await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], { cwd: folder })
     },
   }

@@ -1,18 +1,20 @@
 import { setTimeout } from 'node:timers/promises'
 
 /** How long a busy machine may take, in milliseconds, for something that takes no time by itself. */
-const PATIENCE = 90_000
-/** How often it is looked at, in milliseconds. */
-const INTERVAL = 10
+const PATIENCE = 240_000
+/** How long until it is looked at again, in milliseconds: soon at first, and seldom at last, as looking takes time from others. */
+const [FIRST_PAUSE, LAST_PAUSE] = [5, 100]
+const longer = (pause: number): number => Math.min(1.5 * pause, LAST_PAUSE)
 
 /** Checks again and again until it holds; fails as the last check does. */
 export async function eventually(check: () => Promise<void>): Promise<void> {
-  for (const until = Date.now() + PATIENCE; ; ) {
+  const end = Date.now() + PATIENCE
+  for (let pause = FIRST_PAUSE; ; pause = longer(pause)) {
     try {
       return await check()
     } catch (error) {
-      if (Date.now() > until) throw error
-      await setTimeout(INTERVAL)
+      if (Date.now() > end) throw error
+      await setTimeout(pause)
     }
   }
 }
@@ -22,9 +24,11 @@ export async function until<Found>(
   find: () => Found | Promise<Found>,
   what = find.toString(),
 ): Promise<NonNullable<Found>> {
-  for (const end = Date.now() + PATIENCE; Date.now() < end; await setTimeout(INTERVAL)) {
+  const end = Date.now() + PATIENCE
+  for (let pause = FIRST_PAUSE; Date.now() < end; pause = longer(pause)) {
     const found = await find()
     if (found) return found
+    await setTimeout(pause)
   }
   throw new Error(`it never came to be: ${what}`)
 }

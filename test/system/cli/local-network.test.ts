@@ -12,8 +12,6 @@ import { storedRows } from '../../support/storage/fact-rows.js'
 const cli = useBuiltCli()
 const { folder } = useServers()
 
-/** For one that mines at the real difficulty, or starts many servers. */
-const MUCH_PATIENCE = 240_000
 const SITE = resolve(import.meta.dirname, '../../../assets/local-network')
 
 interface Started extends Running {
@@ -111,49 +109,45 @@ async function expectPage(url: string, page: string): Promise<void> {
   for (const link of links) expect([link, (await get(new URL(link, url).href)).status]).toEqual([link, 200])
 }
 
-test(
-  'an empty folder becomes a local network, which the next start finds as it was',
-  async () => {
-    // The README's walk mines at 22 bits, as this does at night.
-    const difficulty = IS_NIGHTLY ? 22 : 8
-    const env = await settings(IS_NIGHTLY ? {} : { DIFFICULTY: String(difficulty) })
-    const first = start(env)
-    const home = await toOpen(first)
-    expect((await get(home)).type).toBe('text/html; charset=utf-8')
-    await expectSite(await siteOf(home))
-    const { origin, sequence } = (await getJson(`${home}svc/names/home`)) as {
-      origin: string
-      sequence: number
-    }
-    expect({ origin, sequence }).toEqual({ origin: expect.stringMatching(/^[0-9a-f]{64}_2$/), sequence: 1 })
-    expect(await getJson(`${home}svc/gateway/metadata/${origin}:-1`)).toMatchObject({
-      contentType: 'gw-fs/json',
-      sequence: 1,
-    })
-    const stream = await get(`${home}svc/gateway/stream/${await melodyOf(home)}`)
-    expect(stream.type).toMatch(/^audio\/wav;/)
-    expect(stream.body.equals(melody())).toBe(true)
-    const { names } = (await getJson(`${home}svc/names`)) as { names: { name: string }[] }
-    expect(names.map(({ name }) => name)).toEqual(['h', 'ho', 'hom', 'home', 'hu', 'hum'])
-    const url = await first.url
-    expect(await getJson(`${url}/deployment.json`)).toMatchObject({ difficulty })
+test('an empty folder becomes a local network, which the next start finds as it was', async () => {
+  // The README's walk mines at 22 bits, as this does at night.
+  const difficulty = IS_NIGHTLY ? 22 : 8
+  const env = await settings(IS_NIGHTLY ? {} : { DIFFICULTY: String(difficulty) })
+  const first = start(env)
+  const home = await toOpen(first)
+  expect((await get(home)).type).toBe('text/html; charset=utf-8')
+  await expectSite(await siteOf(home))
+  const { origin, sequence } = (await getJson(`${home}svc/names/home`)) as {
+    origin: string
+    sequence: number
+  }
+  expect({ origin, sequence }).toEqual({ origin: expect.stringMatching(/^[0-9a-f]{64}_2$/), sequence: 1 })
+  expect(await getJson(`${home}svc/gateway/metadata/${origin}:-1`)).toMatchObject({
+    contentType: 'gw-fs/json',
+    sequence: 1,
+  })
+  const stream = await get(`${home}svc/gateway/stream/${await melodyOf(home)}`)
+  expect(stream.type).toMatch(/^audio\/wav;/)
+  expect(stream.body.equals(melody())).toBe(true)
+  const { names } = (await getJson(`${home}svc/names`)) as { names: { name: string }[] }
+  expect(names.map(({ name }) => name)).toEqual(['h', 'ho', 'hom', 'home', 'hu', 'hum'])
+  const url = await first.url
+  expect(await getJson(`${url}/deployment.json`)).toMatchObject({ difficulty })
 
-    const mined = await cli.run(['mine', 'hu1', '--url', url])
-    expect(mined).toMatchObject({ code: 0, stdout: expect.stringMatching(/^hu1 [0-9a-f]{64}_2\n$/) })
-    expect(await getJson(`${url}/svc/names/hu1`)).toMatchObject({ name: 'hu1', sequence: 0 })
-    await stop(first)
-    const { stdout } = await first.ended
-    for (const line of stdout.trim().split('\n')) expect(JSON.parse(line)).toMatchObject({ level: 30 })
+  const mined = await cli.run(['mine', 'hu1', '--url', url])
+  expect(mined).toMatchObject({ code: 0, stdout: expect.stringMatching(/^hu1 [0-9a-f]{64}_2\n$/) })
+  expect(await getJson(`${url}/svc/names/hu1`)).toMatchObject({ name: 'hu1', sequence: 0 })
+  await stop(first)
+  const { stdout } = await first.ended
+  for (const line of stdout.trim().split('\n')) expect(JSON.parse(line)).toMatchObject({ level: 30 })
 
-    const rows = storedRows(env.DATA_DIR ?? '')
-    const second = start(env)
-    expect(new URL(await siteOf(await toOpen(second))).pathname).toBe(`/content/${origin}:-1/`)
-    await stop(second)
-    expect((await second.ended).stderr).not.toContain('mined')
-    expect(storedRows(env.DATA_DIR ?? '')).toEqual(rows)
-  },
-  MUCH_PATIENCE,
-)
+  const rows = storedRows(env.DATA_DIR ?? '')
+  const second = start(env)
+  expect(new URL(await siteOf(await toOpen(second))).pathname).toBe(`/content/${origin}:-1/`)
+  await stop(second)
+  expect((await second.ended).stderr).not.toContain('mined')
+  expect(storedRows(env.DATA_DIR ?? '')).toEqual(rows)
+})
 
 describe('a filling that ends early', () => {
   const easy = { DIFFICULTY: '8' }
@@ -161,31 +155,27 @@ describe('a filling that ends early', () => {
   const counted = (dataDir = ''): Record<string, number> =>
     Object.fromEntries(Object.entries(storedRows(dataDir)).map(([table, { length }]) => [table, length]))
 
-  test(
-    'is gone on with by the next start, wherever it was killed',
-    async () => {
-      const env = await settings(easy)
-      for (const text of sampleOf(
-        ['filling', 'published a melody', 'mined h ', 'mined hum', 'mined hom ', 'published a site'],
-        3,
-      )) {
-        const killed = start(env)
-        await killed.said(text)
-        killed.child.kill('SIGKILL')
-        expect((await killed.ended).signal).toBe('SIGKILL')
-      }
-      const last = start(env)
-      await expectSite(await siteOf(await toOpen(last)))
-      await stop(last)
-      const undisturbed = await settings({ ...easy, HOST: '0.0.0.0' })
-      const whole = start(undisturbed)
-      // All addresses of a machine are none that a browser opens.
-      expect(await toOpen(whole)).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
-      await stop(whole)
-      expect(counted(env.DATA_DIR)).toEqual(counted(undisturbed.DATA_DIR))
-    },
-    MUCH_PATIENCE,
-  )
+  test('is gone on with by the next start, wherever it was killed', async () => {
+    const env = await settings(easy)
+    for (const text of sampleOf(
+      ['filling', 'published a melody', 'mined h ', 'mined hum', 'mined hom ', 'published a site'],
+      3,
+    )) {
+      const killed = start(env)
+      await killed.said(text)
+      killed.child.kill('SIGKILL')
+      expect((await killed.ended).signal).toBe('SIGKILL')
+    }
+    const last = start(env)
+    await expectSite(await siteOf(await toOpen(last)))
+    await stop(last)
+    const undisturbed = await settings({ ...easy, HOST: '0.0.0.0' })
+    const whole = start(undisturbed)
+    // All addresses of a machine are none that a browser opens.
+    expect(await toOpen(whole)).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
+    await stop(whole)
+    expect(counted(env.DATA_DIR)).toEqual(counted(undisturbed.DATA_DIR))
+  })
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
     'answers until it is stopped by %s, and ends with 0',

@@ -96,7 +96,7 @@ test('a folder is published on a name where money is fake, and then what has cha
   expect([await shown('a'), await shown('a', '/style/main.css')]).toEqual(['<h1>first</h1>', 'h1 {}'])
   // The file that it had not, falls back to the index as any other path.
   expect(await shown('a', '/more.txt')).toBe('<h1>first</h1>')
-}, 240_000)
+})
 
 test('mistakes are reported before anything is asked or paid', async () => {
   const { site, run, server } = await scene()
@@ -116,7 +116,7 @@ test('mistakes are reported before anything is asked or paid', async () => {
     const unnamed = await cli.run(['publish', ...args, '--url', server.url])
     expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('go with --name') })
   }
-}, 120_000)
+})
 
 test('redirects that no gateway can read are said before anything is paid, and a folder without files is refused', async () => {
   const { site, run, server } = await scene({ 'index.html': 'x', _redirects: '/a /b\n/c javascript:0\n' })
@@ -134,7 +134,7 @@ test('redirects that no gateway can read are said before anything is paid, and a
       code: 2,
       stderr: expect.stringContaining('there is no file in it'),
     })
-}, 120_000)
+})
 
 test('changing one heading of a site of 1.1 MB costs about as much as the heading', async () => {
   const files: Files = {
@@ -177,7 +177,7 @@ test('changing one heading of a site of 1.1 MB costs about as much as the headin
   } finally {
     await arc.close()
   }
-}, 240_000)
+})
 
 test('what was signed before a crash is sent by the next command, which pays for the rest alone; an identity stays', async () => {
   const { server, data, env, site, shown, run } = await scene()
@@ -241,7 +241,7 @@ test('what was signed before a crash is sent by the next command, which pays for
   } finally {
     await arc.close()
   }
-}, 240_000)
+})
 
 test('a server that changes or leaves out what was inscribed makes nobody pay for a broken site', async () => {
   const { server, data, env, site, shown } = await scene()
@@ -292,7 +292,7 @@ test('a server that changes or leaves out what was inscribed makes nobody pay fo
     await arc.close()
     await front.close()
   }
-}, 240_000)
+})
 
 /** The headers of a request that say what it holds. */
 function passed(headers: IncomingHttpHeaders): Record<string, string> {

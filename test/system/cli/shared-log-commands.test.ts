@@ -25,7 +25,6 @@ import { filesWith } from '../../support/storage/fact-store.js'
 
 const NOTE = utf8('a note that is to be found in no log and in no copy of it')
 const ADMIN = 'an-operator-of-many-gateways'
-const PATIENCE = 180_000
 
 interface Gateway {
   env: Environment & { DATA_DIR: string }
@@ -73,175 +72,155 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     return filesWith(folder, bytes)
   }
 
-  test(
-    'check, setting, build-index and purge work beside gateways, and none that needs a folder of its own',
-    async () => {
-      const env = await settings()
-      const [one, two] = [await gateway(env), await gateway(env)]
-      await submit(one, chain.genesis, 'tm_names')
-      const notes = [1, 2].map((n) => chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }))
-      for (const each of notes) await submit(one, each, 'tm_ordinals')
-      const content = `/content/${notes[0]?.outpoint(0)}`
-      await eventually(async () => expect((await ask(two.url, content)).status).toBe(200))
+  test('check, setting, build-index and purge work beside gateways, and none that needs a folder of its own', async () => {
+    const env = await settings()
+    const [one, two] = [await gateway(env), await gateway(env)]
+    await submit(one, chain.genesis, 'tm_names')
+    const notes = [1, 2].map((n) => chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }))
+    for (const each of notes) await submit(one, each, 'tm_ordinals')
+    const content = `/content/${notes[0]?.outpoint(0)}`
+    await eventually(async () => expect((await ask(two.url, content)).status).toBe(200))
 
-      expect((await cli.run(['check'], two.env)).stdout).toMatch(
-        /^verified \d+ facts, .*, and their index\n$/,
-      )
-      expect((await cli.run(['setting', 'tracker'], two.env)).stdout).toBe('tracker=scripts-only\n')
-      expect((await cli.run(['build-index'], two.env)).code).toBe(0)
-      expect((await cli.run(['build-index', '--again'], two.env)).code).toBe(5)
-      expect((await cli.run(['prune'], two.env)).code).toBe(5)
-      const before = await cli.run(['setting', 'base'], two.env)
-      expect((await cli.run(['setting', '--restored'], two.env)).code).toBe(0)
-      expect(await cli.run(['setting', 'base'], two.env)).not.toEqual(before)
+    expect((await cli.run(['check'], two.env)).stdout).toMatch(/^verified \d+ facts, .*, and their index\n$/)
+    expect((await cli.run(['setting', 'tracker'], two.env)).stdout).toBe('tracker=scripts-only\n')
+    expect((await cli.run(['build-index'], two.env)).code).toBe(0)
+    expect((await cli.run(['build-index', '--again'], two.env)).code).toBe(5)
+    expect((await cli.run(['prune'], two.env)).code).toBe(5)
+    const before = await cli.run(['setting', 'base'], two.env)
+    expect((await cli.run(['setting', '--restored'], two.env)).code).toBe(0)
+    expect(await cli.run(['setting', 'base'], two.env)).not.toEqual(before)
 
-      const purged = await cli.run(['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order'], env)
-      expect(purged).toMatchObject({ code: 0, stdout: expect.stringContaining(notes[1]?.outpoint(0) ?? '') })
-      const sha256 = /blocked ([0-9a-f]{64})/.exec(purged.stdout)?.[1]
-      const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${ADMIN}` }
-      for (const { url } of [one, two])
-        await eventually(async () => expect((await ask(url, content)).status).toBe(451))
-      // For good.
-      expect((await ask(one.url, '/admin/unblock', { ...posted({ sha256 }), headers })).status).toBe(200)
-      for (const { url } of [one, two])
-        await eventually(async () => {
-          expect((await ask(url, content)).status).toBe(451)
-          expect((await ask(url, `/svc/beef/${notes[1]?.txid}`)).status).toBe(451)
-        })
-      // Gateways go on, and one that reads the log from the start is as they are.
-      await submit(two, chain.mint('a'), 'tm_names')
-      const three = await gateway(env)
-      for (const each of [one, two, three]) {
-        await eventually(async () => expect((await ask(each.url, '/svc/names/origin/a')).status).toBe(200))
-        expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
-        await end(each)
-        expect(foundIn(each)).toEqual([])
-        expect((await cli.run(['check'], each.env)).code).toBe(0)
-      }
-      // What is no longer open is built again.
-      expect((await cli.run(['build-index', '--again'], one.env)).stdout).toBe('built the index\n')
-      const log = await openLog(env)
-      const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
-      expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
-      await log.close()
-    },
-    PATIENCE,
-  )
-
-  test(
-    'prune drops what nobody has seen from the log and from each copy of it, also if it was interrupted',
-    async () => {
-      const env = await settings()
-      const [one, two] = [await gateway(env), await gateway(env)]
-      await submit(one, chain.genesis, 'tm_names')
-      const notes = [1, 2, 3].map((n) =>
-        chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }),
-      )
-      const [old, left, young] = notes as [FakeTransaction, FakeTransaction, FakeTransaction]
-      const child = chain.spend({
-        inputs: [{ transaction: old, vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+    const purged = await cli.run(['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order'], env)
+    expect(purged).toMatchObject({ code: 0, stdout: expect.stringContaining(notes[1]?.outpoint(0) ?? '') })
+    const sha256 = /blocked ([0-9a-f]{64})/.exec(purged.stdout)?.[1]
+    const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${ADMIN}` }
+    for (const { url } of [one, two])
+      await eventually(async () => expect((await ask(url, content)).status).toBe(451))
+    // For good.
+    expect((await ask(one.url, '/admin/unblock', { ...posted({ sha256 }), headers })).status).toBe(200)
+    for (const { url } of [one, two])
+      await eventually(async () => {
+        expect((await ask(url, content)).status).toBe(451)
+        expect((await ask(url, `/svc/beef/${notes[1]?.txid}`)).status).toBe(451)
       })
-      const log = await openLog(env)
-      const at = Date.now() - 15 * 86_400_000
-      const aged = [old, child, left].map((each) => ({ ...transactionFact(each), at }))
-      for (let isThere = false; !isThere; )
-        isThere = await log.insert(appended(await log.last(), [...aged, transactionFact(young)]))
-      const content = (each: FakeTransaction): string => `/content/${each.outpoint(0)}`
-      for (const { url } of [one, two])
-        for (const each of notes)
-          await eventually(async () => expect((await ask(url, content(each))).status).toBe(200))
-      // As a command that was killed once its rows were there.
-      const key = fromHex(left.txid)
-      const { seq = 0 } = (await log.get(FACT.transaction, key)) ?? {}
-      const gone = prunedRow({ kind: FACT.transaction, key, seq })
-      for (let isThere = false; !isThere; ) isThere = await log.insert(appended(await log.last(), [gone]))
-      await eventually(async () => expect((await ask(one.url, content(left))).status).toBe(404))
-      await end(two)
+    // Gateways go on, and one that reads the log from the start is as they are.
+    await submit(two, chain.mint('a'), 'tm_names')
+    const three = await gateway(env)
+    for (const each of [one, two, three]) {
+      await eventually(async () => expect((await ask(each.url, '/svc/names/origin/a')).status).toBe(200))
+      expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
+      await end(each)
+      expect(foundIn(each)).toEqual([])
+      expect((await cli.run(['check'], each.env)).code).toBe(0)
+    }
+    // What is no longer open is built again.
+    expect((await cli.run(['build-index', '--again'], one.env)).stdout).toBe('built the index\n')
+    const log = await openLog(env)
+    const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
+    expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
+    await log.close()
+  })
 
-      expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 2 transactions')
-      const bodies = async (txid: string) =>
-        (await log.after(START, { limit: 1000, maxBytes: 1e9 })).filter(
-          (row) => row.kind === FACT.transaction && toHex(row.key) === txid && row.body !== undefined,
-        )
-      for (const { txid } of [old, child, left]) expect(await bodies(txid)).toEqual([])
-      const three = await gateway(env)
-      for (const { url } of [one, three]) {
-        await eventually(async () => expect((await ask(url, content(old))).status).toBe(404))
-        await eventually(async () => expect((await ask(url, content(young))).status).toBe(200))
-      }
-      // What comes again is a fact again, and stays.
-      await submit(three, old, 'tm_ordinals')
-      expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 0 transactions')
-      expect(await bodies(old.txid)).toHaveLength(1)
-      expect(foundIn(two, child.raw)).toEqual([])
-      for (const each of [one, three]) {
-        await eventually(async () => expect((await ask(each.url, content(old))).status).toBe(200))
-        expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
-        await end(each)
-        expect(foundIn(each, child.raw)).toEqual([])
-        expect((await cli.run(['check'], each.env)).code).toBe(0)
-      }
-      await log.close()
-    },
-    PATIENCE,
-  )
+  test('prune drops what nobody has seen from the log and from each copy of it, also if it was interrupted', async () => {
+    const env = await settings()
+    const [one, two] = [await gateway(env), await gateway(env)]
+    await submit(one, chain.genesis, 'tm_names')
+    const notes = [1, 2, 3].map((n) => chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }))
+    const [old, left, young] = notes as [FakeTransaction, FakeTransaction, FakeTransaction]
+    const child = chain.spend({
+      inputs: [{ transaction: old, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+    })
+    const log = await openLog(env)
+    const at = Date.now() - 15 * 86_400_000
+    const aged = [old, child, left].map((each) => ({ ...transactionFact(each), at }))
+    for (let isThere = false; !isThere; )
+      isThere = await log.insert(appended(await log.last(), [...aged, transactionFact(young)]))
+    const content = (each: FakeTransaction): string => `/content/${each.outpoint(0)}`
+    for (const { url } of [one, two])
+      for (const each of notes)
+        await eventually(async () => expect((await ask(url, content(each))).status).toBe(200))
+    // As a command that was killed once its rows were there.
+    const key = fromHex(left.txid)
+    const { seq = 0 } = (await log.get(FACT.transaction, key)) ?? {}
+    const gone = prunedRow({ kind: FACT.transaction, key, seq })
+    for (let isThere = false; !isThere; ) isThere = await log.insert(appended(await log.last(), [gone]))
+    await eventually(async () => expect((await ask(one.url, content(left))).status).toBe(404))
+    await end(two)
 
-  test(
-    'a purge that is killed once gateways know of it is completed by the same command',
-    async () => {
-      const env = await settings()
-      const one = await gateway(env)
-      await submit(one, chain.genesis, 'tm_names')
-      const notes = Array.from({ length: 40 }, (_, n) =>
-        chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n + 1 }),
+    expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 2 transactions')
+    const bodies = async (txid: string) =>
+      (await log.after(START, { limit: 1000, maxBytes: 1e9 })).filter(
+        (row) => row.kind === FACT.transaction && toHex(row.key) === txid && row.body !== undefined,
       )
-      for (const each of notes) await submit(one, each, 'tm_ordinals')
-      const log = await openLog(env)
-      const before = await log.last()
-      const command = ['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order']
-      const { child, ended } = cli.start(command, env)
-      while ((await log.last()) === before);
-      child.kill('SIGKILL')
-      await ended
-      const content = `/content/${notes[0]?.outpoint(0)}`
-      await eventually(async () => expect((await ask(one.url, content)).status).toBe(451))
-      expect((await cli.run(command, env)).code).toBe(0)
-      expect((await cli.run(['check'], one.env)).code).toBe(0)
-      const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
-      expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
-      await log.close()
-      await end(one)
-      expect(foundIn(one)).toEqual([])
-    },
-    PATIENCE,
-  )
+    for (const { txid } of [old, child, left]) expect(await bodies(txid)).toEqual([])
+    const three = await gateway(env)
+    for (const { url } of [one, three]) {
+      await eventually(async () => expect((await ask(url, content(old))).status).toBe(404))
+      await eventually(async () => expect((await ask(url, content(young))).status).toBe(200))
+    }
+    // What comes again is a fact again, and stays.
+    await submit(three, old, 'tm_ordinals')
+    expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 0 transactions')
+    expect(await bodies(old.txid)).toHaveLength(1)
+    expect(foundIn(two, child.raw)).toEqual([])
+    for (const each of [one, three]) {
+      await eventually(async () => expect((await ask(each.url, content(old))).status).toBe(200))
+      expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
+      await end(each)
+      expect(foundIn(each, child.raw)).toEqual([])
+      expect((await cli.run(['check'], each.env)).code).toBe(0)
+    }
+    await log.close()
+  })
 
-  test(
-    'check finds what a gateway has otherwise than the log, and what is damaged in the log',
-    async () => {
-      const env = await settings()
-      const one = await gateway(env)
-      await submit(one, chain.genesis, 'tm_names')
-      await end(one)
-      const { log: file } = storeFiles(join(one.env.DATA_DIR, 'gateway'))
-      const sql = new Sql(file)
-      sql.run('update log set body = ? where kind = 5 and seq = 1', utf8('"7"'))
-      sql.close()
-      const differs = await cli.run(['check', '--json'], one.env)
-      expect([differs.code, JSON.parse(differs.stdout.split('\n')[0] ?? '')]).toEqual([
-        1,
-        { kind: 'copy of register', id: expect.any(String), problem: 'differs' },
-      ])
-      const log = await openLog(env)
-      const [row] = (await log.after(START, { limit: 100, maxBytes: 1e9 })).filter(({ kind }) => kind === 1)
-      if (row?.body === undefined) throw new Error('there is no transaction')
-      await log.overwrite(row, new Uint8Array(row.body.length))
-      await log.close()
-      const damaged = await cli.run(['check'], { ...env, DATA_DIR: await servers.folder() })
-      expect(damaged).toMatchObject({ code: 1, stdout: `damaged: transaction ${chain.genesis.txid}\n` })
-      expect(existsSync(file)).toBe(true)
-    },
-    PATIENCE,
-  )
+  test('a purge that is killed once gateways know of it is completed by the same command', async () => {
+    const env = await settings()
+    const one = await gateway(env)
+    await submit(one, chain.genesis, 'tm_names')
+    const notes = Array.from({ length: 40 }, (_, n) =>
+      chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n + 1 }),
+    )
+    for (const each of notes) await submit(one, each, 'tm_ordinals')
+    const log = await openLog(env)
+    const before = await log.last()
+    const command = ['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order']
+    const { child, ended } = cli.start(command, env)
+    while ((await log.last()) === before);
+    child.kill('SIGKILL')
+    await ended
+    const content = `/content/${notes[0]?.outpoint(0)}`
+    await eventually(async () => expect((await ask(one.url, content)).status).toBe(451))
+    expect((await cli.run(command, env)).code).toBe(0)
+    expect((await cli.run(['check'], one.env)).code).toBe(0)
+    const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
+    expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
+    await log.close()
+    await end(one)
+    expect(foundIn(one)).toEqual([])
+  })
+
+  test('check finds what a gateway has otherwise than the log, and what is damaged in the log', async () => {
+    const env = await settings()
+    const one = await gateway(env)
+    await submit(one, chain.genesis, 'tm_names')
+    await end(one)
+    const { log: file } = storeFiles(join(one.env.DATA_DIR, 'gateway'))
+    const sql = new Sql(file)
+    sql.run('update log set body = ? where kind = 5 and seq = 1', utf8('"7"'))
+    sql.close()
+    const differs = await cli.run(['check', '--json'], one.env)
+    expect([differs.code, JSON.parse(differs.stdout.split('\n')[0] ?? '')]).toEqual([
+      1,
+      { kind: 'copy of register', id: expect.any(String), problem: 'differs' },
+    ])
+    const log = await openLog(env)
+    const [row] = (await log.after(START, { limit: 100, maxBytes: 1e9 })).filter(({ kind }) => kind === 1)
+    if (row?.body === undefined) throw new Error('there is no transaction')
+    await log.overwrite(row, new Uint8Array(row.body.length))
+    await log.close()
+    const damaged = await cli.run(['check'], { ...env, DATA_DIR: await servers.folder() })
+    expect(damaged).toMatchObject({ code: 1, stdout: `damaged: transaction ${chain.genesis.txid}\n` })
+    expect(existsSync(file)).toBe(true)
+  })
 })

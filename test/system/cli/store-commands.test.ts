@@ -79,7 +79,7 @@ test('beside a service, commands either work or say in one line that it runs', a
   expect((await ask(await url, `/content/${note.outpoint(0)}`)).status).toBe(200)
   child.kill('SIGTERM')
   expect((await ended).code).toBe(0)
-}, 120_000)
+})
 
 const BAD_SETTINGS: [args: string[], code: number, says: RegExp][] = [
   [['color'], 2, /no setting "color": it has genesis, DIFFICULTY/],
@@ -132,7 +132,7 @@ test('without a store, commands say so', async () => {
       { code: 1, line: expect.stringContaining(`there is no log of facts in ${empty.DATA_DIR}`) },
     ])
   expect(readdirSync(empty.DATA_DIR)).toEqual([])
-}, 60_000)
+})
 
 test('a store is not copied into itself, nor over another one', async () => {
   const { env } = await stored()
@@ -153,7 +153,7 @@ test('a store is not copied into itself, nor over another one', async () => {
       code: 2,
       line: expect.stringContaining('name one'),
     })
-}, 60_000)
+})
 
 test('what is no outpoint, or has no content, is not purged', async () => {
   const { env, note } = await stored()
@@ -161,7 +161,7 @@ test('what is no outpoint, or has no content, is not purged', async () => {
   expect(await purge('nonsense')).toEqual({ code: 2, line: expect.stringContaining('no outpoint') })
   expect(await purge(`${'0'.repeat(64)}_0`)).toEqual({ code: 1, line: expect.stringContaining('no content') })
   expect(await purge(`${note.txid}_9`)).toEqual({ code: 1, line: expect.stringContaining('no content') })
-}, 60_000)
+})
 
 test('after a setting was replaced, build-index derives the index by it', async () => {
   const { env } = await filled()
@@ -181,7 +181,7 @@ test('after a setting was replaced, build-index derives the index by it', async 
     stdout: expect.stringContaining('and their index'),
   })
   expect((await cli.run(['build-index', '--again'], changed)).stdout).toBe('built the index\n')
-}, 120_000)
+})
 
 const DAMAGES: [string, (file: string) => void][] = [
   ['is no database', (file) => writeFileSync(file, 'no database'.repeat(999))],
@@ -229,7 +229,7 @@ describe.each(sampleOf(DAMAGES, 2))('an index that %s', (_, damage) => {
     expect(checked.stderr).toContain('minetree build-index --again')
     expect((await cli.run(['build-index'], env)).stdout).toBe('built the index\n')
     expect((await cli.run(['check'], env)).code).toBe(0)
-  }, 60_000)
+  })
 
   test('is derived again by a start, with a line that says so', async () => {
     const { env, note } = store
@@ -239,7 +239,7 @@ describe.each(sampleOf(DAMAGES, 2))('an index that %s', (_, damage) => {
     )
     child.kill('SIGTERM')
     expect((await ended).stdout).toMatch(/the index (?:is|may be) damaged: it is derived again/)
-  }, 60_000)
+  })
 })
 
 /** Moves what stands beside a file into it. */
@@ -281,7 +281,7 @@ test('a damaged page of the log is 503 DAMAGED, and named by check and by a star
   const start = await cli.run(['serve'], env)
   expect([start.code, start.stderr]).toEqual([5, expect.stringMatching(/ is damaged, .*minetree check/)])
   expect(start.stderr.trim().split('\n')).toHaveLength(1)
-}, 120_000)
+})
 
 test('a log that is no database is named by every command', async () => {
   const { env, note } = await filled()
@@ -300,7 +300,7 @@ test('a log that is no database is named by every command', async () => {
       args,
       { code, line: expect.stringMatching(/ is damaged, .*minetree check/) },
     ])
-}, 120_000)
+})
 
 /** Makes a log long enough that a command on it can be killed halfway. */
 function prolong({ DATA_DIR }: Store['env'], body = 60_000): void {
@@ -343,7 +343,7 @@ test('a copy that is killed is no store, and the same command completes it', asy
   expect((await cli.run(['copy', env.DATA_DIR, to], env)).code).toBe(0)
   expect(readdirSync(to)).toEqual(['log.db'])
   expect((await cli.run(['check'], { ...env, DATA_DIR: to })).code).toBe(0)
-}, 120_000)
+})
 
 test('a purge that is killed leaves a whole store, and the same command completes it', async () => {
   const { env, note } = await filled()
@@ -366,7 +366,7 @@ test('a purge that is killed leaves a whole store, and the same command complete
     expect(filesWith(env.DATA_DIR, NOTE)).toEqual([])
     expect((await cli.run(['check'], env)).code).toBe(0)
   }
-}, 180_000)
+})
 
 /** The store in a folder that cannot be written to; undefined where nothing may be mounted. */
 function readOnly(folder: string): string | undefined {
@@ -405,4 +405,4 @@ test('on a folder that cannot be written to, commands say so in one line (needs 
   } finally {
     execFileSync('umount', ['-l', folder])
   }
-}, 60_000)
+})

@@ -18,7 +18,7 @@ describe('the bundled command line', () => {
   beforeAll(async () => {
     built = await builtPackage()
     folder = await mkdtemp(join(tmpdir(), 'minetree-bundle-'))
-  }, 300_000)
+  })
   afterAll(() => rm(folder, { recursive: true }))
 
   /** What is printed by a copy of the bundle with a cache of its own, or none; by default, the version. */

@@ -84,7 +84,7 @@ withRegistry(
       import { payWithKey } from 'minetree-client/payments'
       import { layOut } from 'minetree-client/publish'
       console.log(payWithKey, layOut)`
-      await programs.compile(program, { resolution: resolution_ })
+      await programs.compile([program], { resolution: resolution_ })
     })
   },
 )

@@ -19,8 +19,6 @@ import { eventually } from '../../support/server/waiting.js'
 // a host that has its own copies of the SDK, of Express and of the MongoDB driver.
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-/** For a test, in milliseconds: the package is built and installed. */
-const PATIENCE = 300_000
 const { folder } = useServers()
 
 const page = await readFile(join(ROOT, 'docs/plugin.md'), 'utf8')
@@ -88,61 +86,57 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
     test.skip(`there is ${installed.missing}`, () => {})
     return
   }
-  test(
-    'the program of docs/plugin.md compiles, a wrong one does not, and it starts and serves what it is sent',
-    async () => {
-      const offering = example.replace(
-        'stores, { follower }',
-        `stores, { follower, explorer: true, gatewayHost: 'names.test' }`,
-      )
-      expect(offering).not.toBe(example)
-      const onMongo = example
-        .replaceAll('server.knex', 'server.mongoDb')
-        .replace(/WithKnex\((.*), (create\w+)/g, 'WithMongo($1, $2OnMongo')
-        .replace(/create\w+LookupService,/g, (name) => `${name.slice(0, -1)}OnMongo,`)
-      const wrong = example.replace('storesOf(server.knex)', 'storesOf(server.app)')
-      const programs = { index: offering, example, onMongo, wrong }
-      const cwd = await folderWith(installed.folder, programs)
-      expect(await complaints(cwd, Object.keys(programs))).toEqual([
-        expect.stringMatching(
-          /^wrong\.ts.* is not assignable to parameter of type 'HostDatabase \| undefined'/,
-        ),
-      ])
-      const url = await started(cwd, ENGINES[host])
+  test('the program of docs/plugin.md compiles, a wrong one does not, and it starts and serves what it is sent', async () => {
+    const offering = example.replace(
+      'stores, { follower }',
+      `stores, { follower, explorer: true, gatewayHost: 'names.test' }`,
+    )
+    expect(offering).not.toBe(example)
+    const onMongo = example
+      .replaceAll('server.knex', 'server.mongoDb')
+      .replace(/WithKnex\((.*), (create\w+)/g, 'WithMongo($1, $2OnMongo')
+      .replace(/create\w+LookupService,/g, (name) => `${name.slice(0, -1)}OnMongo,`)
+    const wrong = example.replace('storesOf(server.knex)', 'storesOf(server.app)')
+    const programs = { index: offering, example, onMongo, wrong }
+    const cwd = await folderWith(installed.folder, programs)
+    expect(await complaints(cwd, Object.keys(programs))).toEqual([
+      expect.stringMatching(
+        /^wrong\.ts.* is not assignable to parameter of type 'HostDatabase \| undefined'/,
+      ),
+    ])
+    const url = await started(cwd, ENGINES[host])
 
-      const chain = new FakeChain()
-      const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
-      const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('kept') })
-      const inscription = chain.spend({
-        inputs: [{ transaction: purse, vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript }],
-      })
-      const sent = submission(beefOf(inscription, { with: [purse] }), ['tm_names', 'tm_ordinals'])
-      expect(await ask(url, '/submit', sent)).toMatchObject({
-        status: 200,
-        json: { tm_ordinals: { outputsToAdmit: [0] } },
-      })
-      const outpoint = inscription.outpoint(0)
-      // A host answers before it has stored anything.
-      await eventually(async () => {
-        const found = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { outpoint } }))
-        expect(found).toMatchObject({ status: 200, json: { outputs: [{ outputIndex: 0 }] } })
-      })
-      const content = await ask(url, `/content/${outpoint}`)
-      expect([content.status, content.body.toString('utf8')]).toEqual([200, 'kept'])
-      expect(await ask(url, '/listTopicManagers')).toMatchObject({
-        json: { tm_names: { name: 'Mined names', version: '0.1.0' } },
-      })
-      // The pages are in the package, and everything that is described is there.
-      const asked = (path: string, question?: Question) => ask(url, path, question)
-      for (const path of ['/', `/ordinal/${outpoint}`, '/explorer/style.css', '/mine/main.js'])
-        expect([path, (await asked(path)).status]).toEqual([path, 200])
-      const { requests } = await offeredRequests(asked, { outpoint, name: 'a' })
-      const unknown = requests.filter(([, { body }]) => body.includes('ERR_ROUTE_NOT_FOUND'))
-      expect([requests.length > 60, unknown.map(([request]) => request)]).toEqual([true, []])
-      const Host = `${outpointLabel(parseOutpoint(outpoint))}.c.names.test`
-      expect((await asked('/', { headers: { Host } })).body.toString()).toBe('kept')
-    },
-    PATIENCE,
-  )
+    const chain = new FakeChain()
+    const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('kept') })
+    const inscription = chain.spend({
+      inputs: [{ transaction: purse, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript }],
+    })
+    const sent = submission(beefOf(inscription, { with: [purse] }), ['tm_names', 'tm_ordinals'])
+    expect(await ask(url, '/submit', sent)).toMatchObject({
+      status: 200,
+      json: { tm_ordinals: { outputsToAdmit: [0] } },
+    })
+    const outpoint = inscription.outpoint(0)
+    // A host answers before it has stored anything.
+    await eventually(async () => {
+      const found = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { outpoint } }))
+      expect(found).toMatchObject({ status: 200, json: { outputs: [{ outputIndex: 0 }] } })
+    })
+    const content = await ask(url, `/content/${outpoint}`)
+    expect([content.status, content.body.toString('utf8')]).toEqual([200, 'kept'])
+    expect(await ask(url, '/listTopicManagers')).toMatchObject({
+      json: { tm_names: { name: 'Mined names', version: '0.1.0' } },
+    })
+    // The pages are in the package, and everything that is described is there.
+    const asked = (path: string, question?: Question) => ask(url, path, question)
+    for (const path of ['/', `/ordinal/${outpoint}`, '/explorer/style.css', '/mine/main.js'])
+      expect([path, (await asked(path)).status]).toEqual([path, 200])
+    const { requests } = await offeredRequests(asked, { outpoint, name: 'a' })
+    const unknown = requests.filter(([, { body }]) => body.includes('ERR_ROUTE_NOT_FOUND'))
+    expect([requests.length > 60, unknown.map(([request]) => request)]).toEqual([true, []])
+    const Host = `${outpointLabel(parseOutpoint(outpoint))}.c.names.test`
+    expect((await asked('/', { headers: { Host } })).body.toString()).toBe('kept')
+  })
 })

@@ -8,7 +8,6 @@ import { describeWithMariadb } from '../../support/storage/databases.js'
 
 // Processes of a host that share a database, over the real engine 0.4.6: one of them follows the chain.
 
-const PATIENCE = 300_000
 const hosts: GaspHost[] = []
 afterEach(async () => {
   await Promise.all(hosts.splice(0).map((host) => host.stop()))
@@ -28,53 +27,46 @@ async function originOf({ url }: GaspHost, name: string): Promise<string | undef
 describeWithMariadb('processes of a host over', (mariadb) => {
   const { world } = useFollowWorlds()
 
-  test(
-    'follow one at a time, and another one goes on when that one is killed',
-    async () => {
-      const { tree, headersSettings, url, service } = await world()
-      const { deployment } = tree.chain
-      const knexUrl = await mariadb.database()
-      const quick = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
-      const follow = { CHAIN_SOURCES: url, ...headersSettings, ...quick }
-      const start = async (): Promise<GaspHost> => {
-        const settings = { knexUrl, deployment, engine: '0.4.6' as const, peers: [], attached: false }
-        const host = await startGaspHost({ ...settings, follow })
-        hosts.push(host)
-        return host
-      }
-      const late = ['bab', 'd'].map((name) => tree.mintOf(name))
-      for (const { txid } of late) service.forget(txid)
-      // The engine's migrations take a lock.
-      const both = [await start(), await start()]
-      const expected = (name: string) => tree.mintOf(name).outpoint(2)
-      for (const host of both)
-        for (const name of ['a', 'abc', 'baa'])
-          await until(async () => (await originOf(host, name)) === expected(name), `it answers with ${name}`)
-      const states = await Promise.all(both.map(stateOf))
-      expect([...states].sort()).toEqual(['following', 'waiting'])
-      const [holder, other] = states[0] === 'following' ? both : both.toReversed()
-      if (holder === undefined || other === undefined) throw new Error('there are two')
-      await until(
-        async () => (await ask(other.url, '/svc/names/zz')).status === 404,
-        'it has heard of the end',
-      )
+  test('follow one at a time, and another one goes on when that one is killed', async () => {
+    const { tree, headersSettings, url, service } = await world()
+    const { deployment } = tree.chain
+    const knexUrl = await mariadb.database()
+    const quick = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
+    const follow = { CHAIN_SOURCES: url, ...headersSettings, ...quick }
+    const start = async (): Promise<GaspHost> => {
+      const settings = { knexUrl, deployment, engine: '0.4.6' as const, peers: [], attached: false }
+      const host = await startGaspHost({ ...settings, follow })
+      hosts.push(host)
+      return host
+    }
+    const late = ['bab', 'd'].map((name) => tree.mintOf(name))
+    for (const { txid } of late) service.forget(txid)
+    // The engine's migrations take a lock.
+    const both = [await start(), await start()]
+    const expected = (name: string) => tree.mintOf(name).outpoint(2)
+    for (const host of both)
+      for (const name of ['a', 'abc', 'baa'])
+        await until(async () => (await originOf(host, name)) === expected(name), `it answers with ${name}`)
+    const states = await Promise.all(both.map(stateOf))
+    expect([...states].sort()).toEqual(['following', 'waiting'])
+    const [holder, other] = states[0] === 'following' ? both : both.toReversed()
+    if (holder === undefined || other === undefined) throw new Error('there are two')
+    await until(async () => (await ask(other.url, '/svc/names/zz')).status === 404, 'it has heard of the end')
 
-      await holder.stop()
-      const fetched = service.asked.length
-      service.know(...late.map((each) => tree.record(each)))
-      for (const name of ['bab', 'd'])
-        await until(async () => (await originOf(other, name)) === expected(name), `it answers with ${name}`)
-      expect(await stateOf(other)).toBe('following')
-      // What the other process has found is not fetched again.
-      const again = service.asked.slice(fetched).filter((path) => path.includes('/get/'))
-      for (const { txid } of late) expect(again.join()).toContain(txid)
-      expect(again.join()).not.toContain(tree.mintOf('a').txid)
+    await holder.stop()
+    const fetched = service.asked.length
+    service.know(...late.map((each) => tree.record(each)))
+    for (const name of ['bab', 'd'])
+      await until(async () => (await originOf(other, name)) === expected(name), `it answers with ${name}`)
+    expect(await stateOf(other)).toBe('following')
+    // What the other process has found is not fetched again.
+    const again = service.asked.slice(fetched).filter((path) => path.includes('/get/'))
+    for (const { txid } of late) expect(again.join()).toContain(txid)
+    expect(again.join()).not.toContain(tree.mintOf('a').txid)
 
-      const third = await start()
-      await until(async () => (await stateOf(third)) === 'waiting', 'it waits')
-      await until(async () => (await originOf(third, 'bab')) === expected('bab'), 'it answers with all')
-      await until(async () => (await ask(third.url, '/svc/names/zz')).status === 404, 'it has caught up')
-    },
-    PATIENCE,
-  )
+    const third = await start()
+    await until(async () => (await stateOf(third)) === 'waiting', 'it waits')
+    await until(async () => (await originOf(third, 'bab')) === expected('bab'), 'it answers with all')
+    await until(async () => (await ask(third.url, '/svc/names/zz')).status === 404, 'it has caught up')
+  })
 })

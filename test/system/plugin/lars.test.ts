@@ -32,8 +32,6 @@ import { freshDatabaseName, portOfShared } from '../../support/services/shared.j
 // ours, and the one copy of the SDK that it brings along.
 
 const { folder } = useServers()
-/** For a test, in milliseconds: a program is compiled as it starts, and what it needs may have to be installed. */
-const PATIENCE = 240_000
 const ROOT = resolve(import.meta.dirname, '../../..')
 const TYPESCRIPT = join(ROOT, 'node_modules/typescript/bin/tsc')
 
@@ -234,28 +232,24 @@ async function expectLiveNames(url: string): Promise<void> {
 
 const inContainer = 'missing' in container ? describe.skip : describe
 inContainer(`in a container of LARS${'missing' in container ? ` (${container.missing})` : ''}`, () => {
-  test(
-    'the sources compile by themselves, as the package that they are',
-    async () => {
-      const cwd = await filled()
-      await cp(join(ROOT, 'backend/package.json'), join(cwd, 'package.json'))
-      const options =
-        '--noEmit --strict --skipLibCheck --target es2022 --lib es2023 --module nodenext --types node'.split(
-          ' ',
-        )
-      const files = [
-        ...Object.values(info.topicManagers),
-        ...[info, onKnex(info)].flatMap(({ lookupServices }) =>
-          Object.values(lookupServices).map((each) => each.serviceFactory),
-        ),
-      ]
-      const sources = files.map((path) => path.replace('./backend/', ''))
-      await promisify(execFile)(process.execPath, [TYPESCRIPT, ...options, '--ignoreConfig', ...sources], {
-        cwd,
-      })
-    },
-    PATIENCE,
-  )
+  test('the sources compile by themselves, as the package that they are', async () => {
+    const cwd = await filled()
+    await cp(join(ROOT, 'backend/package.json'), join(cwd, 'package.json'))
+    const options =
+      '--noEmit --strict --skipLibCheck --target es2022 --lib es2023 --module nodenext --types node'.split(
+        ' ',
+      )
+    const files = [
+      ...Object.values(info.topicManagers),
+      ...[info, onKnex(info)].flatMap(({ lookupServices }) =>
+        Object.values(lookupServices).map((each) => each.serviceFactory),
+      ),
+    ]
+    const sources = files.map((path) => path.replace('./backend/', ''))
+    await promisify(execFile)(process.execPath, [TYPESCRIPT, ...options, '--ignoreConfig', ...sources], {
+      cwd,
+    })
+  })
 
   test('the only copy of the SDK is that of the host', async () => {
     if ('missing' in container) throw new Error(container.missing)
@@ -263,22 +257,18 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
     expect(packages.filter((path) => path.endsWith('/@bsv/sdk'))).toEqual(['node_modules/@bsv/sdk'])
   })
 
-  test(
-    'the plugin adds at most 25 packages and 30 MB to a host',
-    async () => {
-      const { alone, withPlugin } = await installHostAlone()
-      if ('missing' in alone || 'missing' in withPlugin) throw new Error('nothing could be installed')
-      const [before, after] = [await packagesIn(alone), await packagesIn(withPlugin)]
-      const added = after.filter((path) => !before.includes(path))
-      expect(added.length).toBeLessThanOrEqual(25)
-      let bytes = 0
-      for (const path of added) bytes += await bytesIn(join(withPlugin.modules, '..', path))
-      expect(bytes).toBeLessThanOrEqual(30e6)
-      // Nothing that the host has is there a second time.
-      expect(added.filter((path) => before.some((own) => path.endsWith(`/${own}`)))).toEqual([])
-    },
-    PATIENCE,
-  )
+  test('the plugin adds at most 25 packages and 30 MB to a host', async () => {
+    const { alone, withPlugin } = await installHostAlone()
+    if ('missing' in alone || 'missing' in withPlugin) throw new Error('nothing could be installed')
+    const [before, after] = [await packagesIn(alone), await packagesIn(withPlugin)]
+    const added = after.filter((path) => !before.includes(path))
+    expect(added.length).toBeLessThanOrEqual(25)
+    let bytes = 0
+    for (const path of added) bytes += await bytesIn(join(withPlugin.modules, '..', path))
+    expect(bytes).toBeLessThanOrEqual(30e6)
+    // Nothing that the host has is there a second time.
+    expect(added.filter((path) => before.some((own) => path.endsWith(`/${own}`)))).toEqual([])
+  })
 
   describe.each(DATABASES)('on %s', (_, database) => {
     if (database.missing.length > 0) {
@@ -289,48 +279,40 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
     let opened: OpenedDatabase
     beforeEach(async () => {
       opened = await database.open()
-    }, PATIENCE)
+    })
     afterEach(async () => {
       await ended()
       await opened.close()
     })
 
-    test(
-      'the program that LARS writes takes ordinals, and names of the live tree',
-      async () => {
-        const cwd = await filled()
-        const url = await started(cwd, larsProgram(database.info, cwd), {
-          KNEX_URL: opened.KNEX_URL,
-          MONGO_URL: opened.MONGO_URL,
-        })
-        const managers = (await ask(url, '/listTopicManagers')).json as object
-        expect(Object.keys(managers)).toEqual(['tm_names', 'tm_ordinals'])
-        await expectOrdinals(url)
-        await expectLiveNames(url)
-      },
-      PATIENCE,
-    )
+    test('the program that LARS writes takes ordinals, and names of the live tree', async () => {
+      const cwd = await filled()
+      const url = await started(cwd, larsProgram(database.info, cwd), {
+        KNEX_URL: opened.KNEX_URL,
+        MONGO_URL: opened.MONGO_URL,
+      })
+      const managers = (await ask(url, '/listTopicManagers')).json as object
+      expect(Object.keys(managers)).toEqual(['tm_names', 'tm_ordinals'])
+      await expectOrdinals(url)
+      await expectLiveNames(url)
+    })
 
-    test(
-      'a program that says which tree takes a chain of mints, and starts again on what it has',
-      async () => {
-        const cwd = await filled()
-        const program = onOurTree(larsProgram(database.info, cwd))
-        const url = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
-        await expectNames(url)
-        // Its migrations have run by now.
-        await ended()
-        const again = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
-        expect(await found(again, 'ls_names', { name: 'ab' })).toEqual([mints[1]?.outpoint(2)])
-        if (opened.emptyIndex === undefined) return
-        // As if it had been killed before each of the hooks.
-        await ended()
-        await opened.emptyIndex()
-        const last = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
-        await expectFound(last, 'ls_names', { name: 'ab' }, [mints[1]?.outpoint(2)])
-        await expectFound(last, 'ls_names', { node: '' }, [mints[2]?.outpoint(0)])
-      },
-      PATIENCE,
-    )
+    test('a program that says which tree takes a chain of mints, and starts again on what it has', async () => {
+      const cwd = await filled()
+      const program = onOurTree(larsProgram(database.info, cwd))
+      const url = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
+      await expectNames(url)
+      // Its migrations have run by now.
+      await ended()
+      const again = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
+      expect(await found(again, 'ls_names', { name: 'ab' })).toEqual([mints[1]?.outpoint(2)])
+      if (opened.emptyIndex === undefined) return
+      // As if it had been killed before each of the hooks.
+      await ended()
+      await opened.emptyIndex()
+      const last = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
+      await expectFound(last, 'ls_names', { name: 'ab' }, [mints[1]?.outpoint(2)])
+      await expectFound(last, 'ls_names', { node: '' }, [mints[2]?.outpoint(0)])
+    })
   })
 })

@@ -36,7 +36,7 @@ test('what is followed is verified and written in the worker, and readers see it
   await until(async () => (await server.ask('/svc/names/z')).status === 200, 'a new name is found')
   expect(inMainThread).toEqual([])
   await server.stop()
-}, 300_000)
+})
 
 test('before a large submission loses to what nobody has seen, the network is asked', async () => {
   const worker = join(await builtPackage(), 'dist/src/server/writer/submission-worker.js')
@@ -78,4 +78,4 @@ test('before a large submission loses to what nobody has seen, the network is as
   })
   expect(await origin()).toBe(honest.outpoint(2))
   expect(await submit(unknown)).toMatchObject({ status: 409, json: { txid: honest.txid } })
-}, 300_000)
+})

@@ -45,7 +45,7 @@ beforeAll(() => {
     if (/^(?:main|writer-worker)/.test(name)) expect(program).toContain(version)
     writeFileSync(join(programs, name), program.replace(version, `INDEX_VERSION=${NEXT}`))
   }
-}, 60_000)
+})
 afterAll(() => rmSync(nextFolder, { recursive: true }))
 
 /** Facts of a chain: inscriptions, each of which is moved once. */

@@ -46,7 +46,7 @@ async function start(): Promise<StartedWriter> {
 
 beforeAll(async () => {
   worker = pathToFileURL(join(await builtPackage(), 'dist/src/server/writer-worker.js'))
-}, 300_000)
+})
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'writer-thread-'))
   ended = []
@@ -100,7 +100,7 @@ test('this thread goes on while a large transaction is written, and what waits f
   expect(stored()).toEqual([first.txid])
   await started.writer.record([recordOf(second)], {}, { patience: 50 })
   expect(stored()).toEqual([first.txid, second.txid])
-}, 60_000)
+})
 
 test('another thread writes through the same writer', async () => {
   const port = started.share()
@@ -142,14 +142,14 @@ test('a thread that ends by itself is started again, and nothing that was acknow
   const later = inscription('later')
   await started.writer.record([recordOf(later)])
   expect(stored()).toEqual(expect.arrayContaining([...written, later.txid]))
-}, 60_000)
+})
 
 test('a thread that ends again at once is not started a third time', async () => {
   await died()
   await died()
   expect(ended).toEqual([false, true])
   await expect(started.writer.setting('name', 'value')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-}, 60_000)
+})
 
 test('meanwhile a server is not ready and answers 503, and goes on with the next thread', async () => {
   const distribution = join(await builtPackage(), 'dist/src/server')
@@ -189,7 +189,7 @@ test('meanwhile a server is not ready and answers 503, and goes on with the next
   await until(async () => (await submitted(`${large} again`)).status === 200, 'large ones are taken again')
   for (const [outpoint, text] of texts)
     expect((await server.ask(`/content/${outpoint}`)).body.toString()).toBe(text)
-}, 60_000)
+})
 
 test('a process whose writer ends twice in a minute ends with a line that says so', async () => {
   const server = pathToFileURL(join(await builtPackage(), 'dist/src/server/server.js'))
@@ -214,4 +214,4 @@ test('a process whose writer ends twice in a minute ends with a line that says s
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (part: Buffer) => (said += part))
   const [code] = await once(child, 'close')
   expect([code, said]).toEqual([5, expect.stringContaining('the process ends')])
-}, 60_000)
+})
