@@ -69,7 +69,7 @@ export async function expectHeadersOutliveKills(options: {
     }
     for (let kill = 0; kill < kills; kill++) {
       let pages = 0
-      const isLater = (path: string): boolean => limitOf(path) !== undefined && ++pages > 1 + kill
+      const isLater = (path: string): boolean => limitOf(path) !== undefined && ++pages > 2 + 2 * kill
       check(await killedAfter(isLater, 3 * kill))
     }
     expect(last.to).toBeGreaterThan(CHECKPOINT)

@@ -17,6 +17,6 @@ test('headers are linked and complete, though processes that store them are kill
     env,
     started: await services.start(chain),
     chain,
-    kills: rounds(1, 4),
+    kills: rounds(2, 4),
   })
 }, 600_000)
