@@ -437,15 +437,19 @@ describe('over the same store again', () => {
     const { headers } = await openHeaders(chain, [source], { waits: false })
     const fetched = headers.fetched()
     expect(headers.outage).toContain('there are none yet')
-    // A page, and then nothing: the next round goes on.
+    // It fails after two pages, which are kept: the next round goes on.
     source.service.page = 10
     source.service.onAnswer = () => {
-      if (headers.status().height === FIRST + 10) source.service.mood = 'fails'
+      source.service.mood = headers.status().height === FIRST + 10 ? 'fails' : 'answers'
     }
     release()
     await fetched
-    expect(headers.outage).toContain('known up to')
-    await expect(headers.currentHeight()).rejects.toThrow('block headers are being fetched')
+    expect(await headers.currentHeight()).toBe(FIRST + 30)
+    const dead = await sourceOf(chain)
+    dead.service.mood = 'fails'
+    const { headers: none } = await openHeaders(chain, [dead], { waits: false })
+    await none.fetched()
+    await expect(none.currentHeight()).rejects.toThrow('there are none yet')
   })
 
   test('the headers of another chain are replaced', async () => {
