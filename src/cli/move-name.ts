@@ -188,7 +188,7 @@ function nameDestination(server: OverlayServer, chainTracker: Destination['chain
       const called = `to move ${subject}`
       const said = await server.submit({ beef, topics: [TOPICS.ordinals], called })
       if (said.kind === 'conflict') return said
-      const admitted = new Set(said.admitted[TOPICS.ordinals])
+      const admitted = new Set(said.admitted[TOPICS.ordinals]?.outputsToAdmit)
       // Change is never 1 satoshi.
       const ordinals = [...transaction.outputs.entries()].filter(([, { satoshis }]) => satoshis === 1)
       const left = ordinals.filter(([vout]) => !admitted.has(vout)).length

@@ -4,6 +4,13 @@ import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { fetchBounded, fetchFailure, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
+import {
+  type Admitted,
+  admittedBy,
+  refusalOf,
+  type Submission,
+  submitRequest,
+} from '../mining/server-answers.js'
 import type { Destination, Submitted } from '../payments/payments.js'
 import { CommandError, usageError } from './command.js'
 
@@ -27,14 +34,9 @@ const deployment = z.object({
   contentTypes: z.array(z.string()).optional(),
   advertisedAs: z.object({ identityKey: z.string(), url: z.string() }).optional(),
 })
-const refusal = z.object({ error: z.string(), code: z.string().optional(), txid: z.string().optional() })
-const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const spends = z.array(z.object({ spendTxid: z.string().nullable() }).nullable())
 
-interface Submission {
-  beef: Uint8Array
-  topics: readonly string[]
-  headers?: Record<string, string>
+interface CalledSubmission extends Submission {
   /** The number of its outputs; by default not more than fit into 64 KiB of an answer. */
   outputs?: number
   called: string
@@ -115,33 +117,23 @@ export class OverlayServer {
    * @returns The outputs that each topic admits, or that another transaction counts.
    * @throws CommandError if the server takes it for no other reason.
    */
-  async submit(
-    submission: Submission,
-  ): Promise<{ kind: 'taken'; admitted: Record<string, number[]> } | (Submitted & { kind: 'conflict' })> {
-    const { beef, topics, outputs = 0, called } = submission
-    const { status, body } = await this.ask('/submit', {
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/octet-stream',
-        'X-Topics': JSON.stringify(topics),
-        ...submission.headers,
-      },
-      body: beef,
-      maxBytes: MAX_ANSWER_BYTES + outputs * MAX_INDEX_BYTES,
-    })
+  async submit({
+    outputs = 0,
+    called,
+    ...submission
+  }: CalledSubmission): Promise<{ kind: 'taken'; admitted: Admitted } | (Submitted & { kind: 'conflict' })> {
+    const maxBytes = MAX_ANSWER_BYTES + outputs * MAX_INDEX_BYTES
+    const { status, body } = await this.ask('/submit', { ...submitRequest(submission), maxBytes })
     const json = readJson(body)
-    const refused = refusal.safeParse(json).data
+    const refused = refusalOf(json)
     if (status === 409 && refused !== undefined)
       return { kind: 'conflict', why: `${this.url} refuses ${called}: ${refused.error}`, by: refused.txid }
-    const taken = steak.safeParse(json).data
-    if (status === 200 && taken !== undefined) {
-      const admitted = Object.entries(taken).map(([topic, { outputsToAdmit }]) => [topic, outputsToAdmit])
-      return { kind: 'taken', admitted: Object.fromEntries(admitted) }
-    }
+    const admitted = admittedBy({ status, body: json })
+    if (admitted !== undefined) return { kind: 'taken', admitted }
     throw new CommandError(
       refused === undefined
         ? `${this.url} answered ${status}, which is not a minetree answer`
-        : `${this.url} refuses ${called} (${[status, refused.code].filter(Boolean).join(' ')}): ${refused.error}`,
+        : `${this.url} refuses ${called} (${status} ${refused.code}): ${refused.error}`,
       { exit: isPassing(status) ? 'unavailable' : 'refused' },
     )
   }

@@ -125,7 +125,7 @@ async function submit(
 ): Promise<void> {
   const said = await server.submit({ beef, topics: [TOPICS.ordinals], outputs, called })
   if (said.kind === 'conflict') throw new CommandError(said.why, { exit: 'refused' })
-  const left = outputs - (said.admitted[TOPICS.ordinals]?.length ?? 0)
+  const left = outputs - (said.admitted[TOPICS.ordinals]?.outputsToAdmit.length ?? 0)
   if (left > 0)
     throw new CommandError(
       `${server.url} refuses ${left} of ${outputs} outputs of ${called}: its log says why`,

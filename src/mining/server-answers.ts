@@ -108,13 +108,31 @@ export async function submitBeef({
   beef,
   topics,
   ...question
-}: Omit<Question, 'init'> & { beef: Uint8Array; topics: readonly string[] }): Promise<
-  JsonAnswer & { admitted: Record<string, { outputsToAdmit: number[] } | undefined> | undefined }
-> {
-  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) }
-  const init = { method: 'POST', headers, body: Uint8Array.from(beef) }
+}: Omit<Question, 'init'> & Submission): Promise<JsonAnswer & { admitted: Admitted | undefined }> {
+  const init = submitRequest({ beef, topics })
   const answer = await askJson({ ...question, url: `${url}/submit`, init })
-  return { ...answer, admitted: answer.status === 200 ? steak.safeParse(answer.body).data : undefined }
+  return { ...answer, admitted: admittedBy(answer) }
+}
+
+export interface Submission {
+  beef: Uint8Array
+  topics: readonly string[]
+  /** Headers beside those that every submission has. */
+  headers?: Record<string, string>
+}
+
+/** The request to `/submit`. */
+export function submitRequest({ beef, topics, headers }: Submission) {
+  const usual = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) }
+  return { method: 'POST' as const, headers: { ...usual, ...headers }, body: Uint8Array.from(beef) }
+}
+
+/** The outputs that each topic admits. */
+export type Admitted = Record<string, { outputsToAdmit: number[] } | undefined>
+
+/** What an answer to a submission admits; undefined if the server does not take it. */
+export function admittedBy({ status, body }: JsonAnswer): Admitted | undefined {
+  return status === 200 ? steak.safeParse(body).data : undefined
 }
 
 /** What a body says if it is an error; undefined if it is none. */

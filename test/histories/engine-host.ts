@@ -4,6 +4,7 @@ import { attachGateway } from '../../src/gateway/index.js'
 import { attachFollower, type HostFollower, storesOf } from '../../src/plugin/index.js'
 import { type HostDatabase, type PluginHost, startPluginHost } from '../support/plugin/plugin-host.js'
 import type { HeaderChain } from '../support/server/header-chain.js'
+import { HostTracker } from '../support/server/host-tracker.js'
 import { SILENT } from '../support/server/test-server.js'
 import type { History } from './history.js'
 import { Host } from './host.js'
@@ -88,10 +89,7 @@ interface Running {
 
 async function startOf({ history, headers, database, follow }: EngineHostOptions): Promise<Running> {
   const { deployment } = history.chain
-  const chainTracker = {
-    isValidRootForHeight: async (root: string, height: number) => headers.rootAt(height) === root,
-    currentHeight: async () => headers.bestTip.height,
-  }
+  const chainTracker = new HostTracker(headers)
   let follower: HostFollower | undefined
   const host = await startPluginHost({
     ...{ deployment, engine: '0.4.6' as const, database, listens: true },
