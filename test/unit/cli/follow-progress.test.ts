@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import picocolors from 'picocolors'
 import { vi } from 'vitest'
-import { followProgress, serviceStatus, showCatchingUp } from '../../../src/cli/follow-progress.js'
+import { serviceStatus, showCatchingUp } from '../../../src/cli/follow-progress.js'
 import { ProgressLine } from '../../../src/cli/output.js'
 import { createApp } from '../../../src/server/app.js'
 import { chainStatus } from '../../../src/server/telemetry/chain-status.js'
@@ -10,19 +10,6 @@ import { listening } from '../../support/server/connections.js'
 import { SILENT, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
-
-test('the progress of following is how much of the sweep was asked about, and what came of it', () => {
-  const { said, parts } = saidParts()
-  expect(followProgress(chainStatus(parts))).toEqual({
-    text: 'catching up: 1,204 mints, 300 transfers, 6,011 requests; 512 of 2,048 coins asked about; 120 blocks behind',
-    share: 0.25,
-  })
-  said.follow.sweep = { asked: 0, coins: 0 }
-  said.follow.height = undefined
-  expect(followProgress(chainStatus(parts))).toEqual({
-    text: 'catching up: 1,204 mints, 300 transfers, 6,011 requests; 0 of 0 coins asked about',
-  })
-})
 
 test('a terminal shows it until the host keeps up, and again when it falls behind', () => {
   vi.useFakeTimers()

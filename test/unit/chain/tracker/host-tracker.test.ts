@@ -170,22 +170,22 @@ describe('a coinbase', () => {
     return { ...world, chain, coinbase, beef: headers.branch.beef(spender, [coinbase]) }
   }
 
-  test.each([100, 101, 300])('can be spent when it has %d confirmations', async (confirmations) => {
-    const { server, beef } = await spentAfter(confirmations)
+  test('can be spent when it has 100 confirmations', async () => {
+    const { server, beef } = await spentAfter(100)
     expect(await server.submit(beef, ['tm_ordinals'])).toMatchObject({
       status: 200,
       json: { tm_ordinals: { outputsToAdmit: [0] } },
     })
   })
 
-  test.each([1, 99])('cannot be spent when it has %d', async (confirmations) => {
-    const { server, beef } = await spentAfter(confirmations)
+  test('cannot be spent when it has 99', async () => {
+    const { server, beef } = await spentAfter(99)
     const { transactions: before } = server.rows()
     expectError(await server.submit(beef, ['tm_ordinals']), {
       status: 400,
       code: 'BAD_BODY',
       overlay: true,
-      error: expect.stringMatching(new RegExp(`has ${confirmations} confirmations`)),
+      error: expect.stringMatching(/has 99 confirmations/),
     })
     expect(server.rows().transactions).toEqual(before)
   })
