@@ -462,8 +462,8 @@ export class Run<At extends Host = Host> {
       if (members.some(({ proof }) => proof !== undefined && !this.chain.accepts(proof))) continue
       const outcome = this.model.submit(members, this.chain.headers.bestTip.height)
       if (outcome.kind !== 'lost') continue
-      // Nobody says to which it lost.
-      const [winner = ''] = outcome.winners
+      // Nobody says to which it lost, but what was rejected has lost to nobody else.
+      const [winner = ''] = outcome.winners.has(txid) ? [txid] : outcome.winners
       if (outcome.winners.size > 1) this.mayTie = true
       outcome.waitFor(winner)
     }

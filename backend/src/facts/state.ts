@@ -255,6 +255,17 @@ export class Pending {
     return rows.map(({ txid }) => toHex(txid))
   }
 
+  /** Those with a proof by a block of some heights. */
+  provenIn({ from, to }: { from: number; to: number }): string[] {
+    if (this.isEmpty) return []
+    const rows = this.sql.all(
+      'select distinct txid from pending_proof where height between ? and ?',
+      from,
+      to,
+    )
+    return rows.map(({ txid }) => toHex(txid))
+  }
+
   private noteProofs(key: Uint8Array): void {
     this.sql.run(
       'update pending set proven = exists (select 1 from pending_proof each where each.txid = pending.txid) where txid = ?',

@@ -42,10 +42,14 @@ export interface IndexMark {
 
 /** What became of earlier transactions, by txid. */
 export interface Flips {
+  /** Those that are new, and so neither restored nor deactivated. */
+  added: string[]
   restored: string[]
   deactivated: string[]
   /** Those whose rank got worse: what lost to them may win. */
   lowered: string[]
+  /** The heights whose blocks may be others. */
+  blocks: HeaderRange[]
 }
 
 /**
@@ -177,10 +181,10 @@ export class Index {
     return this.proofs.isRefused(block.height, Buffer.from(block.root, 'hex'))
   }
 
-  /** What became of transactions since the last call. One that is new since then is neither restored nor deactivated. */
+  /** What became of transactions since the last call. */
   takeFlips(): Flips {
     const { journal } = this
-    const added = new Set(journal.added.splice(0).map(({ id }) => id))
+    const added = new Map(journal.added.splice(0).map(({ id, txid }) => [id, txid]))
     journal.spendNodes.clear()
     const [first, last] = [new Map<string, boolean>(), new Map<string, boolean>()]
     for (const { id, txid, active } of journal.flips.splice(0)) {
@@ -193,9 +197,11 @@ export class Index {
     const flipped = (wanted: boolean): string[] =>
       changed.filter(([, active]) => active === wanted).map(([txid]) => txid)
     return {
+      added: [...added.values()],
       restored: flipped(true),
       deactivated: flipped(false),
       lowered: [...new Set(journal.lowered.splice(0))],
+      blocks: journal.blocks.splice(0),
     }
   }
 
@@ -350,6 +356,7 @@ export class Index {
 
   /** Judges the proofs again that lead to blocks of these heights. */
   private judgeProofs(ranges: readonly HeaderRange[]): void {
+    this.journal.blocks.push(...ranges)
     const ids = this.proofs.judgeBlocks(ranges)
     for (const id of ids) this.journal.change(dependency.proof(this.transactions.txidOf(id).toString('hex')))
     this.ranks.rank(ids)

@@ -3,6 +3,7 @@ import type { Fact } from '../facts/log.js'
 import type { Dependency } from '../graph/dependencies.js'
 import type { AdmissionRecord } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
+import type { HeaderRange } from '../protocol/header-store.js'
 
 /** How many dependencies one commit may name: beyond that, readers drop everything that they cached. A step of a rebuild names more. */
 const MAX_KEYS = 300
@@ -56,6 +57,8 @@ export class Journal {
   readonly flips: { id: number; txid: string; active: boolean }[] = []
   /** Transactions whose rank got worse, by txid. */
   readonly lowered: string[] = []
+  /** The heights whose blocks may be others. */
+  readonly blocks: HeaderRange[] = []
   private readonly keys: Dependency[] = []
   private isEverything = false
   private isTouched = false
@@ -123,7 +126,7 @@ export class Journal {
   }
 
   private get lists(): unknown[][] {
-    return [this.added, this.admitted, this.flips, this.lowered, this.keys]
+    return [this.added, this.admitted, this.flips, this.lowered, this.blocks, this.keys]
   }
 }
 

@@ -215,7 +215,8 @@ function reasonIn(sql: Sql, txid: string): Reason | undefined {
     }
     const status = sql.get(PENDING_STATUS, key)
     if (status === undefined) continue
-    if (status.proven === 0 && sql.get(SIGHTED, key)?.said === 0) return { txid: each, tier: 'rejected' }
+    if (sql.get(SIGHTED, key)?.said === 0 && pendingHeight(sql, status) === undefined)
+      return { txid: each, tier: 'rejected' }
     for (const row of sql.all(SPENT_BY_PENDING, key)) {
       const parent = hexOf(row.txid)
       const spender = spenderOf(sql, { txid: parent, vout: row.vout })

@@ -37,7 +37,7 @@ import { decodeTopic } from '../index/admissions.js'
 import type { Index } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
 import { type ProofTracker, shareView } from '../index/transactions.js'
-import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
+import { headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
 import type { HeaderStore } from '../protocol/header-store.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -54,6 +54,7 @@ import {
   makeRoomToWait,
   neededOf,
   pendingCandidate,
+  raisersOf,
   relatedTo,
   UnprovenLines,
 } from './pending-graph.js'
@@ -292,7 +293,7 @@ export class Door {
 
   addHeadersBelow({ to, headers }: Parameters<HeaderStore['addBelow']>[0]): boolean {
     if (headerRange(this.options.indexFile)?.from !== to + 1) return false
-    this.applyHeaders(to + 1 - headers.length / HEADER_BYTES, headers)
+    this.applyHeaders(to + 1 - headerCount(headers), headers)
     return true
   }
 
@@ -343,7 +344,7 @@ export class Door {
     if (outline === undefined) return
     if (status === 'rejected') this.lower(txid)
     else pending.raise(txid)
-    if (outline.isWaiting) this.queue.add(txid)
+    if (outline.isWaiting || status === 'seen') this.queue.add(txid)
   }
 
   /** Something pending has a lower rank, and so has what it is built on: what lost to them may win. */
@@ -368,11 +369,13 @@ export class Door {
       lost.every(({ reason }) => reason.tier !== 'proven') &&
       isWithin(fresh, limits) &&
       entering.mayWait?.() !== false
-    const behind = this.behindLosers(candidates)
+    // A proof of what is in the log may decide about all that waits.
+    const behind = proofs.length > 0 ? new Map<string, string>() : this.behindLosers(candidates)
     const early = subjects.flatMap((txid) => this.lossBehind(txid, behind.get(txid)))
     if (early.length > 0 && !mayKeep(early)) return { subjects: early, isRefused: true }
     const tried = candidates.filter(({ txid }) => !behind.has(txid))
     const all = inOrder([...relatedTo(tried, { pending, indexed: this.indexed }), ...tried])
+    const trialled = new Set(all.map(({ txid }) => txid))
     const facts = new Map(all.map((each) => [each.txid, factsOf(each, rules)]))
     const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
     const applied = (some: readonly Candidate[]): void => {
@@ -403,7 +406,11 @@ export class Door {
       }
     const needed = neededOf(all, {
       isNeeded: (txid) => topics.has(txid) || index.isNeeded(txid),
-      isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
+      // What a fact is built on is one even if it lost: with it, so does that.
+      isEligible: (each) =>
+        counting.has(each.txid) ||
+        !(each.pending?.isWaiting ?? isLost) ||
+        this.indexed.hasChildBeside(each.txid, trialled),
       ...{ indexed: this.indexed, pending },
     })
     const mints = new Set(
@@ -523,7 +530,7 @@ export class Door {
   private collect(): void {
     const { index, pending } = this.options
     const admitted = index.takeAdmitted()
-    const { restored, deactivated, lowered } = index.takeFlips()
+    const { added, restored, deactivated, lowered, blocks } = index.takeFlips()
     this.outcome.admitted.push(...admitted)
     this.outcome.restored.push(...restored)
     this.outcome.deactivated.push(...deactivated)
@@ -534,6 +541,10 @@ export class Door {
       outputs.set(outpoint.txid, (outputs.get(outpoint.txid) ?? new Set()).add(outpoint.vout))
     for (const [txid, vouts] of outputs)
       for (const { spender, vout } of pending.spendsFrom(txid)) if (vouts.has(vout)) this.queue.add(spender)
+    for (const range of blocks) for (const txid of pending.provenIn(range)) this.lower(txid)
+    // What raises the rank of a fact is one, too.
+    for (const txid of [...added, ...lowered])
+      for (const each of raisersOf(txid, { pending, indexed: this.indexed })) this.queue.add(each)
     for (const txid of restored) this.retry(pending.childrenOf(txid))
     for (const txid of deactivated) this.retry(pending.childrenOf(txid), false)
     for (const txid of new Set([...lowered, ...deactivated]))

@@ -60,6 +60,12 @@ export class IndexedSpends {
     return this.index.get('select mint from tx where txid = ?', fromHex(txid))?.mint === 1
   }
 
+  /** The block of a stored transaction by its own proofs: infinite if there is none; undefined if it is not stored. */
+  ownHeight(txid: string): number | undefined {
+    const row = this.index.get('select own from tx where txid = ? and seq is not null', fromHex(txid))
+    return row && (row.own ?? Number.POSITIVE_INFINITY)
+  }
+
   /** Whether a stored transaction spends an output of this one, other than these. */
   hasChildBeside(txid: string, others: ReadonlySet<string> = new Set()): boolean {
     return this.txids(
@@ -152,6 +158,19 @@ function raising(txid: string, own: PendingOutline | undefined, pending: Pending
   return found
 }
 
+/** The pending descendants of a transaction by which its rank is that of what is proven or seen. */
+export function raisersOf(
+  txid: string,
+  { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
+): string[] {
+  const line = new Set(pending.childrenOf(txid))
+  for (const each of line) {
+    if (pending.outline(each)?.isRaised) for (const child of pending.childrenOf(each)) line.add(child)
+    else line.delete(each)
+  }
+  return [...line].filter((each) => pending.outline(each)?.isProven || indexed.sighting(each) === 'seen')
+}
+
 /** Whether two of the transactions spend one coin. */
 export function isSpentTwice(candidates: readonly Candidate[]): boolean {
   const spent = new Set<string>()
@@ -166,9 +185,9 @@ export function isSpentTwice(candidates: readonly Candidate[]): boolean {
 
 /**
  * Those of the transactions that are to be facts, in order: what is needed by itself, what spends a coin that a fact or one of these
- * spends, and the ancestors of all of them, also such as are pending and not among the candidates.
+ * spends, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and not among the candidates.
  *
- * @param isEligible Whether one may be a fact, whatever needs it.
+ * @param options.isEligible Whether one may be a fact, unless it raises the rank of one.
  */
 export function neededOf(
   candidates: readonly Candidate[],
@@ -203,14 +222,44 @@ export function neededOf(
   const add = (txid: string, candidate = byTxid.get(txid)): void => {
     if (candidate !== undefined && !barred.has(txid)) needed.set(txid, candidate)
   }
-  for (const each of candidates) if (!barred.has(each.txid) && isFact(each)) add(each.txid)
-  for (const { spends, pending: own } of needed.values())
-    for (const spent of spends) {
-      if (byTxid.has(spent.txid) || own === undefined) add(spent.txid)
-      else if (!needed.has(spent.txid)) add(spent.txid, pendingCandidate(spent.txid, pending))
-      for (const other of spenders.get(`${spent.txid} ${spent.vout}`) ?? []) add(other)
+  const addAround = (): void => {
+    for (const { spends, pending: own } of needed.values())
+      for (const spent of spends) {
+        if (byTxid.has(spent.txid) || own === undefined) add(spent.txid)
+        else if (!needed.has(spent.txid)) add(spent.txid, pendingCandidate(spent.txid, pending))
+        for (const other of spenders.get(`${spent.txid} ${spent.vout}`) ?? []) add(other)
+      }
+  }
+  /** Whether one has a better rank than a fact that it is built on, by its proofs, or because it is seen. */
+  const isRaising = (each: Candidate): boolean => {
+    const height = heightOf(each)
+    if (height === Number.POSITIVE_INFINITY && indexed.sighting(each.txid) !== 'seen') return false
+    const line = new Set(each.spends.map(({ txid }) => txid))
+    for (const txid of line) {
+      const fact = needed.get(txid)
+      const other = fact ? heightOf(fact) : own.has(txid) ? undefined : indexed.ownHeight(txid)
+      if (other === Number.POSITIVE_INFINITY || (other ?? 0) > height) return true
+      for (const spent of byTxid.get(txid)?.spends ?? pending.spendsOf(txid)) line.add(spent.txid)
     }
+    return false
+  }
+  for (const each of candidates) if (!barred.has(each.txid) && isFact(each)) add(each.txid)
+  addAround()
+  const raising = candidates.filter((each) => !needed.has(each.txid) && isRaising(each))
+  // Whether or not these count, and what they are built on.
+  const line = new Set(raising.map(({ txid }) => txid))
+  for (const txid of line) {
+    barred.delete(txid)
+    for (const spent of byTxid.get(txid)?.spends ?? []) line.add(spent.txid)
+  }
+  for (const { txid } of raising) add(txid)
+  if (raising.length > 0) addAround()
   return inOrder([...needed.values()], candidates)
+}
+
+/** The lowest block by the proofs of a transaction; infinite if it has none. */
+function heightOf({ proofs }: Candidate): number {
+  return Math.min(...proofs.map(({ height }) => height))
 }
 
 /** Pending ones in the order in which they came, then the others as in a list. */

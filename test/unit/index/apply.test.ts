@@ -184,9 +184,11 @@ describe('conflicts', () => {
     index.index.takeFlips()
     index.prove(other, BLOCK)
     expect(index.index.takeFlips()).toEqual({
+      added: [],
       restored: [other.txid],
       deactivated: [one.txid, built.txid],
       lowered: [],
+      blocks: [],
     })
     expect(lastChange(index)).toBe('*')
     expect(index.index.reasonAgainst(built.txid)).toEqual({ txid: other.txid, tier: 'proven' })
@@ -250,7 +252,13 @@ describe('conflicts', () => {
     index.index.flush()
     index.sql.exec('commit')
     expect(canonicalRows(index.sql)).toEqual(before)
-    expect(index.index.takeFlips()).toEqual({ restored: [], deactivated: [], lowered: [] })
+    expect(index.index.takeFlips()).toEqual({
+      added: [],
+      restored: [],
+      deactivated: [],
+      lowered: [],
+      blocks: [],
+    })
     expect(index.index.takeAdmitted()).toEqual([])
   })
 })

@@ -86,6 +86,42 @@ describe('what becomes a fact', () => {
     expect(store.log('select * from pending_proof')).toEqual([])
   })
 
+  describe.each(['first', 'last'])(
+    'what raises the rank of an unproven fact is one, if that comes %s',
+    (place) => {
+      test.each([
+        ['a proof of what is built on it', ['paid'], 'proof'],
+        ['a sighting of what is built on it', ['paid'], 'sighting'],
+        ['a proof further down', ['paid', 'paidOn'], 'proof'],
+        ['a sighting further down', ['paid', 'paidOn'], 'sighting'],
+      ])('%s', async (_, raising, by) => {
+        const store = open({ waiting: { maxTransactions: 10, maxBytes: 1024 * 1024 } })
+        const money = spend(store, [])
+        const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('text') })
+        const ordinal = spend(store, [[money]], [{ satoshis: 1, lockingScript }, one])
+        const paid = spend(store, [[ordinal, 1]], [one, one])
+        const paidOn = spend(store, [[paid, 0]])
+        const rival = inscribe(store, [[money]], 'another text')
+        const all = { ordinal, paid, paidOn, rival, unneeded: spend(store, [[paid, 1]]) }
+        const raise = async (): Promise<void> => {
+          for (const each of [paid, all.unneeded, ...(raising.length > 1 ? [paidOn] : [])])
+            await store.know(each)
+          const { txid } = raising.length > 1 ? paidOn : paid
+          if (by === 'sighting') await store.writer.change('sightings', [{ txid, status: 'seen' }])
+          else await store.know(raising.length > 1 ? paidOn : paid, 100)
+        }
+        await store.know(money, 90)
+        if (place === 'first') await raise()
+        await store.submit([ordinal])
+        await store.submit([rival])
+        if (place === 'last') await raise()
+        await store.writer.change('sightings', [{ txid: rival.txid, status: 'seen' }])
+        expect(store.facts(all)).toEqual(['ordinal', ...raising])
+        expect(store.pending(all).filter((each) => each !== 'rival')).toEqual(['unneeded'])
+      })
+    },
+  )
+
   test('what is blocked or said of a transaction is a register, written when it changes', async () => {
     const { writer, ...store } = open()
     const record = { kind: 'name', value: 'x', reason: 'one', since: 5 } as const
