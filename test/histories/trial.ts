@@ -10,15 +10,17 @@ export const IS_LONG = RUNS !== undefined
  * `REPLAY` repeat a run that failed, and `SHRINK=60` looks for a smaller one for so many seconds.
  *
  * @param options.least What must have happened in some run, if there are 500 or more.
+ * @param options.found Runs that failed once, by `SEED` and `REPLAY`: they are repeated first.
  * @param options.run Does one run, and says how often each thing happened.
  */
 export async function expectRuns<Plan>(options: {
   plan: fc.Arbitrary<Plan>
   runs: number
   least?: readonly string[]
+  found?: readonly (readonly [seed: number, path: string])[]
   run(plan: Plan, index: number): Promise<Record<string, number>>
 }): Promise<void> {
-  const { plan, runs, least = [], run } = options
+  const { plan, runs, least = [], found = [], run } = options
   const seed = Number(SEED ?? (IS_LONG ? Date.now() % 2 ** 31 : 1))
   const happened: Record<string, number> = {}
   let done = 0
@@ -26,6 +28,9 @@ export async function expectRuns<Plan>(options: {
     const counts = { runs: 1, ...(await run(each, done++)) }
     for (const [what, times] of Object.entries(counts)) happened[what] = (happened[what] ?? 0) + times
   })
+  if (!IS_LONG)
+    for (const [seed, path] of found)
+      await fc.assert(property, { seed, path, numRuns: 1, endOnFailure: true })
   const numRuns = Number(RUNS ?? runs)
   try {
     await fc.assert(property, {
