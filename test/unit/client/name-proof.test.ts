@@ -1,4 +1,5 @@
 import { MerklePath } from '@bsv/sdk'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { concatBytes, fromHex } from '../../../backend/src/protocol/bytes.js'
 import { encodeMineNode, UNCLAIMED } from '../../../backend/src/protocol/mine-node.js'
 import type { MintErrorCode } from '../../../backend/src/protocol/mint.js'
@@ -13,7 +14,7 @@ import {
   proofOf,
   recordsOf,
 } from '../../support/client/name-proofs.js'
-import { blockOfTwo, recordOf } from '../../support/protocol/block.js'
+import { blockOfTwo, proofIn, recordOf } from '../../support/protocol/block.js'
 import {
   FakeChain,
   type FakeTransaction,
@@ -218,6 +219,25 @@ describe('a lie is refused', () => {
     await expect(verify(given(Uint8Array.from(beside)))).rejects.toMatchObject(refused('BAD_PATH'))
     // A path in which it is not leaves it without a block.
     await expect(verify(given(path(a.txid, abc.height)))).rejects.toMatchObject(refused('UNVERIFIED'))
+  })
+
+  test.each([ab, abc])('another height for one of two transactions of a block (%#)', async (liar) => {
+    const blockAt = (height: number): MerklePath =>
+      new MerklePath(height, [
+        [ab, b, abc, ax].map(({ txid }, offset) => ({
+          offset,
+          hash: txid,
+          ...(offset % 2 === 0 && { txid: true }),
+        })),
+      ])
+    const inBlock = (transaction: FakeTransaction): TransactionRecord => {
+      const block = blockAt(transaction === liar ? abc.height + 1 : abc.height)
+      return { ...transaction, proof: proofIn(block, transaction) }
+    }
+    const proof = outpointBeef(world.origin, [...recordsOf(line.slice(0, -2)), inBlock(ab), inBlock(abc)])
+    const root = blockAt(abc.height).computeRoot(abc.txid)
+    const chainTracker = new FakeHeaders([...line.slice(0, -2), { ...abc, txid: root }])
+    await expect(verify(proof, { chainTracker })).rejects.toMatchObject(refused('BAD_PATH'))
   })
 
   test('a coin that is spent twice: two mints of one node', async () => {

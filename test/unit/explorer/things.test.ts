@@ -128,10 +128,14 @@ describe('names', () => {
   })
 
   test('pages show each name once, whatever is folded, and the JSON list shows all', async () => {
-    const { mine, rows, server } = await treeFor()
+    const { mine, rows, page, server } = await treeFor()
     const names = Array.from({ length: 37 }, (_, at) => 'abcdefghijklmnopqrstuvwxyz0123456789-'.charAt(at))
     for (const [at, first] of names.entries()) await mine(`${first}xyz`, 10 + 10 * Math.floor(at / 5))
-    for (const first of names.slice(0, 30)) await mine(`${first}xw`, 500)
+    for (const first of names.slice(0, 13)) await mine(`${first}xw`, 500)
+    // A page has fifty rows.
+    expect(await page('/names')).not.toContain('/names?after=')
+    for (const first of names.slice(13, 30)) await mine(`${first}xw`, 500)
+    expect(await page('/names')).toContain('/names?after=')
     const found = await rows()
     expect(found).toHaveLength(67)
     expect(new Set(found).size).toBe(67)

@@ -154,6 +154,11 @@ test('what is found is answered meanwhile, and says that it is not all; then wit
     code: 'NOT_CAUGHT_UP',
     origins: { [origin]: true },
   })
+  expect((await server.ask('/lookup', lookup({ origins: [origin] }))).status).toBe(200)
+  expect((await server.ask('/lookup', lookup({ origins: [origin, NOBODY] }))).status).toBe(503)
+  // Nor would a host that follows the tree by this one take the node for live.
+  expect((await server.ask(`/svc/txo/${held}/spend`)).json).toMatchObject({ code: 'NOT_CAUGHT_UP' })
+  expect((await server.ask(`/svc/txo/${origin}/spend`)).status).toBe(200)
   // A list goes on as long as it is not known to end.
   const names: string[] = []
   for (let after = ''; ; ) {

@@ -399,6 +399,14 @@ describe('a host', () => {
   })
 })
 
+test('a page that ends with the last child says that there are no more', async () => {
+  const of = await admitted(chain.inscribe(text('of a hundred')))
+  const child = ONE(inscriptionScript({ ...text('a child'), parent: parseOutpoint(of.outpoint(0)) }))
+  const outputs = [ONE(p2pkh(4)), ...Array.from({ length: 100 }, () => child)]
+  await admitted(chain.spend({ inputs: [{ transaction: of, vout: 0 }], outputs }), of)
+  expect(await asked(`/r/children/${of.outpoint(0)}`)).toMatchObject({ ids: { length: 100 }, more: false })
+})
+
 test('what is blocked is refused, and missing from its page', async () => {
   const act = (path: string, body: object) => {
     const { headers: head, ...question } = posted(body)

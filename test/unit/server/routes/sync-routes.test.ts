@@ -70,13 +70,15 @@ test('what was spent is given as evidence, though it is blocked; what stands the
   const { chain, server } = await tree()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
   const moved = chain.move(note, 0, p2pkh(5))
-  for (const each of [note, moved]) await taken(server, beefOf(each, { with: [note] }), ['tm_ordinals'])
+  const other = chain.inscribe({ contentType: 'text/plain', body: utf8('another') })
+  for (const each of [note, moved, other])
+    await taken(server, beefOf(each, { with: [note] }), ['tm_ordinals'])
   const [first, now] = [note.outpoint(0), moved.outpoint(0)]
   await block(server, { outpoint: first })
   expect((await askNode(server, { graph: now, outpoint: first })).status).toBe(200)
   expectError(await askNode(server, { graph: first }), { status: 451, code: 'BLOCKED', overlay: true })
   await block(server, { outpoint: now })
-  for (const graph of [now, first])
+  for (const graph of [now, first, other.outpoint(0)])
     expectError(await askNode(server, { graph, outpoint: now }), {
       status: 451,
       code: 'BLOCKED',
