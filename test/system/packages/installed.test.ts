@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { installedPackage } from '../../support/cli/installed-package.js'
-import { sampleOf } from '../../support/nightly.js'
+import { testAtNight } from '../../support/nightly.js'
 import { startServerProcess } from '../../support/server/server-process.js'
 
 // The package as a consumer has it: installed from its tarball, beside other packages and other copies of the SDK.
@@ -14,20 +14,17 @@ const run = promisify(execFile)
 /** For a test, in milliseconds: the package is built and installed, and suites of minutes run in it. */
 const PATIENCE = 900_000
 
-/** What submits, looks up, mints, proves and serves: by day, those that prove and those that serve. */
-const SUITES = sampleOf(
-  [
-    'test/unit/client/name-proof.test.ts',
-    'test/unit/server/writer/unsound.test.ts',
-    'test/unit/server/routes/names-history.test.ts',
-    'test/unit/plugin/overlay-express.test.ts',
-    'test/unit/gateway/content/content.test.ts',
-    'test/unit/server/routes/sdk-clients.test.ts',
-    'test/unit/mining/fund.test.ts',
-    'test/unit/client/provenance.test.ts',
-  ],
-  4,
-)
+/** What submits, looks up, mints, proves and serves. */
+const SUITES = [
+  'test/unit/server/writer/unsound.test.ts',
+  'test/unit/server/routes/names-history.test.ts',
+  'test/unit/server/routes/sdk-clients.test.ts',
+  'test/unit/plugin/overlay-express.test.ts',
+  'test/unit/mining/fund.test.ts',
+  'test/unit/client/name-proof.test.ts',
+  'test/unit/client/provenance.test.ts',
+  'test/unit/gateway/content/content.test.ts',
+]
 
 /** The versions of a package that are installed in a folder, in any place. */
 async function versionsOf(name: string, folder: string): Promise<string[]> {
@@ -100,7 +97,8 @@ withRegistry(`the package from its tarball${'missing' in installed ? ` (${instal
     PATIENCE,
   )
 
-  test(
+  // By day, the program above and those of `plugin-example` and `examples` run on what tarballs have.
+  testAtNight(
     'passes the suites that submit, look up, mint, prove and serve',
     async () => {
       const env = {
