@@ -1,14 +1,30 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
+import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { engineOn } from '../../../backend/src/host/engine-tables.js'
 import { type HostOptions, hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import createNamesLookupService from '../../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import createOrdinalsLookupService from '../../../backend/src/lookup-services/OrdinalsLookupServiceFactory.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { openSqlite } from '../storage/sqlite-database.js'
+
+/** How often a question is asked while the index is being opened, which may take long on a busy machine. */
+const TRIES = 40
+
+/** Asks as a client that tries again: an index that is not open after some seconds says so. */
+export async function untilOpen<Answer>(ask: () => Awaitable<Answer>): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (tries === TRIES || !messageOf(error).includes('the database does not respond')) throw error
+    }
+  }
+}
 
 const TABLES = [
   'create table outputs (id integer primary key, txid text, outputIndex integer, topic text, satoshis integer)',
@@ -133,7 +149,7 @@ export class HostedProcess {
   }
 
   async found(service: 'names' | 'ordinals', query: unknown): Promise<string[]> {
-    const answer = await this[service].lookup({ service: `ls_${service}`, query })
+    const answer = await untilOpen(() => this[service].lookup({ service: `ls_${service}`, query }))
     return (answer as { txid: string; outputIndex: number }[]).map(
       ({ txid, outputIndex }) => `${txid}_${outputIndex}`,
     )

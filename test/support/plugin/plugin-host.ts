@@ -13,6 +13,7 @@ import {
 } from '../../../src/plugin/index.js'
 import { ask, posted, submission } from '../server/test-server.js'
 import type { EngineVersion } from './engines.js'
+import { untilOpen } from './hosted.js'
 import OverlayExpress from './overlay-express.js'
 
 /** The databases of a host; without an address of MongoDB, the lookup services are on SQL. */
@@ -103,9 +104,11 @@ export class PluginHost {
 
   /** The outpoints that a lookup service answers with, as `<txid>_<vout>`. */
   async found(service: string, query: unknown): Promise<string[]> {
-    const { status, json } = await ask(this.host.url, '/lookup', posted({ service, query }))
-    if (status !== 200) throw new Error(JSON.stringify(json))
-    const { outputs } = json as { outputs: { beef: number[]; outputIndex: number }[] }
+    const { outputs } = await untilOpen(async () => {
+      const { status, json } = await ask(this.host.url, '/lookup', posted({ service, query }))
+      if (status !== 200) throw new Error(JSON.stringify(json))
+      return json as { outputs: { beef: number[]; outputIndex: number }[] }
+    })
     return outputs.map(({ beef, outputIndex }) => `${readBeef(beef).subject.txid}_${outputIndex}`)
   }
 
