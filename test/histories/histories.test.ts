@@ -15,6 +15,7 @@ const FOUND = [
   [22, '29'],
   [31, '68'],
   [33, '16'],
+  [42, '124'],
 ] as const
 
 const HOSTS = { tracker: new FactsHost(WIDE), headers: new FactsHost(WIDE, 'headers') }

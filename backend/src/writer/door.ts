@@ -469,8 +469,13 @@ export class Door {
       if (parent !== undefined && !raising.has(each.txid))
         found.set(each.txid, found.get(parent.txid) ?? parent.txid)
     }
-    // What raises its rank may decide about any other.
-    return candidates.some((each) => raising.has(each.txid) && this.isContested(each)) ? new Map() : found
+    const isProof = ({ proofs, spends }: Candidate): boolean =>
+      proofs.length > 0 &&
+      spends.some(({ txid }) => this.indexed.ownHeight(txid) === Number.POSITIVE_INFINITY)
+    // What raises its rank, or that of a fact, may decide about any other.
+    const mayDecide = (each: Candidate): boolean =>
+      raising.has(each.txid) && (this.isContested(each) || isProof(each))
+    return candidates.some(mayDecide) ? new Map() : found
   }
 
   /** Why a subject does not count that is built on something that waits. */
