@@ -375,7 +375,6 @@ export class Door {
     if (early.length > 0 && !mayKeep(early)) return { subjects: early, isRefused: true }
     const tried = candidates.filter(({ txid }) => !behind.has(txid))
     const all = inOrder([...relatedTo(tried, { pending, indexed: this.indexed }), ...tried])
-    const trialled = new Set(all.map(({ txid }) => txid))
     const facts = new Map(all.map((each) => [each.txid, factsOf(each, rules)]))
     const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
     const applied = (some: readonly Candidate[]): void => {
@@ -406,11 +405,7 @@ export class Door {
       }
     const needed = neededOf(all, {
       isNeeded: (txid) => topics.has(txid) || index.isNeeded(txid),
-      // What a fact is built on is one even if it lost: with it, so does that.
-      isEligible: (each) =>
-        counting.has(each.txid) ||
-        !(each.pending?.isWaiting ?? isLost) ||
-        this.indexed.hasChildBeside(each.txid, trialled),
+      isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
       ...{ indexed: this.indexed, pending },
     })
     const mints = new Set(
@@ -469,12 +464,12 @@ export class Door {
       if (parent !== undefined && !raising.has(each.txid))
         found.set(each.txid, found.get(parent.txid) ?? parent.txid)
     }
-    const isProof = ({ proofs, spends }: Candidate): boolean =>
+    const raisesFact = ({ proofs, spends }: Candidate): boolean =>
       proofs.length > 0 &&
       spends.some(({ txid }) => this.indexed.ownHeight(txid) === Number.POSITIVE_INFINITY)
     // What raises its rank, or that of a fact, may decide about any other.
     const mayDecide = (each: Candidate): boolean =>
-      raising.has(each.txid) && (this.isContested(each) || isProof(each))
+      raising.has(each.txid) && (this.isContested(each) || raisesFact(each))
     return candidates.some(mayDecide) ? new Map() : found
   }
 

@@ -187,7 +187,7 @@ export function isSpentTwice(candidates: readonly Candidate[]): boolean {
  * Those of the transactions that are to be facts, in order: what is needed by itself, what spends a coin that a fact or one of these
  * spends, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and not among the candidates.
  *
- * @param options.isEligible Whether one may be a fact, unless it raises the rank of one.
+ * @param options.isEligible Whether one may be a fact, unless it raises the rank of one, or one is built on it.
  */
 export function neededOf(
   candidates: readonly Candidate[],
@@ -207,17 +207,19 @@ export function neededOf(
       const key = `${spent.txid} ${spent.vout}`
       spenders.set(key, [...(spenders.get(key) ?? []), txid])
     }
+  const isBuiltOn = ({ txid }: Candidate): boolean => indexed.hasChildBeside(txid, own)
+  // What a fact is built on is one even if it lost: with it, so does that.
+  const mayEnter = (each: Candidate): boolean => isEligible(each) || isBuiltOn(each)
   const barred = new Set<string>()
   // Parents come first, but for pending ones: those are walked again.
   for (let before = -1; before < barred.size; ) {
     before = barred.size
     for (const each of candidates)
-      if (!isEligible(each) || each.spends.some(({ txid }) => barred.has(txid))) barred.add(each.txid)
+      if (!mayEnter(each) || each.spends.some(({ txid }) => barred.has(txid))) barred.add(each.txid)
   }
   const isOpposed = (candidate: Candidate): boolean =>
     candidate.spends.some((spent) => indexed.spendersOf(spent).some((txid) => !own.has(txid)))
-  const isFact = (each: Candidate): boolean =>
-    isNeeded(each.txid) || indexed.hasChildBeside(each.txid, own) || isOpposed(each)
+  const isFact = (each: Candidate): boolean => isNeeded(each.txid) || isBuiltOn(each) || isOpposed(each)
   const needed = new Map<string, Candidate>()
   const add = (txid: string, candidate = byTxid.get(txid)): void => {
     if (candidate !== undefined && !barred.has(txid)) needed.set(txid, candidate)
