@@ -38,6 +38,10 @@ const benches = {
 const wanted = process.argv.slice(2)
 /** Names of something within a bench. */
 const within = wanted.filter((name) => !Object.hasOwn(benches, name))
+if (wanted.length > 0 && within.length === wanted.length) {
+  process.stderr.write(`${wanted.join(' ')} is no bench. There are: ${Object.keys(benches).join(', ')}.\n`)
+  process.exit(1)
+}
 for (const [name, run] of Object.entries(benches)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue
   process.stdout.write(`\n${name}\n`)

@@ -1,9 +1,6 @@
 /** Whether all rounds, sizes, engines and attacks are run, as by `npm run nightly`; CI runs the fewest that show a promise. */
 export const IS_NIGHTLY = process.env.NIGHTLY !== undefined
 
-/** A test, or a set of tests, whose promise another one shows by day, at a smaller size. */
-export const testAtNight = IS_NIGHTLY ? test : test.skip
-
 /** By day, every so manieth of a list, from the first; at night, all. */
 export function sampleOf<Item>(all: readonly Item[], every: number): Item[] {
   return all.filter((_, at) => IS_NIGHTLY || at % every === 0)

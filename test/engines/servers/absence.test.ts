@@ -1,8 +1,8 @@
 import { useFollowWorlds } from '../../support/follow/follow-world.js'
-import { testAtNight } from '../../support/nightly.js'
 import type { TestServer } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { onMariadb } from '../../support/storage/databases.js'
+import { testAtNight } from '../../support/tests-at-night.js'
 
 // Several servers on one database, one of which follows the tree: the others know what is absent when that one does.
 // By day, `one-follower.test.ts` has the end of it, and `test/unit/server/absence.test.ts` what one server says before.

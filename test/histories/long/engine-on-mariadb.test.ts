@@ -1,5 +1,5 @@
-import { testAtNight } from '../../support/nightly.js'
 import { describeWithMariadb } from '../../support/storage/databases.js'
+import { testAtNight } from '../../support/tests-at-night.js'
 import { EngineRun, enginePlan } from '../engine-run.js'
 import { expectRuns } from '../trial.js'
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { installedPackage } from '../../support/cli/installed-package.js'
-import { testAtNight } from '../../support/nightly.js'
 import { startServerProcess } from '../../support/server/server-process.js'
+import { testAtNight } from '../../support/tests-at-night.js'
 
 // The package as a consumer has it: installed from its tarball, beside other packages and other copies of the SDK.
 

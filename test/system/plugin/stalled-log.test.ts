@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
-import { IS_NIGHTLY, testAtNight } from '../../support/nightly.js'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { type GaspHost, startGaspHost } from '../../support/plugin/gasp-host.js'
 import { ToolboxWallet } from '../../support/plugin/toolbox-wallet.js'
 import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
@@ -8,6 +8,7 @@ import { ask, submission, useServers } from '../../support/server/test-server.js
 import { eventually, until } from '../../support/server/waiting.js'
 import { describeWithMariadb, describeWithMongo } from '../../support/storage/databases.js'
 import { startTcpProxy, type TcpProxy } from '../../support/storage/tcp-proxy.js'
+import { testAtNight } from '../../support/tests-at-night.js'
 
 // A host whose log stops answering under load, and whose process is killed before it answers again.
 
