@@ -48,9 +48,9 @@ const WARMING = 500
 const A_TURN = 50
 const ROUNDS = 5
 const BODY = 4096
-/** How long an idle node is watched, and the delay before that, in milliseconds: V8 collects the garbage of a start once, after eight seconds. */
+/** How long an idle node is watched, and the delay before that, in milliseconds: V8 collects the garbage of a start once, some 15 seconds after it. */
 const IDLE = 20_000
-const SETTLING = 15_000
+const SETTLING = 25_000
 const RANGE = 100 * 1024
 const STARTS = 5
 
