@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Sql } from '../../backend/src/facts/connection.js'
 import { LocalLog } from '../../backend/src/facts/local-log.js'
-import { PROOF_ROOT } from '../../backend/src/facts/log.js'
+import { FACT, PROOF_ROOT } from '../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
@@ -175,6 +175,13 @@ export class FactsHost extends Host {
         where txid = ? and height = ? and ${PROOF_ROOT} = ?`
       return sql.get(held, fromHex(txid), ...block) ? 'held' : 'gone'
     })
+  }
+
+  override placesInLog(): ReadonlyMap<string, number> {
+    const rows = this.reading((sql) =>
+      sql.all('select seq, key from log.log where kind = ?', FACT.transaction),
+    )
+    return new Map(rows.map(({ seq, key }) => [toHex(key), seq]))
   }
 
   /** What the index holds other than the model says. */

@@ -70,6 +70,8 @@ export abstract class Host {
   restart?(): Promise<void>
   /** Asks a lookup service for outpoints, for hosts whose `/lookup` is not of this package. */
   lookup?(service: string, query: object): Promise<string[] | number>
+  /** The places of transactions in its log, for hosts whose log can be read. */
+  placesInLog?(): ReadonlyMap<string, number>
   /** What its tables hold other than the model says, for hosts whose tables can be read. */
   storedDifferences?(model: Model): Promise<Differences>
 

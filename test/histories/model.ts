@@ -46,6 +46,8 @@ export class Model {
   private readonly sightings = new Map<string, Sighting>()
   private readonly blocks = new Map<string, BlockedItem>()
   private submissions = 0
+  /** The places of those that had entered the log before what happens now. */
+  private placesInLog: ReadonlyMap<string, number> = new Map()
   private worked: Answers | undefined
 
   /** @param accepts Whether the chain has the block of a proof now. */
@@ -68,6 +70,7 @@ export class Model {
     for (const [from, to] of pairs) for (const [key, value] of from) to.set(key, value)
     for (const block of this.refused) copy.refused.add(block)
     copy.submissions = this.submissions
+    copy.placesInLog = this.placesInLog
     return copy
   }
 
@@ -131,7 +134,8 @@ export class Model {
     }
     if (hasDoubleSpend(verifiedBy(history, members), history, genuine))
       return { kind: 'lost', winners: new Set(), waitFor }
-    const { counts, winnersOver } = decide(history, { insertionOrder, proofs, sightings, genuine })
+    const places = this.placed(insertionOrder)
+    const { counts, winnersOver } = decide(history, { insertionOrder: places, proofs, sightings, genuine })
     if (!counts.has(subject.txid) && !isMined(history, subject.txid, { insertionOrder, proofs })) {
       const isHopeless = conflictsWithin(history, subject.txid)
       return { kind: 'lost', winners: isHopeless ? new Set() : winnersOver(subject.txid), waitFor }
@@ -215,7 +219,7 @@ export class Model {
     if (this.options.proofs === 'headers') this.worked = undefined
     // What is known goes on to grow.
     this.worked ??= new Answers(history, {
-      insertionOrder: new Map(insertionOrder),
+      insertionOrder: this.placed(insertionOrder),
       proofs: new Map(proofs),
       sightings: new Map(sightings),
       genuine: genuineOf(history, insertionOrder),
@@ -230,6 +234,19 @@ export class Model {
       if (proof !== undefined) this.prove(txid, proof)
     }
     this.worked = undefined
+  }
+
+  /** Takes the places that transactions have in the log of a host: what was pending enters it later than it came. */
+  enterLog(places: ReadonlyMap<string, number>): void {
+    this.placesInLog = places
+    this.worked = undefined
+  }
+
+  /** What is in the log comes by its place there, and then what is not, as it came. */
+  private placed(insertionOrder: ReadonlyMap<string, number>): Map<string, number> {
+    const { placesInLog } = this
+    const last = Math.max(0, ...placesInLog.values())
+    return new Map([...insertionOrder].map(([txid, came]) => [txid, placesInLog.get(txid) ?? last + came]))
   }
 
   private placeOf(member: number): number {

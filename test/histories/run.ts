@@ -94,6 +94,7 @@ export class Run<At extends Host = Host> {
 
   /** Makes something happen, and compares what is stored with the model. */
   async happen(event: Happening): Promise<void> {
+    this.readPlaces()
     const { answers: before } = this.model
     await this.doWhatHappens(event)
     if (event.kind === 'mine' || event.kind === 'return') await this.host.chainChanged?.()
@@ -177,6 +178,12 @@ export class Run<At extends Host = Host> {
 
   private async expectStored(when: string): Promise<void> {
     this.expectSame(when, (await this.host.storedDifferences?.(this.model)) ?? {})
+  }
+
+  /** What enters the log by what happens next does so in the order in which it came: that is for the model to say. */
+  private readPlaces(): void {
+    const places = this.host.placesInLog?.()
+    if (places !== undefined) this.model.enterLog(places)
   }
 
   private count(what: string): void {
@@ -268,6 +275,7 @@ export class Run<At extends Host = Host> {
     if (members === undefined) return
     this.submitted.add(transaction.txid)
     const records = recordsOf(members)
+    this.readPlaces()
     const answer = await this.host.submit(members, how.topics)
     await this.host.untilIdle()
     await this.learnProofs()
