@@ -1,8 +1,9 @@
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { withTimeLimit } from '../client/bounded-fetch.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
-import { budgetFor, type MiningBudget, withTimeLimit } from '../mining/budget.js'
+import { budgetFor, type MiningBudget } from '../mining/budget.js'
 import { ownersMint } from '../mining/live-node.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { mineName, requireMinableName } from '../mining/mine-name.js'
@@ -55,8 +56,9 @@ export async function runMine(options: MineOptions): Promise<void> {
   // Report a mistake on the command line before anything is requested.
   if (options.owner !== undefined) ownerLock(options.owner)
   const { maxTime } = budgetFor(options.name.length, options.budget)
-  const error = new MiningError('OVER_BUDGET', `mining took longer than ${timeText(maxTime)} (--max-time)`)
-  await withTimeLimit({ milliseconds: maxTime, error, signal: options.signal }, async (signal) => {
+  const late = (): Error =>
+    new MiningError('OVER_BUDGET', `mining took longer than ${timeText(maxTime)} (--max-time)`)
+  await withTimeLimit({ milliseconds: maxTime, late, signal: options.signal }, async (signal) => {
     await mineWith({ ...options, signal })
   })
   await noteWhatNext(options)

@@ -1,5 +1,5 @@
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import { unlessAborted } from './bounded-fetch.js'
+import { field, unlessAborted } from './bounded-fetch.js'
 
 /*
  * What callers give is checked before anything is asked of a server: otherwise their mistake would come out as an answer that does not
@@ -64,15 +64,10 @@ export async function heeding<Answer>(
   work: () => Promise<Answer>,
 ): Promise<Answer> {
   signal?.throwIfAborted()
-  return await (signal === undefined ? work() : unlessAborted(work(), signal))
+  return await unlessAborted(work(), signal)
 }
 
 function isOutpoint(value: unknown): boolean {
   const [txid, vout] = [field(value, 'txid'), field(value, 'vout')]
   return typeof txid === 'string' && /^[\da-f]{64}$/.test(txid) && Number.isInteger(vout)
-}
-
-/** Also of an instance of a class. */
-function field(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
 }

@@ -42,8 +42,10 @@ export async function fetchBounded(
   init: RequestInit,
   options: FetchOptions,
 ): Promise<FetchedAnswer> {
-  const { maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch, shown = url } = options
-  return await withinTime(shown, options, async (signal) => {
+  const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES, signal } = options
+  const { fetch = globalThis.fetch, shown = url } = options
+  const late = (): Error => new SourceError('TIMEOUT', `${shown} took longer than ${timeout} ms`)
+  const ask = async (signal: AbortSignal): Promise<FetchedAnswer> => {
     const response = await fetch(url, { ...init, redirect: 'error', signal })
     const { status, statusText, headers, body } = response
     const [contentType = ''] = (headers.get('content-type') ?? '').split(';')
@@ -55,7 +57,16 @@ export async function fetchBounded(
       headers,
       body: await readBounded(chunksOf(body, signal), { url: shown, maxBytes, length }),
     }
-  })
+  }
+  try {
+    // Some implementations of `fetch` react to the signal late, or never.
+    return await withTimeLimit({ milliseconds: timeout, late, signal }, (signal) =>
+      unlessAborted(ask(signal), signal),
+    )
+  } catch (cause) {
+    if (cause instanceof SourceError) throw cause
+    throw new SourceError('UNREACHABLE', `${shown} does not answer: ${fetchFailure(cause)}`, { cause })
+  }
 }
 
 /** The stricter of two sets of limits; either signal cancels. */
@@ -73,7 +84,7 @@ export function withBounds(
   }
 }
 
-/** Several requests that share one deadline, counted from now, and one budget of bytes. */
+/** What several requests may take together: one deadline, counted from now, and a number of bytes. */
 export class FetchBudget {
   private readonly end: number
   private bytes: number
@@ -83,64 +94,75 @@ export class FetchBudget {
     this.bytes = options.maxBytes ?? DEFAULT_MAX_BYTES
   }
 
+  get signal(): AbortSignal | undefined {
+    return this.options.signal
+  }
+
   /** How much may still be read, in bytes. */
   get bytesLeft(): number {
     return this.bytes
   }
 
+  /** What one of several gets: an equal share of what is left. */
+  share(count: number): { timeout: number; maxBytes: number } {
+    const timeout = Math.max(0, Math.ceil((this.end - monotonic()) / count))
+    return { timeout, maxBytes: Math.floor(this.bytes / count) }
+  }
+
+  /** Counts what was read. */
+  take(bytes: number): void {
+    this.bytes = Math.max(0, this.bytes - bytes)
+  }
+
   /** As {@link fetchBounded}, within what is left of both and with an answer of `maxBytes` at most. */
   async fetch(url: string, init: RequestInit, maxBytes = Number.POSITIVE_INFINITY): Promise<FetchedAnswer> {
+    const left = this.share(1)
     try {
       const answer = await fetchBounded(url, init, {
         ...this.options,
-        timeout: Math.max(0, Math.ceil(this.end - monotonic())),
-        maxBytes: Math.min(this.bytes, maxBytes),
+        timeout: left.timeout,
+        maxBytes: Math.min(left.maxBytes, maxBytes),
       })
-      this.bytes -= answer.body.length
+      this.take(answer.body.length)
       return answer
     } catch (error) {
       // An answer that says how long it is is hardly read.
       if (error instanceof SourceError && error.code === 'TOO_LARGE')
-        this.bytes -= Number(error.data?.bytesRead ?? this.bytes)
+        this.take(Number(error.data?.bytesRead ?? this.bytes))
       throw error
     }
   }
 }
 
+const ENDED = /* @__PURE__ */ new SourceError('TIMEOUT', 'nobody waits for it any more')
+
 /**
- * Runs a request, and cancels it at its deadline or when the signal is aborted.
+ * Runs work with a signal that is aborted when its time is over or the caller's signal is, and also when the work has ended, to
+ * cancel what nobody waits for any more.
  *
- * @throws the SourceErrors of `ask`; SourceError `TIMEOUT`, or `UNREACHABLE` for any other error.
+ * @param limit.late Makes the reason of the signal when the time is over.
+ * @throws the reason of the signal; what the work throws before that.
  */
-async function withinTime<Answer>(
-  url: string,
-  { timeout = DEFAULT_TIMEOUT, signal }: Pick<FetchOptions, 'timeout' | 'signal'>,
-  ask: (signal: AbortSignal) => Promise<Answer>,
-): Promise<Answer> {
-  const stop = new AbortController()
-  const cancel = (): void => stop.abort()
-  // Not `AbortSignal.timeout`, whose timers keep running after the answer: thousands of requests leave thousands of them.
-  let isLate = false
-  const timer = setTimeout(
-    () => {
-      isLate = true
-      cancel()
-    },
-    Math.min(timeout, LONGEST_TIMER),
-  )
+export async function withTimeLimit<Result>(
+  limit: { milliseconds: number; late: () => Error; signal?: AbortSignal | undefined },
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { milliseconds, late, signal } = limit
+  const over = new AbortController()
+  // Not `AbortSignal.timeout`, whose timers keep running after the answer: thousands of requests leave thousands of them. Nor
+  // `AbortSignal.any`, which a signal that lasts would remember for each of them.
+  const timer = setTimeout(() => over.abort(late()), Math.min(Math.max(0, milliseconds), LONGEST_TIMER))
+  const cancel = (): void => over.abort(signal?.reason)
   signal?.addEventListener('abort', cancel, { once: true })
   if (signal?.aborted === true) cancel()
   try {
-    // Some implementations of `fetch` react to the signal late, or never.
-    return await unlessAborted(ask(stop.signal), stop.signal)
-  } catch (cause) {
-    if (cause instanceof SourceError) throw cause
-    if (signal?.aborted && signal.reason instanceof SourceError) throw signal.reason
-    if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
-    throw new SourceError('UNREACHABLE', `${url} does not answer: ${fetchFailure(cause)}`, { cause })
+    return await work(over.signal)
+  } catch (error) {
+    throw over.signal.aborted ? over.signal.reason : error
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', cancel)
+    over.abort(ENDED)
   }
 }
 
@@ -149,7 +171,11 @@ async function withinTime<Answer>(
  *
  * @throws what the promise rejects with; the reason of the signal.
  */
-export async function unlessAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+export async function unlessAborted<Answer>(
+  answer: Promise<Answer>,
+  signal: AbortSignal | undefined,
+): Promise<Answer> {
+  if (signal === undefined) return await answer
   let stop = (): void => undefined
   const aborted = new Promise<never>((_, reject) => {
     stop = () => reject(signal.reason)
@@ -263,6 +289,12 @@ export function notCaughtUp(url: string, { status, body }: FetchedAnswer): Sourc
   )
 }
 
+/** The code of an error that an index answers with, behind a space; empty if it has none. */
+export function shownCode({ body }: FetchedAnswer): string {
+  const code = body.length > MAX_ERROR_BYTES ? undefined : field(readJson(body), 'code')
+  return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''
+}
+
 /** The longest error that is read, in bytes. */
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -276,9 +308,7 @@ export function readJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** A field of an object; undefined if it is missing, or the value is not an object. */
+/** A field of an object, which may be an instance of a class; undefined if it is missing, or the value is not an object. */
 export function field(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-    ? (value as Record<string, unknown>)[key]
-    : undefined
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
 }

@@ -5,6 +5,7 @@ import type { Evidence } from './name-source.js'
 import type { CheckedEvidence, CheckedPart } from './verify-history.js'
 import type { NameTrust, SoughtName } from './verify-name.js'
 import { TRACKER_TIMEOUT } from './verify-transactions.js'
+import { type RunningWorker, workerHost } from './workers.js'
 
 /** Messages to a worker: the check, once it is ready; later, the answers of the chain tracker. */
 export type CheckRequest =
@@ -31,6 +32,9 @@ export type CheckMessage =
   | { kind: 'checked'; checked: CheckedEvidence | CheckedPart }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
+/** The heap of a worker in Node beside the proof itself, in megabytes; the most demanding proof known takes half of it. */
+const WORKER_MEGABYTES = 256
+
 /** Workers are not available, or the worker module does not run. No index is to blame. */
 export class CheckWorkerError extends CodedError {
   override readonly name = 'CheckWorkerError'
@@ -50,6 +54,8 @@ export async function checkInWorker(
   url: URL | string | undefined,
 ): Promise<CheckedEvidence | CheckedPart> {
   const { chainTracker, signal } = check
+  const host = await workerHost()
+  if (host === undefined) throw new CheckWorkerError('cannot start a worker: workers are not available here')
   signal.throwIfAborted()
   let isReady = false
   let isAsking = false
@@ -76,7 +82,8 @@ export async function checkInWorker(
           isAsking = false
         }
       }
-      const onMessage = (message: CheckMessage): void => {
+      const onMessage = (said: unknown): void => {
+        const message = said as CheckMessage
         if (message.kind === 'ready') {
           isReady = true
           worker?.post({ kind: 'check', task: taskOf(check) })
@@ -92,7 +99,11 @@ export async function checkInWorker(
         else reject(new CheckWorkerError(`cannot start a worker: ${reason}`, { cause }))
       }
       try {
-        worker = startWorker(url ?? defaultUrl(), { onMessage, onFailure })
+        worker = host.start({
+          ...{ url: url ?? defaultUrl(), megabytes: WORKER_MEGABYTES },
+          onMessage,
+          onFailure,
+        })
       } catch (cause) {
         onFailure(cause)
       }
@@ -132,62 +143,4 @@ function errorOf({ name, code, message }: { name: string; code: string; message:
 function shortMessageOf(error: unknown): string {
   const [line = ''] = messageOf(error).split('\n')
   return line.slice(0, 200)
-}
-
-interface RunningWorker {
-  post(request: CheckRequest): void
-  terminate(): void
-}
-interface Listener {
-  onMessage(message: CheckMessage): void
-  /** The worker could not be loaded, threw, or exited by itself. */
-  onFailure(cause: unknown): void
-}
-
-/** The part of Node and of browsers that is used here: the client imports nothing of either. */
-interface Host {
-  process?: { getBuiltinModule?: (name: 'node:worker_threads') => { Worker: NodeWorker } }
-  Worker?: WebWorker
-}
-type NodeWorker = new (
-  url: URL | string,
-  options: { execArgv: string[]; resourceLimits: { maxOldGenerationSizeMb: number } },
-) => {
-  on(event: 'message' | 'error' | 'messageerror' | 'exit', listener: (value: never) => void): void
-  postMessage(message: unknown): void
-  terminate(): unknown
-}
-type WebWorker = new (
-  url: URL | string,
-  options: { type: 'module' },
-) => {
-  onmessage: ((event: { data: unknown }) => void) | null
-  onerror: ((event: { message?: string }) => void) | null
-  postMessage(message: unknown): void
-  terminate(): void
-}
-
-/** The heap of a worker in Node beside the proof itself, in megabytes; the most demanding proof known takes half of it. */
-const WORKER_MEGABYTES = 256
-
-function startWorker(url: URL | string, { onMessage, onFailure }: Listener): RunningWorker {
-  const { process, Worker: Web } = globalThis as Host
-  const Threads = process?.getBuiltinModule?.('node:worker_threads').Worker
-  if (Threads !== undefined) {
-    const file = typeof url === 'string' && URL.canParse(url) ? new URL(url) : url
-    // A worker refuses some options of its process, such as the one that runs a module from its arguments.
-    const resourceLimits = { maxOldGenerationSizeMb: WORKER_MEGABYTES }
-    const worker = new Threads(file, { execArgv: [], resourceLimits })
-    worker.on('message', onMessage)
-    worker.on('error', onFailure)
-    worker.on('messageerror', onFailure)
-    worker.on('exit', (code: number) => onFailure(new Error(`it exited with code ${code}`)))
-    return { post: (request) => worker.postMessage(request), terminate: () => void worker.terminate() }
-  }
-  if (Web === undefined) throw new Error('workers are not available here')
-  const worker = new Web(url, { type: 'module' })
-  worker.onmessage = ({ data }) => onMessage(data as CheckMessage)
-  // A browser gives no reason for a script that cannot be loaded.
-  worker.onerror = ({ message }) => onFailure(new Error(message || `cannot load ${url}`))
-  return { post: (request) => worker.postMessage(request), terminate: () => worker.terminate() }
 }

@@ -1,22 +1,12 @@
 import type { CheckMessage, CheckRequest, CheckTask } from './check-in-worker.js'
 import { checkEvidence } from './verify-history.js'
+import { workerParent } from './workers.js'
 
 /** The worker that checks an index's evidence, in Node and in browsers: it reports that it is ready, then gets its task. */
 
-interface Parent {
-  postMessage(message: unknown): void
-  /** In browsers. */
-  onmessage?: unknown
-  /** In Node. */
-  on?(event: 'message', listener: (message: unknown) => void): void
-}
-interface Host {
-  process?: { getBuiltinModule?: (name: 'node:worker_threads') => { parentPort: Parent | null } }
-}
-
-const host = globalThis as unknown as Host & Parent
-const parent = host.process?.getBuiltinModule?.('node:worker_threads').parentPort ?? host
-const send = (message: CheckMessage): void => parent.postMessage(message)
+// Not awaited here: a bundle of this file is a CommonJS module.
+const parent = workerParent()
+const send = async (message: CheckMessage): Promise<void> => (await parent).post(message)
 
 /** Resolves with the chain tracker's answer to the question that is open. */
 let onAnswer: ((answer: CheckRequest) => void) | undefined
@@ -24,7 +14,7 @@ let onAnswer: ((answer: CheckRequest) => void) | undefined
 async function ask(question: CheckMessage): Promise<CheckRequest> {
   return await new Promise<CheckRequest>((resolve) => {
     onAnswer = resolve
-    send(question)
+    void send(question)
   })
 }
 
@@ -48,11 +38,11 @@ async function check({ hasHeaders, hasHeight, ...task }: CheckTask): Promise<voi
   const tracker = { isValidRootForHeight, ...(hasHeight && { currentHeight }) }
   try {
     const checked = await checkEvidence({ ...task, chainTracker: hasHeaders ? tracker : 'scripts only' })
-    send({ kind: 'checked', checked })
+    await send({ kind: 'checked', checked })
   } catch (error) {
     const { name, message } = error as Error
     const code = String((error as { code?: unknown }).code)
-    send({ kind: 'refused', error: { name, code, message } })
+    await send({ kind: 'refused', error: { name, code, message } })
   }
 }
 
@@ -61,6 +51,7 @@ function onMessage(request: CheckRequest): void {
   else onAnswer?.(request)
 }
 
-if (parent.on === undefined) parent.onmessage = ({ data }: { data: CheckRequest }) => onMessage(data)
-else parent.on('message', (request) => onMessage(request as CheckRequest))
-send({ kind: 'ready' })
+void parent.then(({ post, onMessage: listen }) => {
+  listen((request) => onMessage(request as CheckRequest))
+  post({ kind: 'ready' })
+})

@@ -42,8 +42,6 @@ export type ProofErrorCode =
   /** The value of an input before the ordinal's is missing, so its destination cannot be computed. */
   | 'UNPLACED'
 
-/** A proof that does not hold. */
-
 /** A proof that does not hold. The message is one line and says what of it does not. */
 export class ProofError extends GeneralError<ProofErrorCode> {
   override readonly name = 'ProofError'

@@ -1,6 +1,6 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import { FetchBudget, type FetchedAnswer, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
+import { FetchBudget, shownCode, withTimeLimit } from './bounded-fetch.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import {
   type GatewayReport,
@@ -17,34 +17,7 @@ export interface Gateway {
   namesPrefix: string
 }
 
-/** What one fetch may take, of all gateways together. */
-export class FetchLimits {
-  private readonly end: number
-
-  /** @param signal The caller's. */
-  constructor(
-    timeout: number,
-    private bytes: number,
-    readonly signal: AbortSignal | undefined,
-  ) {
-    this.end = monotonic() + timeout
-  }
-
-  /** What one of some gateways gets: an equal share of what is left. */
-  share(gateways: number): Share {
-    const timeout = Math.max(0, Math.ceil((this.end - monotonic()) / gateways))
-    return { timeout, maxBytes: Math.floor(this.bytes / gateways) }
-  }
-
-  take(bytes: number): void {
-    this.bytes = Math.max(0, this.bytes - bytes)
-  }
-}
-
-interface Share {
-  timeout: number
-  maxBytes: number
-}
+type Share = ReturnType<FetchBudget['share']>
 
 /** A question to gateways: a path below one of its prefixes, and how an answer is checked. */
 export interface ProofQuestion<Proven> {
@@ -93,7 +66,7 @@ export class Gateways {
    *
    * @throws VerifiedFetchError with what each did; the reason of the signal.
    */
-  async first<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Proven> {
+  async first<Proven>(question: ProofQuestion<Proven>, limits: FetchBudget): Promise<Proven> {
     const { all } = this
     const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
     if (this.options.order === 'in order') {
@@ -131,7 +104,7 @@ export class Gateways {
    *
    * @throws the reason of the signal.
    */
-  async every<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Answered<Proven>[]> {
+  async every<Proven>(question: ProofQuestion<Proven>, limits: FetchBudget): Promise<Answered<Proven>[]> {
     const { all } = this
     const share = { ...inParallel(limits, all), timeout: limits.share(2).timeout }
     return await Promise.all(all.map((gateway) => this.ask(gateway, question, { limits, share })))
@@ -142,16 +115,13 @@ export class Gateways {
     question: ProofQuestion<Proven>,
     { limits, share, others }: Asking,
   ): Promise<Answered<Proven>> {
-    const late = new AbortController()
-    const stop = (): void =>
-      late.abort(new SourceError('TIMEOUT', `${gateway.url} took longer than ${share.timeout} ms`))
-    const timer = setTimeout(stop, Math.min(share.timeout, LONGEST_TIMER))
-    const signals = [limits.signal, others, late.signal].filter((each) => each !== undefined)
-    const signal = AbortSignal.any(signals)
+    const { timeout: milliseconds } = share
+    const late = (): Error => new SourceError('TIMEOUT', `${gateway.url} took longer than ${milliseconds} ms`)
+    const cancel = AbortSignal.any([limits.signal, others].filter((each) => each !== undefined))
     const { fetch } = this.options
     const began = monotonic()
-    const budget = new FetchBudget({ ...share, signal, ...(fetch && { fetch }) })
-    try {
+    return await withTimeLimit({ milliseconds, late, signal: cancel }, async (signal) => {
+      const budget = new FetchBudget({ ...share, signal, ...(fetch && { fetch }) })
       let answer = await attempt(gateway, question, { budget, limits, signal })
       // A cache may hold a merkle path to a block that a reorganisation has replaced since.
       if (answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH')
@@ -161,9 +131,7 @@ export class Gateways {
       if (isProven || (COUNTED.includes(answer.kind) && others?.aborted !== true))
         this.past.add(gateway, { isProven, took: monotonic() - began })
       return answer
-    } finally {
-      clearTimeout(timer)
-    }
+    })
   }
 }
 
@@ -184,10 +152,10 @@ async function attempt<Proven>(
     limits.take(body.length)
     if (status === 404 || status === 451) {
       const kind = status === 404 ? 'absent' : 'blocked'
-      return failed(kind, new SourceError('NO_PROOF', `${url} answers ${status}${codeOf(answer)}`))
+      return failed(kind, new SourceError('NO_PROOF', `${url} answers ${status}${shownCode(answer)}`))
     }
     if (status !== 200)
-      return failed('failed', new SourceError('BAD_ANSWER', `${url} answers ${status}${codeOf(answer)}`))
+      return failed('failed', new SourceError('BAD_ANSWER', `${url} answers ${status}${shownCode(answer)}`))
     return { kind: 'proven', gateway: gateway.url, value: await question.check(body, signal) }
   } catch (error) {
     if (error instanceof ProofError) return failed('refuted', error)
@@ -199,7 +167,7 @@ async function attempt<Proven>(
 }
 
 interface Asking {
-  limits: FetchLimits
+  limits: FetchBudget
   share: Share
   /** Aborted once another gateway has answered. */
   others?: AbortSignal
@@ -209,7 +177,7 @@ interface Asking {
 interface Attempt {
   /** What the gateway may take, for all attempts. */
   budget: FetchBudget
-  limits: FetchLimits
+  limits: FetchBudget
   signal: AbortSignal
   cache?: 'reload'
 }
@@ -259,16 +227,8 @@ class GatewayHistory {
 }
 
 /** All have the same time, and share the bytes. */
-function inParallel(limits: FetchLimits, gateways: readonly Gateway[]): Share {
+function inParallel(limits: FetchBudget, gateways: readonly Gateway[]): Share {
   return { ...limits.share(Math.max(1, gateways.length)), timeout: limits.share(1).timeout }
-}
-
-/** The longest error that is read for its code, in bytes. */
-const MAX_ERROR_BYTES = 64 * 1024
-
-function codeOf({ body }: FetchedAnswer): string {
-  const code = body.length > MAX_ERROR_BYTES ? undefined : field(readJson(body), 'code')
-  return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''
 }
 
 /** The error for a step that no gateway has proven: by the answer that says most. */

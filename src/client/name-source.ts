@@ -14,6 +14,7 @@ import {
   field,
   notCaughtUp,
   readJson,
+  shownCode,
   withBounds,
 } from './bounded-fetch.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
@@ -225,12 +226,9 @@ interface NameRecord {
 function badAnswer(url: string, answer: FetchedAnswer): SourceError {
   const early = notCaughtUp(url, answer)
   if (early !== undefined) return early
-  const { body } = answer
-  const code = body.length > MAX_RECORD_BYTES ? undefined : field(readJson(body), 'code')
-  const shown = typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''
   return new SourceError(
     'BAD_ANSWER',
-    `${url} answered ${answer.status}${shown}, which is not a minetree answer`,
+    `${url} answered ${answer.status}${shownCode(answer)}, which is not a minetree answer`,
   )
 }
 

@@ -8,13 +8,14 @@ import {
   DEFAULT_TIMEOUT,
   type FetchOptions,
   fetchBounded,
-  LONGEST_TIMER,
   unlessAborted,
+  withTimeLimit,
 } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
 import { MemoryHeaders } from './memory-headers.js'
 import { inTurn, Resting } from './resting.js'
 import type { SegmentStore } from './segment-store.js'
+import { Slots } from './slots.js'
 import { ThreadShare } from './thread-share.js'
 
 export type { HeaderSource }
@@ -69,8 +70,8 @@ export class OwnHeaders {
   /** Those that failed, or were slow: left out while another one answers. */
   private readonly resting = new Resting<AskedSource>()
   /** One job at a time at the upper end of the chain, and one at the lower. */
-  private readonly above = new Queue()
-  private readonly below = new Queue()
+  private readonly above = new Slots(1)
+  private readonly below = new Slots(1)
 
   constructor(options: OwnHeadersOptions) {
     requireArgument(
@@ -274,27 +275,10 @@ function slice() {
   }
 }
 
-/** Jobs of which one runs at a time. */
-class Queue {
-  private last: Promise<unknown> = Promise.resolve()
-
-  async run<Result>(job: () => Promise<Result>): Promise<Result> {
-    const running = this.last.catch(() => undefined).then(job)
-    this.last = running
-    return await running
-  }
-}
-
 /** What a source answers, unless it takes too long. */
 async function withinTime<Answer>(answer: Promise<Answer>, milliseconds: number): Promise<Answer> {
-  const stop = new AbortController()
-  const late = (): void => stop.abort(new OwnHeadersError(`it took longer than ${milliseconds} ms`))
-  const timer = setTimeout(late, Math.min(milliseconds, LONGEST_TIMER))
-  try {
-    return await unlessAborted(answer, stop.signal)
-  } finally {
-    clearTimeout(timer)
-  }
+  const late = (): Error => new OwnHeadersError(`it took longer than ${milliseconds} ms`)
+  return await withTimeLimit({ milliseconds, late }, (signal) => unlessAborted(answer, signal))
 }
 
 /** A Chaintracks server: `GET /v2/headers?height=&count=` answers with bytes. */

@@ -4,13 +4,14 @@ import { isName } from '../../backend/src/protocol/mine-node.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { heeding, requireArgument, requireTree, serverUrl } from './arguments.js'
-import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
+import { DEFAULT_TIMEOUT, unlessAborted, withTimeLimit } from './bounded-fetch.js'
 import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
 import { compareHistories, leadingHistories, provenHeights, withHeights } from './compare-histories.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import { type KnownName, placesIn } from './known-name.js'
 import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from './name-source.js'
 import type { NameMemory, Segments } from './segments.js'
+import { Slots } from './slots.js'
 import { type IdentityBinding, verifyBinding } from './verify-binding.js'
 import { checkEvidence, knownHistory, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
 import type { NameTrust, VerifiedName } from './verify-name.js'
@@ -446,22 +447,17 @@ async function withDeadline(
   { index, cancel }: { index: string; cancel: AbortSignal | undefined },
   work: (bounds: AskBounds & { timeout: number; signal: AbortSignal }) => Promise<Outcome[]>,
 ): Promise<Outcome[]> {
-  const stop = new AbortController()
-  const abort = (): void =>
-    stop.abort(new SourceError('TIMEOUT', `${index} took longer than ${Math.round(milliseconds)} ms`))
-  const timer = setTimeout(abort, Math.min(Math.max(0, milliseconds), LONGEST_TIMER))
-  const signal = cancel === undefined ? stop.signal : AbortSignal.any([cancel, stop.signal])
+  const late = (): Error =>
+    new SourceError('TIMEOUT', `${index} took longer than ${Math.round(milliseconds)} ms`)
   try {
-    signal.throwIfAborted()
-    return await work({ timeout: Math.max(0, milliseconds), signal })
+    return await withTimeLimit({ milliseconds, late, signal: cancel }, async (signal) => {
+      signal.throwIfAborted()
+      return await work({ timeout: Math.max(0, milliseconds), signal })
+    })
   } catch (error) {
     cancel?.throwIfAborted()
     if (error instanceof SourceError) return [failedReport(index, error)]
     throw error
-  } finally {
-    clearTimeout(timer)
-    // Ends requests and checks that are still running for this index.
-    stop.abort(new SourceError('TIMEOUT', `nobody waits for ${index} any more`))
   }
 }
 
@@ -503,24 +499,5 @@ async function checkReply(
       index,
       new SourceError('BAD_ANSWER', `${index} gave malformed evidence: ${message}`, { cause: error }),
     )
-  }
-}
-
-/** Runs a limited number of jobs at once; the others wait in order. */
-class Slots {
-  private readonly waiting: (() => void)[] = []
-
-  constructor(private free: number) {}
-
-  async run<Result>(job: () => Promise<Result>): Promise<Result> {
-    if (this.free > 0) this.free--
-    else await new Promise<void>((resume) => this.waiting.push(resume))
-    try {
-      return await job()
-    } finally {
-      const next = this.waiting.shift()
-      if (next === undefined) this.free++
-      else next()
-    }
   }
 }

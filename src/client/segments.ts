@@ -7,7 +7,7 @@ import { HeadersError } from './errors.js'
 import { type KnownName, mintIn, placesIn } from './known-name.js'
 import { RecentMap, type SegmentStore } from './segment-store.js'
 import { type BlockCheck, TreeSegments } from './tree-segments.js'
-import { type Headers, isKnownRoot, type Trust } from './verify-transactions.js'
+import { type Headers, isKnownRoot } from './verify-transactions.js'
 
 /** How many segments that were read of a store are kept decoded. */
 const MAX_READ = 2000
@@ -41,25 +41,6 @@ export class Segments {
     if (chainTracker === 'scripts only') return undefined
     const segments = new TreeSegments(deployment, this.store, this.read)
     return new NameMemory({ name, deployment, chainTracker }, segments, this.fetching)
-  }
-
-  /**
-   * Runs a check with what is known of a name, and keeps what it has verified.
-   *
-   * @throws what the check throws; HeadersError if the chain tracker does not answer.
-   */
-  async use<Checked extends { known: KnownName | undefined }>(
-    asked: Omit<Asked, 'chainTracker'> & Pick<Trust, 'chainTracker' | 'signal'>,
-    check: (known: KnownName | undefined) => Promise<Checked>,
-  ): Promise<Checked> {
-    const { name, deployment, chainTracker, signal } = asked
-    if (chainTracker === 'scripts only') return await check(undefined)
-    const segments = new TreeSegments(deployment, this.store, this.read)
-    const isInChain: BlockCheck = async (block) => await isKnownRoot(chainTracker, { ...block, signal })
-    const before = await segments.known(name, isInChain)
-    const checked = await check(before)
-    if (checked.known !== undefined) await segments.keep(name, checked.known, before)
-    return checked
   }
 }
 

@@ -29,7 +29,7 @@ export class RecentTips {
   async get<Tip>(key: string, ask: () => Promise<Tip>, signal: AbortSignal | undefined): Promise<Tip> {
     const known = this.tips.get(key)
     const tip = known && monotonic() < known.until ? (known.tip as Promise<Tip>) : this.asked(key, ask())
-    return await (signal === undefined ? tip : unlessAborted(tip, signal))
+    return await unlessAborted(tip, signal)
   }
 
   private asked<Tip>(key: string, tip: Promise<Tip>): Promise<Tip> {

@@ -23,17 +23,10 @@ import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/prot
 import { quoted, withQuery } from '../../backend/src/protocol/redirects.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import { heeding, requireArgument, requireDeployment, requireHeaders, serverUrl } from './arguments.js'
-import { DEFAULT_TIMEOUT } from './bounded-fetch.js'
+import { DEFAULT_TIMEOUT, FetchBudget } from './bounded-fetch.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { HeadersError, ProofError } from './errors.js'
-import {
-  type Answered,
-  FetchLimits,
-  type Gateway,
-  Gateways,
-  type ProofQuestion,
-  unproven,
-} from './gateways.js'
+import { type Answered, type Gateway, Gateways, type ProofQuestion, unproven } from './gateways.js'
 import { HttpNameSource } from './name-source.js'
 import { ResolutionError, type ResolvedName, type ResolveOptions, resolveName } from './resolve.js'
 import { MemorySegmentStore } from './segment-store.js'
@@ -206,7 +199,7 @@ class VerifiedFetcher {
   private async answer(
     { root: asked, segments, raw, query }: Resource,
     init: VerifiedFetchInit,
-    limits: FetchLimits,
+    limits: FetchBudget,
   ): Promise<VerifiedResponse> {
     const question: Question = { method: init.method ?? 'GET', headers: new Headers(init.headers) }
     const isPath = segments.length > 1 || (segments[0] ?? '') !== ''
@@ -249,14 +242,14 @@ class VerifiedFetcher {
     return await fileResponse(file.content, { question, verification, cache, isSite, status, maxBytes })
   }
 
-  private limits(signal: AbortSignal | undefined): FetchLimits {
-    return new FetchLimits(this.options.timeout ?? DEFAULT_TIMEOUT, this.trust.maxBytes, signal)
+  private limits(signal: AbortSignal | undefined): FetchBudget {
+    return new FetchBudget({ timeout: this.options.timeout, maxBytes: this.trust.maxBytes, signal })
   }
 
   private async file(
     pointer: ContentReference['pointer'],
     step: VerificationStep,
-    limits: FetchLimits,
+    limits: FetchBudget,
   ): Promise<VerifiedFile> {
     const key = pointer.kind === 'outpoint' ? formatOutpoint(pointer.outpoint) : pointer.txid
     const known = this.outputs.get(key)
@@ -275,7 +268,7 @@ class VerifiedFetcher {
   }
 
   /** What an output shows: for a patch, what that makes, of outputs that are each verified. */
-  private async shown(file: VerifiedFile, limits: FetchLimits): Promise<VerifiedFile> {
+  private async shown(file: VerifiedFile, limits: FetchBudget): Promise<VerifiedFile> {
     if (file.content.contentType !== PATCH_TYPE) return file
     const chain = [file]
     try {
@@ -301,7 +294,7 @@ class VerifiedFetcher {
     }
   }
 
-  private async nameRoot(name: string, step: VerificationStep, limits: FetchLimits): Promise<Root> {
+  private async nameRoot(name: string, step: VerificationStep, limits: FetchBudget): Promise<Root> {
     const resolved = await this.tips.get(name, () => this.resolve(name), limits.signal)
     const { origin, tip, proven, reports, checkedAt } = resolved
     const agreement = {
@@ -326,7 +319,7 @@ class VerifiedFetcher {
   private async shownAt(
     { origin, tip: { tip, sequence, path, lockingScript } }: ResolvedName,
     step: VerificationStep,
-    limits: FetchLimits,
+    limits: FetchBudget,
   ): Promise<VerifiedFile> {
     const { content } = readInscription(lockingScript)
     const height = sequence === 0 ? origin.height : path.at(-1)?.height
@@ -378,7 +371,7 @@ class VerifiedFetcher {
   private async referenceRoot(
     { pointer, sequence }: ContentReference,
     step: VerificationStep,
-    limits: FetchLimits,
+    limits: FetchBudget,
   ): Promise<Root> {
     if (sequence === undefined) {
       const file = await this.file(pointer, step, limits)
@@ -405,7 +398,7 @@ class VerifiedFetcher {
     }
   }
 
-  private ordinalAt(asked: Outpoint, sequence: number, limits: FetchLimits): ProofQuestion<VerifiedOrdinal> {
+  private ordinalAt(asked: Outpoint, sequence: number, limits: FetchBudget): ProofQuestion<VerifiedOrdinal> {
     return {
       step: 'provenance',
       path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
@@ -437,7 +430,7 @@ class VerifiedFetcher {
   private async isMintOf(
     outpoint: Outpoint,
     { outputs }: TransactionView,
-    limits: FetchLimits,
+    limits: FetchBudget,
   ): Promise<boolean> {
     const { deployment } = this
     const node = outputs[1]

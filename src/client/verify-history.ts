@@ -14,7 +14,6 @@ import {
   withSteps,
 } from './known-name.js'
 import type { Evidence } from './name-source.js'
-import type { Segments } from './segments.js'
 import { ThreadShare } from './thread-share.js'
 import {
   bindingInputs,
@@ -30,7 +29,6 @@ import {
   type SoughtName,
   type VerifiedName,
   verifiedName,
-  withKnown,
 } from './verify-name.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
@@ -218,13 +216,12 @@ export async function verifyNameHistory(
     beef: Uint8Array
     tip: { txid?: string; vout: number }
     name: string
-    segments?: Segments
   },
 ): Promise<VerifiedHistory> {
   requireTree(check)
   requireBytes(check.beef, 'beef')
   requireArgument(Number.isInteger(check.tip?.vout), 'tip', 'an output, { txid?, vout }')
-  const { history } = await withKnown(check, async (earlier) => await checkHistory({ ...check, earlier }))
+  const { history } = await checkHistory(check)
   if (history === undefined)
     throw new ProofError('NOT_IN_TREE', `the BEEF shows only a part of the way to ${check.name}`)
   return history

@@ -8,7 +8,6 @@ import { requireBytes, requireOutpoint, requireTree } from './arguments.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender, sdkTransactionIn } from './bundle.js'
 import { ProofError } from './errors.js'
 import { type KnownName, knownMint, MINT_INPUTS, NAME_VOUT, nodesAfter } from './known-name.js'
-import type { Segments } from './segments.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
 /** A mint that descends from the genesis through checked mints only. */
@@ -233,25 +232,16 @@ export function bindingInputs(
  * headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin with every mint from the genesis to it. Other
  * transactions in it are parsed but not trusted.
  *
- * @param check.proof The answer of `GET /svc/names/proof/{name}`. It may leave out what the store knows.
- * @param check.segments Where verified parts of the tree are kept.
+ * @param check.proof The answer of `GET /svc/names/proof/{name}`.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifyNameProof(
-  check: NameTrust & { proof: Uint8Array; name: string; segments?: Segments },
+  check: NameTrust & { proof: Uint8Array; name: string },
 ): Promise<VerifiedName> {
   requireTree(check)
   requireBytes(check.proof, 'proof')
-  const { name } = await withKnown(check, async (earlier) => await checkNameProof({ ...check, earlier }))
+  const { name } = await checkNameProof(check)
   return name
-}
-
-/** Runs a check with what segments know of a name; without them, nothing is known. */
-export async function withKnown<Checked extends { known: KnownName | undefined }>(
-  check: NameTrust & { name: string; segments?: Segments },
-  run: (known: KnownName | undefined) => Promise<Checked>,
-): Promise<Checked> {
-  return check.segments === undefined ? await run(undefined) : await check.segments.use(check, run)
 }
 
 /** As {@link verifyNameProof}, from what is known. */

@@ -245,7 +245,7 @@ export async function isKnownRoot(
 ): Promise<boolean> {
   try {
     const answer = tracker.isValidRootForHeight(root, height)
-    return await (signal === undefined ? answer : unlessAborted(answer, signal))
+    return await unlessAborted(answer, signal)
   } catch (cause) {
     throwIfCancelled(signal)
     // A proof may name any height; of one that is far above the chain, there is nothing to know.
@@ -276,7 +276,7 @@ async function currentHeightOf(
 ): Promise<number> {
   try {
     const answer = tracker.currentHeight?.() ?? Promise.resolve(0)
-    return await (signal === undefined ? answer : unlessAborted(answer, signal))
+    return await unlessAborted(answer, signal)
   } catch (cause) {
     throwIfCancelled(signal)
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)

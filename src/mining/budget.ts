@@ -61,27 +61,3 @@ export class Spending {
     this.total += fee - allowed
   }
 }
-
-/**
- * Runs work with a signal that is aborted when its time is over, and also when the work has ended, to cancel requests
- * that nobody waits for any more.
- *
- * @param limit.error The reason of the signal when the time is over.
- * @throws `limit.error` then; otherwise what the work throws.
- */
-export async function withTimeLimit<Result>(
-  limit: { milliseconds: number; error: Error; signal?: AbortSignal | undefined },
-  work: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const { milliseconds, error, signal } = limit
-  const over = new AbortController()
-  const timer = setTimeout(() => over.abort(error), milliseconds)
-  try {
-    return await work(signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]))
-  } catch (cause) {
-    throw over.signal.aborted ? error : cause
-  } finally {
-    clearTimeout(timer)
-    over.abort(new Error('the work has ended'))
-  }
-}

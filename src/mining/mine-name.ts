@@ -11,10 +11,10 @@ import {
   rulesOf,
 } from '../../backend/src/protocol/mint.js'
 import { requireArgument, requireTree } from '../client/arguments.js'
-import { unlessAborted } from '../client/bounded-fetch.js'
+import { unlessAborted, withTimeLimit } from '../client/bounded-fetch.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
-import { budgetFor, type MiningBudget, Spending, withTimeLimit } from './budget.js'
+import { budgetFor, type MiningBudget, Spending } from './budget.js'
 import { isLive, type OwnersMint, ownersMint, successorNode, verifiedLiveNode } from './live-node.js'
 import type { MineIndex } from './mine-index.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
@@ -77,8 +77,9 @@ export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
   requireArgument(typeof options.pay === 'function', 'pay', 'a function that pays for a mint')
   const minted: PaidMint[] = []
   const { maxTime } = budgetFor(options.name.length, options.budget)
-  const error = new MiningError('OVER_BUDGET', `mining took longer than ${maxTime / 1000} seconds (maxTime)`)
-  await withTimeLimit({ milliseconds: maxTime, error, signal: options.signal }, async (signal) => {
+  const late = (): Error =>
+    new MiningError('OVER_BUDGET', `mining took longer than ${maxTime / 1000} seconds (maxTime)`)
+  await withTimeLimit({ milliseconds: maxTime, late, signal: options.signal }, async (signal) => {
     await mineCharacters({ ...options, signal }, minted)
   })
   return minted
@@ -182,8 +183,7 @@ async function solveFrom(
     deployment: options.deployment,
   })
   const deployment = rulesOf(parent, options.deployment)
-  const asked = options.ownerLock(name)
-  const ownerLock = await (signal === undefined ? asked : unlessAborted(asked, signal))
+  const ownerLock = await unlessAborted(options.ownerLock(name), signal)
   onEvent?.({ kind: 'started', name, node })
   const noncePrefix = ownerCommitment({ domain: parent.domain, ownerLock, deployment })
   const { nonce, hashes } = await searchWhileLive({

@@ -1,5 +1,6 @@
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { searchInWorkers, workerHost } from '../../mining/search/search-workers.js'
+import { coreCount, workerHost } from '../../client/workers.js'
+import { searchInWorkers } from '../../mining/search/search-workers.js'
 import { make } from '../mine-page/elements.js'
 import { duration, rate } from '../mine-page/figures.js'
 
@@ -170,7 +171,7 @@ async function measured(): Promise<number | undefined> {
   const task = { seed: new Uint8Array(32), character: 'a', difficulty: 64, noncePrefix: new Uint8Array() }
   const url = new URL('../mine/search-worker.js', import.meta.url)
   try {
-    await searchInWorkers({ task, host, workers: host.cores, url, signal: over.signal, onHashes })
+    await searchInWorkers({ task, host, workers: await coreCount(), url, signal: over.signal, onHashes })
   } catch {
     if (!over.signal.aborted) return undefined
   }

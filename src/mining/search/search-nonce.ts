@@ -2,10 +2,11 @@ import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { isNameCharacter } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
+import { coreCount, workerHost } from '../../client/workers.js'
 import { MAX_PREFIX, NonceScanner } from './nonce-scanner.js'
 import type { KernelName } from './plain-kernel.js'
 import { SearchError } from './search-error.js'
-import { searchInWorkers, type WorkerTask, workerHost } from './search-workers.js'
+import { searchInWorkers, type WorkerTask } from './search-workers.js'
 import { openKernel } from './simd-kernel.js'
 
 export { SearchError, type SearchErrorCode } from './search-error.js'
@@ -49,7 +50,7 @@ export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint
   const { seed, character, difficulty, noncePrefix = new Uint8Array(), kernel, signal } = options
   signal?.throwIfAborted()
   const host = options.workers === 0 ? undefined : await workerHost()
-  const workers = options.workers ?? host?.cores ?? 0
+  const workers = options.workers ?? (host === undefined ? 0 : await coreCount())
   if (workers > 0 && host === undefined)
     throw new SearchError('UNAVAILABLE', 'workers are not available here')
   signal?.throwIfAborted()

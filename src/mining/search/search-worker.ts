@@ -1,5 +1,6 @@
+import { workerParent } from '../../client/workers.js'
 import { NonceScanner } from './nonce-scanner.js'
-import { type WorkerMessage, type WorkerTask, workerParent } from './search-workers.js'
+import type { WorkerMessage, WorkerTask } from './search-workers.js'
 import { openKernel } from './simd-kernel.js'
 
 /** The worker of a search, in Node and in browsers. It reports that it is ready, gets its task, and searches. */

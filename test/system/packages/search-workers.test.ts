@@ -198,6 +198,7 @@ test('a worker loads this folder, the rounds of SHA-256 and a few bytes of the p
     'backend/src/protocol/coded-error.ts',
     'backend/src/protocol/monotonic.ts',
     'src/client/sha256-rounds.ts',
+    'src/client/workers.ts',
   ])
   expect(loaded.size).toBeGreaterThan(5)
 })

@@ -3,14 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Beef } from '@bsv/sdk'
 import fc from 'fast-check'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { decodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
-import { HttpNameSource } from '../../../src/client/name-source.js'
-import { type ResolutionError, type ResolvedName, resolveName } from '../../../src/client/resolve.js'
+import { HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
+import {
+  type ResolutionError,
+  type ResolvedName,
+  type ResolveOptions,
+  resolveName,
+} from '../../../src/client/resolve.js'
 import { MemorySegmentStore, type SegmentStore } from '../../../src/client/segment-store.js'
 import { Segments } from '../../../src/client/segments.js'
-import { verifyNameProof } from '../../../src/client/verify-name.js'
+import { type VerifiedName, verifyNameProof } from '../../../src/client/verify-name.js'
 import { useNameIndexes } from '../../support/client/name-index.js'
 import { at, FakeHeaders, namedWorld, proofOf, provenanceOf } from '../../support/client/name-proofs.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
@@ -48,6 +53,19 @@ class OpenStore implements SegmentStore {
     return store
   }
 }
+
+/** A name as an index proves it that shows this, whatever is known of it. */
+async function verifiedWith({
+  proof,
+  ...asked
+}: Omit<ResolveOptions, 'sources'> & { proof: Uint8Array }): Promise<VerifiedName> {
+  const origin = decodeOutpoint(proof.subarray(4, 40))
+  const evidence = { form: 'proofs' as const, origin, tip: origin, proof }
+  const source: NameSource = { ask: async () => [{ index: 'one', kind: 'claimed', evidence, spent: false }] }
+  return (await resolveName({ ...asked, sources: [source] })).origin
+}
+
+const NO_GENESIS = { reports: [{ error: { code: 'NO_GENESIS' } }] }
 
 /** Headers of which a test can take blocks. */
 class ChangingHeaders extends FakeHeaders {
@@ -172,20 +190,18 @@ describe('names that share a prefix', () => {
     const segments = new Segments({ store: new MemorySegmentStore() })
     const check = { deployment, chainTracker: headers }
     const way = tree.way('pcz')
-    await verifyNameProof({ ...check, name: 'pcz', proof: proofOf(way), segments })
+    await verifiedWith({ ...check, name: 'pcz', proof: proofOf(way), segments })
     const later = tree.way('pdx')
     const part = proofOf(later.filter((each) => !way.includes(each)))
     expect(later.length - way.length).toBeLessThan(way.length)
     const expected = await verifyNameProof({ ...check, name: 'pdx', proof: proofOf(later) })
-    expect(await verifyNameProof({ ...check, name: 'pdx', proof: part, segments })).toEqual(expected)
+    expect(await verifiedWith({ ...check, name: 'pdx', proof: part, segments })).toEqual(expected)
     for (const other of [
       { ...check, segments: new Segments({ store: new MemorySegmentStore() }) },
       // Under other rules it was not verified.
       { ...check, segments, deployment: { ...deployment, difficulty: deployment.difficulty + 1 } },
     ])
-      await expect(verifyNameProof({ ...other, name: 'pdx', proof: part })).rejects.toMatchObject({
-        code: 'NO_GENESIS',
-      })
+      await expect(verifiedWith({ ...other, name: 'pdx', proof: part })).rejects.toMatchObject(NO_GENESIS)
   })
 })
 
@@ -397,13 +413,13 @@ test('only what is in blocks is kept', async () => {
   const headers = new FakeHeaders([chain.genesis, purse, a, ab])
   const check = { name: 'abc', deployment, chainTracker: headers, segments: store.segments }
   const proof = proofOf([chain.genesis, a, ab, purse, abc], { unproven: [abc] })
-  expect(await verifyNameProof({ ...check, proof })).toMatchObject({ proven: false })
+  expect(await verifiedWith({ ...check, proof })).toMatchObject({ proven: false })
   expect([...store.texts.values()].join()).toContain(ab.txid)
   expect([...store.texts.values()].join()).not.toContain(abc.txid)
   // To run its scripts takes the node that it spends.
   const part = proofOf([ab, purse, abc], { unproven: [abc] })
-  expect(await verifyNameProof({ ...check, proof: part })).toMatchObject({ proven: false })
-  await verifyNameProof({ ...check, chainTracker: 'scripts only', proof, segments: unchecked.segments })
+  expect(await verifiedWith({ ...check, proof: part })).toMatchObject({ proven: false })
+  await verifiedWith({ ...check, chainTracker: 'scripts only', proof, segments: unchecked.segments })
   expect(unchecked.texts.size).toBe(0)
 })
 
@@ -414,7 +430,7 @@ test('nothing is kept of what does not hold', async () => {
   for (let at = 100; at < proof.length; at += 997) {
     const changed = proof.slice()
     changed[at] = (changed[at] ?? 0) ^ 1
-    await verifyNameProof({
+    await verifiedWith({
       name: 'abc',
       deployment,
       chainTracker: headers,
@@ -424,7 +440,7 @@ test('nothing is kept of what does not hold', async () => {
   }
   const whole = await verifyNameProof({ name: 'abc', deployment, chainTracker: headers, proof })
   const kept = new OpenStore()
-  await verifyNameProof({ name: 'abc', deployment, chainTracker: headers, proof, segments: kept.segments })
+  await verifiedWith({ name: 'abc', deployment, chainTracker: headers, proof, segments: kept.segments })
   for (const [key, text] of store.texts) expect([key, text]).toEqual([key, kept.texts.get(key)])
   expect(whole.proven).toBe(true)
 })
@@ -439,13 +455,13 @@ describe('a store in files', () => {
   test('has what another process put there, readable by its owner alone', async () => {
     const { deployment, line, headers } = namedWorld()
     const question = { name: 'abc', deployment, chainTracker: headers }
-    const expected = await verifyNameProof({
+    const expected = await verifiedWith({
       ...question,
       proof: proofOf(line),
       segments: new Segments({ store: new FileSegmentStore({ folder: join(folder, 'deep/down') }) }),
     })
     const segments = new Segments({ store: new FileSegmentStore({ folder: join(folder, 'deep/down') }) })
-    expect(await verifyNameProof({ ...question, proof: proofOf(line.slice(-1)), segments })).toEqual(expected)
+    expect(await verifiedWith({ ...question, proof: proofOf(line.slice(-1)), segments })).toEqual(expected)
     const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((each) =>
       each.isFile(),
     )
@@ -457,9 +473,9 @@ describe('a store in files', () => {
     }
     const damaged = new Segments({ store: new FileSegmentStore({ folder: join(folder, 'deep/down') }) })
     await expect(
-      verifyNameProof({ ...question, proof: proofOf(line.slice(-1)), segments: damaged }),
-    ).rejects.toMatchObject({ code: 'NO_GENESIS' })
-    expect(await verifyNameProof({ ...question, proof: proofOf(line), segments: damaged })).toEqual(expected)
+      verifiedWith({ ...question, proof: proofOf(line.slice(-1)), segments: damaged }),
+    ).rejects.toMatchObject(NO_GENESIS)
+    expect(await verifiedWith({ ...question, proof: proofOf(line), segments: damaged })).toEqual(expected)
   })
 
   test('is left by no key', async () => {
