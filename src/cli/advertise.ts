@@ -9,6 +9,7 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readJson } from '../client/bounded-fetch.js'
 import type { Draft, Paid } from '../payments/draft.js'
 import type { Purpose } from '../payments/journal.js'
@@ -131,12 +132,9 @@ async function liveTokens(
   { payments, server }: { payments: Payments | undefined; server: AdvertisedServer },
 ): Promise<LiveToken[]> {
   const found = new Map<string, LiveToken>()
-  const add = ({ transaction, vout }: Coin): void => {
-    const outpoint = `${transaction.id('hex')}_${vout}`
-    const script = transaction.outputs[vout]?.lockingScript.toUint8Array() ?? new Uint8Array()
-    const token = server.reader.read(Uint8Array.from(script))
-    if (token === undefined || payments?.journal.isReserved(outpoint)) return
-    found.set(outpoint, { ...token, transaction, vout })
+  const add = (token: LiveToken | undefined): void => {
+    if (token !== undefined && !payments?.journal.isReserved(outpointOf(token)))
+      found.set(outpointOf(token), token)
   }
   const of = { kinds: ['advertise'] as const, place: server.identityKey }
   const followed = (await payments?.followUp(of, server.destination, { again: true })) ?? []
@@ -150,7 +148,7 @@ async function liveTokens(
   for (const { payment, outcome } of again ? [] : followed) {
     if (outcome === 'lost') continue
     const { transaction } = payment
-    for (const vout of transaction.outputs.keys()) add({ transaction, vout })
+    for (const vout of transaction.outputs.keys()) add(server.tokenAt({ transaction, vout }))
   }
   for (const each of await server.tokens()) add(each)
   return [...found.values()]
@@ -167,16 +165,17 @@ function requireAdvertisable(text: string): void {
 
 /** @throws CommandError if the server does not show what was paid for: it has lost or blocked it, or denies it. */
 async function requireShown(wanted: Advertisement[], server: AdvertisedServer): Promise<void> {
-  const shown = (await server.tokens()).flatMap(({ transaction, vout }) => {
-    const script = transaction.outputs[vout]?.lockingScript.toUint8Array() ?? []
-    return server.reader.read(Uint8Array.from(script)) ?? []
-  })
+  const shown = await server.tokens()
   const denied = wanted.filter((each) => !shown.some((token) => isSame(token, each)))
   if (denied.length === 0) return
   const names = denied.map(({ topicOrService }) => topicOrService).join(', ')
   throw new CommandError(
     `${server.url} does not show ${names}, although paid for and submitted: see its log. Nothing is paid again, unless you say with --again that another machine has revoked them`,
   )
+}
+
+function outpointOf({ transaction, vout }: Coin): string {
+  return formatOutpoint({ txid: transaction.id('hex'), vout })
 }
 
 function isSame(one: Advertisement, other: Advertisement): boolean {
@@ -235,7 +234,6 @@ function report(
   const recordOf = ({ protocol, topicOrService, url }: Advertisement, outpoint: string) => ({
     ...{ protocol, topicOrService, url, outpoint },
   })
-  const outpointOf = ({ transaction, vout }: LiveToken): string => `${transaction.id('hex')}_${vout}`
   const advertised = [
     ...kept.map((token) => recordOf(token, outpointOf(token))),
     ...missing.map((each, vout) => recordOf(each, `${txid}_${vout}`)),
@@ -260,7 +258,7 @@ const outputsShape = z.object({
 
 class AdvertisedServer {
   readonly identityKey: string
-  readonly reader: AdvertisementReader
+  private readonly reader: AdvertisementReader
   /** For what advertises. */
   readonly destination: Destination
   private readonly server: OverlayServer
@@ -309,9 +307,16 @@ class AdvertisedServer {
     )
   }
 
+  /** What an output advertises with the host's key; undefined if nothing. */
+  tokenAt({ transaction, vout }: Coin): LiveToken | undefined {
+    const script = transaction.outputs[vout]?.lockingScript.toUint8Array() ?? []
+    const token = this.reader.read(Uint8Array.from(script))
+    return token && { ...token, transaction, vout }
+  }
+
   /** Its tokens of the host's key. */
-  async tokens(): Promise<Coin[]> {
-    const found: Coin[] = []
+  async tokens(): Promise<LiveToken[]> {
+    const found: LiveToken[] = []
     for (const { service } of Object.values(ADVERTISEMENTS)) {
       const body = JSON.stringify({ service, query: { identityKey: this.identityKey } })
       const headers = { 'Content-Type': 'application/json' }
@@ -321,8 +326,12 @@ class AdvertisedServer {
       const parsed = outputsShape.safeParse(readJson(answer.body))
       if (answer.status !== 200 || !parsed.success)
         throw new CommandError(`${this.url} answers ${service} with HTTP ${answer.status} and no tokens`)
-      for (const { beef, outputIndex: vout } of parsed.data.outputs)
-        found.push({ transaction: read(beef), vout })
+      const { outputs } = parsed.data
+      found.push(
+        ...outputs.flatMap(({ beef, outputIndex: vout }) => {
+          return this.tokenAt({ transaction: read(beef), vout }) ?? []
+        }),
+      )
     }
     return found
   }

@@ -22,24 +22,13 @@ export async function runCopy({
   ...options
 }: FactCommand & { from: string; to: string }): Promise<void> {
   const to = shownPlace(logPlaceOf(options.to))
-  const copied = await withProgress(output, (update) =>
-    copyLog({ ...options, onProgress: ({ facts, share }) => update(`${grouped(facts)} facts`, share) }),
+  const copied = await output.showing((line) =>
+    copyLog({
+      ...options,
+      onProgress: ({ facts, share }) => line.update(() => ({ text: `${grouped(facts)} facts`, share })),
+    }),
   )
   output.result({ to, ...copied }, `copied ${grouped(copied.facts)} facts to ${to}, verified`)
-}
-
-/** Shows how far a command has come, until it is done or says something. */
-async function withProgress<Result>(
-  output: CommandOutput,
-  work: (update: (text: string, share: number) => void, end: () => void) => Promise<Result>,
-): Promise<Result> {
-  const progress = output.progress()
-  const end = (): void => progress.end()
-  try {
-    return await work((text, share) => progress.update(() => ({ text, share })), end)
-  } finally {
-    end()
-  }
 }
 
 /**
@@ -50,14 +39,14 @@ async function withProgress<Result>(
 export async function runFactCheck({ output, ...options }: FactCommand & { config: Config }): Promise<void> {
   let damaged = 0
   let isIndexDamaged = false
-  const { facts, bytes, isCompared } = await withProgress(output, (update, end) =>
+  const { facts, bytes, isCompared } = await output.showing((line) =>
     checkFacts({
       ...options,
       admission: admissionOptions,
-      onProgress: ({ facts, share }) => update(`${grouped(facts)} verified`, share),
+      onProgress: ({ facts, share }) => line.update(() => ({ text: `${grouped(facts)} verified`, share })),
       onDamage(damage) {
         damaged++
-        end()
+        line.end()
         const { problem, kind, id, rows } = damage
         isIndexDamaged ||= kind === 'index'
         output.result(
@@ -80,11 +69,11 @@ export async function runBuildIndex({
   output,
   ...options
 }: FactCommand & { config: Config; again: boolean }): Promise<void> {
-  const built = await withProgress(output, (update) =>
+  const built = await output.showing((line) =>
     buildIndex({
       ...options,
       admission: admissionOptions,
-      onProgress: (share) => update('building', share),
+      onProgress: (share) => line.update(() => ({ text: 'building', share })),
     }),
   )
   output.result(
@@ -157,11 +146,11 @@ export async function runPrune({
   ...options
 }: FactCommand & { config: Config; force: boolean }): Promise<void> {
   const keepsNames = options.config.chainSources.length === 0 && !force
-  const { transactions, bytes } = await withProgress(output, (update) =>
+  const { transactions, bytes } = await output.showing((line) =>
     prune({
       ...options,
       ...{ admission: admissionOptions, keepsNames },
-      onProgress: (share) => update('building the index', share),
+      onProgress: (share) => line.update(() => ({ text: 'building the index', share })),
     }),
   )
   output.result(

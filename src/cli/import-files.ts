@@ -327,44 +327,33 @@ async function* itemsOf(file: string): AsyncGenerator<ScannedItem, void> {
   yield { item, bytes: await readItem(item), line: 1 }
 }
 
+const LINE_FEED = 0x0a
+
 async function* linesOf(file: string): AsyncGenerator<ScannedItem, void> {
   let line = 0
   let offset = 0
-  const scanned = (text: Buffer, start: number): ScannedItem | undefined => {
-    line++
-    const shown = text.toString('latin1', 0, HEAD_BYTES).trimStart()
-    if (shown === '' && text.toString('latin1').trim() === '') return undefined
-    const item = { file, offset: start, length: text.length, isHex: true }
-    return { item, bytes: decodeHex(text), line }
-  }
   let parts: Buffer[] = []
   let length = 0
-  let afterReturn = false
+  const scanned = (last: Buffer): ScannedItem[] => {
+    const text = Buffer.concat([...parts, last])
+    const item = { file, offset, length: text.length, isHex: true }
+    line++
+    offset += text.length + 1
+    parts = []
+    length = 0
+    return text.every(isBlank) ? [] : [{ item, bytes: decodeHex(text), line }]
+  }
   for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
     let from = 0
-    for (let at = 0; at < chunk.length; at++) {
-      const isReturn = chunk[at] === 0x0d
-      if (!isReturn && chunk[at] !== 0x0a) {
-        afterReturn = false
-        continue
-      }
-      // CR LF is a single line end.
-      const isSecond = !isReturn && afterReturn && length + at - from === 0
-      const text = Buffer.concat([...parts, chunk.subarray(from, at)])
-      const item = isSecond ? undefined : scanned(text, offset)
-      if (item !== undefined) yield item
-      offset += text.length + 1
-      afterReturn = isReturn
-      parts = []
-      length = 0
+    for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, from)) {
+      yield* scanned(chunk.subarray(from, at))
       from = at + 1
     }
     parts.push(chunk.subarray(from))
     length += chunk.length - from
     requireSize(file, length / 2)
   }
-  const item = scanned(Buffer.concat(parts), offset)
-  if (item !== undefined) yield item
+  yield* scanned(Buffer.alloc(0))
 }
 
 /** How many characters of hex are decoded at once: strings have a maximum length. */
@@ -387,8 +376,9 @@ function decodeHex(line: Buffer): Uint8Array | undefined {
   return bytes
 }
 
+/** Spaces, tabs, and what some put before a line feed. */
 function isBlank(code: number | undefined): boolean {
-  return code === 0x20 || code === 0x09
+  return code === 0x20 || code === 0x09 || code === 0x0d
 }
 
 function requireSize(file: string, bytes: number): void {

@@ -47,11 +47,11 @@ const OPEN_CODES = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
  * was admitted; the reason of the signal, after the report.
  */
 export async function runImport({ open, paths, trust, output, signal }: ImportOptions): Promise<void> {
-  const progress = output.progress()
-  const found = await findTransactions(paths, (done, of) =>
-    progress.update(() => ({ text: `read ${grouped(done)} of ${grouped(of)} files`, share: done / of })),
+  const found = await output.showing((line) =>
+    findTransactions(paths, (done, of) =>
+      line.update(() => ({ text: `read ${grouped(done)} of ${grouped(of)} files`, share: done / of })),
+    ),
   )
-  progress.end()
   if (found.transactions.length === 0) {
     report({ found, counts: countOf([]), listed: [], output })
     throw new CommandError('the files hold no transactions', { exit: 'refused' })
@@ -74,23 +74,20 @@ class Import {
 
   async run(): Promise<void> {
     const { found, output, signal } = this.options
-    const progress = output.progress()
     const all = found.transactions.length
-    try {
+    await output.showing(async (line) => {
       let done = 0
       for await (const { transaction, admission } of this.admitAll()) {
         if (admission.kind === 'admitted' || admission.kind === 'known')
           this.record(transaction, outcomeOf(admission))
         else this.open.push({ transaction, admission })
         done++
-        progress.update(() => ({
+        line.update(() => ({
           text: `${grouped(done)} of ${grouped(all)} transactions`,
           share: done / all,
         }))
       }
-    } finally {
-      progress.end()
-    }
+    })
     // At the end, since later transactions may have changed the outcome.
     const sources = new Set(found.transactions.flatMap((transaction) => transaction.sources))
     for (const { transaction, admission } of this.open)

@@ -6,6 +6,7 @@ import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/
 import { draftMove, type Holder, type NameMove, signerOf } from '../identity/move-name.js'
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
 import { MiningError } from '../mining/mining-error.js'
+import { ordinalsIn } from '../mining/server-answers.js'
 import type { Paid } from '../payments/draft.js'
 import { NOBODY_LOCK } from '../payments/fake.js'
 import type { Payment, Purpose } from '../payments/journal.js'
@@ -188,13 +189,10 @@ function nameDestination(server: OverlayServer, chainTracker: Destination['chain
       const called = `to move ${subject}`
       const said = await server.submit({ beef, topics: [TOPICS.ordinals], called })
       if (said.kind === 'conflict') return said
-      const admitted = new Set(said.admitted[TOPICS.ordinals]?.outputsToAdmit)
-      // Change is never 1 satoshi.
-      const ordinals = [...transaction.outputs.entries()].filter(([, { satoshis }]) => satoshis === 1)
-      const left = ordinals.filter(([vout]) => !admitted.has(vout)).length
+      const { all, left } = ordinalsIn(transaction, said.admitted[TOPICS.ordinals])
       if (left === 0) return { kind: 'admitted' }
       throw new CommandError(
-        `${server.url} did not admit ${left} of ${ordinals.length} outputs of the transaction that moves ${subject}: its log says why`,
+        `${server.url} did not admit ${left} of ${all} outputs of the transaction that moves ${subject}: its log says why`,
         { exit: 'refused' },
       )
     },

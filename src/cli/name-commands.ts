@@ -6,7 +6,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ResolvedName } from '../client/resolve.js'
 import { cut, escapeControlChars } from '../server/telemetry/public-text.js'
 import { type CommandContext, defaultUrl, type Running, untilSignal } from './command.js'
-import type { KnownIdentityFile } from './known-identities.js'
+import type { StoredIdentities } from './known-identities.js'
 import type { CheckedName, NameCheckOptions } from './name-check.js'
 import type { Colors, CommandOutput } from './output.js'
 
@@ -72,12 +72,12 @@ export async function runResolve(
   { accept }: { /** Remember a key that has changed. */ accept: boolean },
 ): Promise<void> {
   const { output, env } = options
-  const { KnownIdentityFile } = await import('./known-identities.js')
-  let known: KnownIdentityFile | undefined
+  const { openKnownIdentities } = await import('./known-identities.js')
+  let known: StoredIdentities | undefined
   const checked = await checkedName({
     ...options,
     known: async (genesis) => {
-      known = await KnownIdentityFile.open(env, genesis)
+      known = await openKnownIdentities(env, genesis)
       return known
     },
   })
@@ -88,7 +88,7 @@ export async function runResolve(
 /** Remembers the first identity key of a name, and warns of another one. */
 async function noteIdentity(
   { name, identity, previousIdentityKey: before }: CheckedName,
-  { known, accept, output }: { known: KnownIdentityFile | undefined; accept: boolean; output: CommandOutput },
+  { known, accept, output }: { known: StoredIdentities | undefined; accept: boolean; output: CommandOutput },
 ): Promise<void> {
   const now = identity.state === 'bound' ? identity.identityKey : undefined
   if (before !== undefined && !accept) {

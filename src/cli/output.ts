@@ -92,12 +92,18 @@ export class CommandOutput {
 
   /** Shows progress while work goes on. */
   async during<Result>(progress: () => Progress, work: () => Promise<Result>): Promise<Result> {
+    return await this.showing(async (line) => {
+      const ticking = setInterval(() => line.update(progress), EVERY.terminal)
+      return await work().finally(() => clearInterval(ticking))
+    })
+  }
+
+  /** Runs work that says how far it has come. */
+  async showing<Result>(work: (line: ProgressLine) => Promise<Result>): Promise<Result> {
     const line = this.progress()
-    const ticking = setInterval(() => line.update(progress), EVERY.terminal)
     try {
-      return await work()
+      return await work(line)
     } finally {
-      clearInterval(ticking)
       line.end()
     }
   }

@@ -150,8 +150,7 @@ async function publishStream(options: {
   let first: string | undefined
   let last: FakeTransaction | undefined
   let index = 0
-  const progress = output.progress()
-  try {
+  await output.showing(async (line) => {
     for await (const chunk of readChunks(found, chunkSize)) {
       signal.throwIfAborted()
       const laidOut = layOutStreamChunk({ name, chunk, index, sha256, lock, profile })
@@ -160,14 +159,12 @@ async function publishStream(options: {
       published.update(chunk)
       first ??= last.txid
       index++
-      progress.update(() => ({
+      line.update(() => ({
         text: `${grouped(index)} of ${grouped(transactions)} transactions`,
         share: index / transactions,
       }))
     }
-  } finally {
-    progress.end()
-  }
+  })
   if (first === undefined || !equalBytes(published.digest(), sha256))
     throw new CommandError(
       `${path} changed while it was published, so the server has another version: publish it again`,

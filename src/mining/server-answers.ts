@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
+import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { type FetchedAnswer, fetchBounded, notCaughtUp, readJson } from '../client/bounded-fetch.js'
 import { MiningError } from './mining-error.js'
 
@@ -133,6 +134,16 @@ export type Admitted = Record<string, { outputsToAdmit: number[] } | undefined>
 /** What an answer to a submission admits; undefined if the server does not take it. */
 export function admittedBy({ status, body }: JsonAnswer): Admitted | undefined {
   return status === 200 ? steak.safeParse(body).data : undefined
+}
+
+/** How many ordinals a transaction makes, and how many of these a topic left out. Change is never 1 satoshi. */
+export function ordinalsIn(
+  { outputs }: Transaction,
+  { outputsToAdmit = [] }: Partial<NonNullable<Admitted[string]>> = {},
+): { all: number; left: number } {
+  const ordinals = [...outputs.keys()].filter((vout) => outputs[vout]?.satoshis === 1)
+  const admitted = new Set(outputsToAdmit)
+  return { all: ordinals.length, left: ordinals.filter((vout) => !admitted.has(vout)).length }
 }
 
 /** What a body says if it is an error; undefined if it is none. */

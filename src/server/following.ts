@@ -134,15 +134,15 @@ export class Following {
     const { headers } = overlay.proofs
     if (subscription === undefined || junglebus === undefined) return undefined
     // Without headers, the JungleBus says how high the chain is.
-    const tip = headers && (() => headers.currentHeight())
+    const tip = () => headers?.currentHeight() ?? junglebus.height()
     const { txid } = follower.genesis
     return new Feed({
       ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger, isMine },
       interval: config.followPollMs,
-      ...(tip && { tip }),
+      tip,
       async firstHeight() {
         const genesis = await sources.transaction(txid, { maxBytes })
-        return genesis?.proof?.height ?? (await (tip?.() ?? junglebus.height()))
+        return genesis?.proof?.height ?? (await tip())
       },
       isKnown: async (each) => graph.transactions.heightOf(each) !== undefined,
       onTransaction: (record) => follower.take(record),

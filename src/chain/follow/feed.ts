@@ -11,15 +11,15 @@ import { ChainSourceError, isOutage, type LastError } from '../sources/errors.js
 import type { FeedEntry, FeedPosition, JungleBusSource } from '../sources/junglebus.js'
 
 export interface FeedOptions {
-  junglebus: Pick<JungleBusSource, 'transactionsAfter' | 'height'>
+  junglebus: Pick<JungleBusSource, 'transactionsAfter'>
   subscription: string
   /** Where transactions come from that arrive without bytes, or without a proof. */
   source: Pick<ChainSource, 'transaction'>
   settings: Settings
   /** The height at which a subscription is read from for the first time. */
   firstHeight(): Promise<number>
-  /** The height of the chain; by default, what the JungleBus says. */
-  tip?(): Promise<number>
+  /** The height of the chain. */
+  tip(): Promise<number>
   /** Whether a transaction is stored with its proof, so that it need not be fetched. */
   isKnown?(txid: string): Promise<boolean>
   /** Called with each transaction, one at a time, in the order of the feed. It may be irrelevant, and it may come again. */
@@ -114,8 +114,7 @@ export class Feed {
 
   /** Reads to the tip. */
   private async read(): Promise<void> {
-    const { junglebus } = this.options
-    const tip = await this.unlessStopped(this.options.tip?.() ?? junglebus.height())
+    const tip = await this.unlessStopped(this.options.tip())
     this.forgetNamed()
     if (this.position === undefined)
       this.position = { height: Math.min(tip, await this.firstHeight()), index: -1 }

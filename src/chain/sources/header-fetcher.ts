@@ -4,19 +4,14 @@ import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { encodeHeader, HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
 import { fromHex, joinBytes, readUtf8, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { readJson } from '../../client/bounded-fetch.js'
-import type { HeadersQuery, SourceTip } from '../headers/header-chain.js'
+import type { HeaderSource, SourceTip } from '../headers/header-chain.js'
 import { ChainSourceError } from './errors.js'
 import type { HeaderSourceKind } from './source-address.js'
 import type { Query, SourceClient } from './source-client.js'
 
 /** A service asked for block headers. Nothing that it answers is believed: callers verify it. */
-export interface HeaderFetcher {
+export interface HeaderFetcher extends Pick<HeaderSource, 'headers'> {
   tip(): Promise<SourceTip>
-  /**
-   * Consecutive headers; as many as the service gives at once. Empty if it has none at that height. `unlinked` if its header
-   * there does not follow `previous`.
-   */
-  headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'>
 }
 
 /** How many times as long as a tip a page may take. */

@@ -15,6 +15,7 @@ import { MiningError } from '../../mining/mining-error.js'
 import {
   ANSWER_TIMEOUT,
   askServer,
+  ordinalsIn,
   quote,
   refusalOf,
   submitBeef,
@@ -141,22 +142,13 @@ export async function submitMove(
   url: string,
   { transaction, beef }: { transaction: Transaction; beef: Uint8Array },
 ): Promise<void> {
-  const {
-    status,
-    body,
-    admitted: said,
-  } = await submitBeef({
+  const { status, body, admitted } = await submitBeef({
     ...{ url, beef, topics: [TOPICS.ordinals], timeout: SUBMIT_TIMEOUT },
   })
   if (status === 409)
     throw new MiningError('REFUSED', quote(refusalOf(body)?.error ?? 'another transaction counts'))
-  if (said === undefined) throw unexpectedAnswer(url, { status, body })
-  const admitted = new Set(said[TOPICS.ordinals]?.outputsToAdmit)
-  // Change is never 1 satoshi.
-  const left = [...transaction.outputs.entries()].filter(
-    ([vout, { satoshis }]) => satoshis === 1 && !admitted.has(vout),
-  )
-  if (left.length > 0)
-    throw new MiningError('REFUSED', `the server left ${left.length} outputs out: its log says why`)
+  if (admitted === undefined) throw unexpectedAnswer(url, { status, body })
+  const { left } = ordinalsIn(transaction, admitted[TOPICS.ordinals])
+  if (left > 0) throw new MiningError('REFUSED', `the server left ${left} outputs out: its log says why`)
   forgetPayment('move', transaction.id('hex'))
 }

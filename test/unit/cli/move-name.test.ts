@@ -194,7 +194,7 @@ describe('with a wallet', () => {
     const { wallet, moveIt, data } = await holding(name)
     const stop = new AbortController()
     wallet.faults[step] = () => stop.abort(new Error('stopped'))
-    await expect(moveIt(bind, { signal: stop.signal })).rejects.toThrow('aborted')
+    await expect(moveIt(bind, { signal: stop.signal })).rejects.toThrow('stopped')
     expect({ aborted: wallet.aborted, stored: statesIn(data) }).toEqual({ aborted: ['0000'], stored: [] })
     wallet.faults = {}
     await moveIt(bind)

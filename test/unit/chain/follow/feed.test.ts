@@ -58,6 +58,7 @@ class World {
           this.settings.set(name, value)
         },
       },
+      tip: () => junglebus.height(),
       firstHeight: async () => this.first,
       logger: {
         warn: (message: unknown) => {
