@@ -4,10 +4,9 @@ import { join, relative, resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** What `TEST_TIER` selects. The contract of shared logs is run twice: `quick` in memory, `rest` on databases. */
+/** What `TEST_TIER` selects. In `quick`, the contract of shared logs is run in memory alone. */
 const TIERS: Record<string, string[]> = {
   quick: ['test/unit', 'test/engines/contract', 'test/engines/logs', 'test/histories'],
-  rest: ['test/engines/logs', 'test/engines/servers', 'test/system', 'test/histories/long', 'trials'],
   all: ['test', 'trials'],
 }
 

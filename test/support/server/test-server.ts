@@ -103,15 +103,29 @@ export type StartOptions = Partial<
   >
 > & { limits?: Partial<Limits>; tracker?: GivenTracker }
 
-/** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */
-export function useServers(): {
+/**
+ * Servers and folders for the tests of one file. What a test has started ends with it: it would go on asking and following
+ * beside the tests that come after it. Other servers, and all folders, stay until the tests of the file are done; `stay` is for tests
+ * that go on with what the one before has started.
+ */
+export function useServers({ stay = false } = {}): {
   start(env?: Environment, options?: StartOptions): Promise<TestServer>
   folder(): Promise<string>
 } {
-  const servers: TestServer[] = []
+  /** Those of the file, and those of the test that runs. */
+  const [lasting, passing] = [[], []] as [TestServer[], TestServer[]]
   const folders: string[] = []
+  let isInTest = false
+  const stopAll = (servers: TestServer[]) => Promise.all(servers.splice(0).map((server) => server.stop()))
+  beforeEach(() => {
+    isInTest = true
+  })
+  afterEach(async () => {
+    isInTest = false
+    if (!stay) await stopAll(passing)
+  })
   afterAll(async () => {
-    await Promise.all(servers.map((server) => server.stop()))
+    await Promise.all([stopAll(passing), stopAll(lasting)])
     await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })))
   })
   const folder = async (): Promise<string> => {
@@ -123,6 +137,7 @@ export function useServers(): {
     folder,
     async start(env = {}, { logger = SILENT, limits, tracker, ...options } = {}) {
       const checks = tracker && { CHAIN_TRACKER: 'headers' }
+      const servers = isInTest ? passing : lasting
       const read = readConfig({ PORT: '0', DATA_DIR: await folder(), ...checks, ...env })
       const config = { ...read, limits: { ...read.limits, ...limits }, givenTracker: tracker }
       const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)

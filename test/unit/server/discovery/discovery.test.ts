@@ -26,7 +26,7 @@ import {
 } from '../../../support/server/test-server.js'
 import { freePort } from '../../../support/services/free-port.js'
 
-const servers = useServers()
+const servers = useServers({ stay: true })
 const TOPICS = ['tm_ship', 'tm_slap']
 const chain = new FakeChain()
 let server: TestServer

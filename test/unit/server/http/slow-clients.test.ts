@@ -4,7 +4,7 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { useSockets } from '../../../support/server/connections.js'
-import { type TestServer, useServers } from '../../../support/server/test-server.js'
+import { type TestServer, untilReady, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 // Clients that are slow, send nothing or are gone, on real connections. The settings keep all times short.
@@ -33,6 +33,7 @@ const streamOf = (outpoint: string): string => `/svc/gateway/stream/${outpoint}`
 /** Not over HTTP: it may take longer than a request may here. */
 async function admit(transaction: FakeTransaction, at: TestServer = server): Promise<void> {
   const beef = beefOf(transaction)
+  await untilReady(at)
   await at.node.overlay.engine.submit({ beef, topics: ['tm_ordinals'] })
 }
 
