@@ -56,13 +56,17 @@ export async function readSecretFile(path: string, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** What is read of a path. @throws CommandError (`usage`) if it cannot be read. */
-export async function readable<Result>(reading: Promise<Result>, path: string): Promise<Result> {
+/** What is read of a path, or written to it. @throws CommandError (`usage`) if that cannot be done. */
+export async function readable<Result>(
+  doing: Promise<Result>,
+  path: string,
+  what: 'read' | 'write' = 'read',
+): Promise<Result> {
   try {
-    return await reading
+    return await doing
   } catch (cause) {
     if (cause instanceof CommandError) throw cause
-    throw usageError(`cannot read ${path}: ${messageOf(cause)}`, cause)
+    throw usageError(`cannot ${what} ${path}: ${messageOf(cause)}`, cause)
   }
 }
 
@@ -77,12 +81,11 @@ export class UserJson<Content extends object> {
 
   /** What it holds; undefined if there is no such file. @throws CommandError (`usage`) if it cannot be read, or is damaged. */
   async read(): Promise<Content | undefined> {
-    const text = await this.possible('read', () =>
-      readFile(this.path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return undefined
-        throw error
-      }),
-    )
+    const reading = readFile(this.path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined
+      throw error
+    })
+    const text = await readable(reading, this.path)
     if (text === undefined) return undefined
     const { data } = this.schema.safeParse(readJson(text))
     if (data !== undefined) return data
@@ -91,22 +94,15 @@ export class UserJson<Content extends object> {
 
   /** @param change The new content. @throws CommandError (`usage`) if it cannot be read or written. */
   async change(change: (held: Content | undefined) => object): Promise<void> {
-    const { path } = this
-    await this.possible('write', async () => {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-      await withFileLock(path, async () => {
-        const content = `${JSON.stringify(change(await this.read()), null, 2)}\n`
-        await writeDurably({ file: path, part: `${path}.part`, content, flag: 'w' })
-      })
-    })
+    await readable(this.replace(change), this.path, 'write')
   }
 
-  private async possible<Result>(what: 'read' | 'write', doing: () => Promise<Result>): Promise<Result> {
-    try {
-      return await doing()
-    } catch (cause) {
-      if (cause instanceof CommandError) throw cause
-      throw usageError(`cannot ${what} ${this.path}: ${messageOf(cause)}`, cause)
-    }
+  private async replace(change: (held: Content | undefined) => object): Promise<void> {
+    const { path } = this
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await withFileLock(path, async () => {
+      const content = `${JSON.stringify(change(await this.read()), null, 2)}\n`
+      await writeDurably({ file: path, part: `${path}.part`, content, flag: 'w' })
+    })
   }
 }

@@ -100,7 +100,7 @@ export class OwnHeaders {
     const folder = `headers-${this.checkpoint.hash}`
     this.chain = new HeaderChain({
       ...{ store: new MemoryHeaders(store && { store, folder }), isOpenToOthers: store !== undefined },
-      ...{ checkpoint: this.checkpoint, network, hash: hostHash256, slice },
+      ...{ checkpoint: this.checkpoint, network, hash: hostHash256, slice: () => new ThreadShare() },
       ...{ now: now ?? Date.now, clock: this.clock, page: PAGE, turn: PATIENCE },
     })
   }
@@ -262,16 +262,6 @@ export class OwnHeaders {
     }
     if (answers.length > 0) return answers
     throw new OwnHeadersError(`${what}: ${failures.join('; ') || 'there is no source'}`)
-  }
-}
-
-function slice() {
-  const thread = new ThreadShare()
-  return {
-    get isOver() {
-      return thread.isDue
-    },
-    yieldIfOver: () => thread.yield(),
   }
 }
 

@@ -1,4 +1,5 @@
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
+import type { Slice } from '../chain/headers/header-chain.js'
 
 /** How long a check may keep the thread before others run, in milliseconds. */
 const SLICE = 10
@@ -11,7 +12,7 @@ const waiting: { used: number; resume(): void }[] = []
  * a server stays responsive. Of the waiting checks, the one that has used the least time goes next: a check with a lot of
  * work delays the small ones by one step at most.
  */
-export class ThreadShare {
+export class ThreadShare implements Slice {
   private since = monotonic()
 
   /** @param usedBefore Milliseconds that count as used already: a check starts behind those that have used less. */
@@ -33,8 +34,12 @@ export class ThreadShare {
     return this.usedBefore + monotonic() - this.since
   }
 
-  get isDue(): boolean {
+  get isOver(): boolean {
     return monotonic() - this.since >= SLICE
+  }
+
+  async yieldIfOver(): Promise<void> {
+    if (this.isOver) await this.yield()
   }
 
   /** Gives up the thread; resolves in a later task of the event loop, once no waiting check has used less. */

@@ -282,7 +282,7 @@ class VerifiedFetcher {
       const thread = new ThreadShare()
       let step = steps.next()
       for (; !step.done; step = steps.next()) {
-        if (!thread.isDue) continue
+        if (!thread.isOver) continue
         await thread.yield()
         limits.signal?.throwIfAborted()
       }

@@ -105,7 +105,7 @@ export class TransactionVerifier {
   /** @returns The transactions that this one depends on, to be verified as well. */
   private async verifyOne(txid: string): Promise<string[]> {
     if (this.verified.has(txid)) return []
-    if (this.thread.isDue) await this.thread.yield()
+    if (this.thread.isOver) await this.thread.yield()
     this.trust.signal?.throwIfAborted()
     const height = await this.provenHeight(txid)
     if (height === undefined && this.trust.requireProofs)
@@ -217,7 +217,7 @@ export class TransactionVerifier {
             'SCRIPT_TIMEOUT',
             `the scripts of the proof ran longer than ${scriptTimeout} ms`,
           )
-        if (!thread.isDue && units < LONG_STEP) continue
+        if (!thread.isOver && units < LONG_STEP) continue
         await thread.yield()
         trust.signal?.throwIfAborted()
       }

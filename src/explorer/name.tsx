@@ -1,22 +1,12 @@
 import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
-import { EMPTY_MAP } from '../../backend/src/graph/map-merge.js'
 import { TIP } from '../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
 import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
-import {
-  Life,
-  lifeOf,
-  MapTable,
-  Owner,
-  stepViews,
-  unprovenSteps,
-  Verification,
-  VerifyButton,
-} from './ordinal-parts.js'
+import { Life, lifeOf, MapCard, Owner, unprovenSteps, Verification, VerifyButton } from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
@@ -33,7 +23,6 @@ import {
   When,
 } from './parts.js'
 import {
-  blockTimes,
   contentView,
   dependenciesOfViews,
   type Explorer,
@@ -58,16 +47,14 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
   const node = store.names.liveNode(name)
   const claimed = store.names.claimed([...alike, ...namesAfter(name)])
   const height = store.transactions.heightOf(origin.txid)
-  const history = lifeOf(explorer, origin, from)
+  const { history, steps, timeOf } = lifeOf(explorer, origin, { from, height })
   const taken = new Set(claimed.map((each) => each.name))
   const claimedAlike = alike.filter((each) => taken.has(each))
   const tip = step?.output.outpoint ?? origin
   const map = step && store.metadata.merged(tip)
   const spender = store.transactions.spenderOf(tip)
-  const timeOf = blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
   // A P2PKH lock binds a name to no identity.
   const binding = step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined
-  const steps = stepViews(explorer, history?.steps ?? [], timeOf)
   const shownContent = step?.content.content
   const host = nameHostUrl(site, name)
   const view =
@@ -189,11 +176,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
                 ]}
               />
             </section>
-            {map !== undefined && map.size > 0 && (
-              <Card title="Metadata">
-                <MapTable map={map ?? EMPTY_MAP} />
-              </Card>
-            )}
+            <MapCard title="Metadata" map={map} />
             <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
               <Keys prefix={name} taken={taken} site={site} />
             </Card>

@@ -5,7 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/read/listings.js'
 import type { Metadata } from '../../backend/src/read/metadata.js'
 import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
-import { addressOf, type Explorer } from './reads.js'
+import { addressOf, blockTimes, type Explorer } from './reads.js'
 import { byteSize, count, counted, isWellFormed } from './text.js'
 
 /** Steps of a life that a page shows at a time; of each, the MAP is read. */
@@ -16,10 +16,23 @@ export interface StepView extends HistoryStep {
   time?: number | undefined
 }
 
-/** The steps of an ordinal that a page shows, the latest first. @param from The first of them; by default, the last of its life. */
-export function lifeOf({ store }: Explorer, outpoint: Outpoint, from: number | undefined) {
+/**
+ * The steps of an ordinal that a page shows, the latest first, with the times of their blocks and of another one.
+ *
+ * @param outpoint Undefined if its origin is not known.
+ * @param options.from The first of the steps; by default, the last of its life.
+ * @param options.height That of the other block.
+ */
+export function lifeOf(
+  explorer: Explorer,
+  outpoint: Outpoint | undefined,
+  { from, height }: { from: number | undefined; height: number | undefined },
+) {
+  const { listings } = explorer.store
   const start = from === undefined ? {} : { from }
-  return store.listings.history({ outpoint, order: 'newest', limit: STEPS, ...start })
+  const history = outpoint && listings.history({ outpoint, order: 'newest', limit: STEPS, ...start })
+  const timeOf = blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
+  return { history, timeOf, steps: stepViews(explorer, history?.steps ?? [], timeOf) }
 }
 
 /** How many bytes of MAP are read for the steps of a page: some milliseconds. */
@@ -147,8 +160,18 @@ function stepText(
 /** The most of a MAP that a page shows, in entries. */
 const MAP_ENTRIES = 40
 
+/** All of the MAP of an ordinal, if it has any. */
+export function MapCard({ title, map }: { title: string; map: MapState | undefined }): VNode | null {
+  if (map === undefined || map.size === 0) return null
+  return (
+    <Card title={title}>
+      <MapTable map={map} />
+    </Card>
+  )
+}
+
 /** MAP as a list of keys and values; values that are found by lead to the others with them. */
-export function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number }): VNode {
+function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number }): VNode {
   const entries = [...map].slice(0, most)
   return (
     <>

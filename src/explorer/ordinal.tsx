@@ -8,16 +8,7 @@ import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
-import {
-  Life,
-  lifeOf,
-  MapTable,
-  Owner,
-  stepViews,
-  unprovenSteps,
-  Verification,
-  VerifyButton,
-} from './ordinal-parts.js'
+import { Life, lifeOf, MapCard, Owner, unprovenSteps, Verification, VerifyButton } from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
@@ -38,7 +29,6 @@ import {
   When,
 } from './parts.js'
 import {
-  blockTimes,
   contentsOf,
   contentView,
   contentViews,
@@ -69,13 +59,11 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   const height = store.transactions.heightOf(tip.outpoint.txid)
   const spender = store.transactions.spenderOf(tip.outpoint)
   const map = step ? store.metadata.merged(tip.outpoint) : store.metadata.own(asked)
-  const history = origin && lifeOf(explorer, asked, from)
+  const { history, steps, timeOf } = lifeOf(explorer, origin && asked, { from, height })
   const names = origin ? store.names.genuineOrigins([origin]) : []
   const found = origin
     ? store.listings.ordinalsBy({ attribute: attribute.parent(origin), limit: CHILDREN + 1 })
     : []
-  const timeOf = blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
-  const steps = stepViews(explorer, history?.steps ?? [], timeOf)
   const children = contentViews(explorer, contentsOf(found.slice(0, CHILDREN)), { quoted: TILE_QUOTE })
   const holder = step?.content ?? output
   const { content } = holder
@@ -215,11 +203,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                 ]}
               />
             </section>
-            {map !== undefined && map.size > 0 && (
-              <Card title="Metadata (MAP)">
-                <MapTable map={map} />
-              </Card>
-            )}
+            <MapCard title="Metadata (MAP)" map={map} />
             {children.length > 0 && originText !== undefined && (
               <Card
                 title="Children"
