@@ -62,15 +62,14 @@ export async function runImport({ open, paths, trust, output, signal }: ImportOp
 }
 
 class Import {
-  private readonly options: Omit<ImportOptions, 'open' | 'paths'> & { node: Node; found: FoundFiles }
   private readonly done: Outcome['status'][] = []
   private outputs = 0
   private readonly open: { transaction: FoundTransaction; admission: Admission }[] = []
   private readonly listed: Listed[] = []
 
-  constructor(options: Import['options']) {
-    this.options = options
-  }
+  constructor(
+    private readonly options: Omit<ImportOptions, 'open' | 'paths'> & { node: Node; found: FoundFiles },
+  ) {}
 
   async run(): Promise<void> {
     const { found, output, signal } = this.options

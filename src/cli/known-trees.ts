@@ -21,14 +21,13 @@ const trees = z.record(z.string(), treeJson)
  * at the same moment both announce it.
  */
 export class KnownTrees {
+  readonly file: UserJson<z.output<typeof trees>>
   private readonly writing = new Mutex()
 
-  private constructor(readonly file: UserJson<z.output<typeof trees>>) {}
-
   /** `$XDG_CONFIG_HOME/minetree/known-trees.json`, or the same below `~/.config`. Does not read it yet. */
-  static open(env: Record<string, string | undefined>): KnownTrees {
+  constructor(env: Record<string, string | undefined>) {
     const path = join(userFolder(env, 'XDG_CONFIG_HOME'), 'known-trees.json')
-    return new KnownTrees(new UserJson(path, trees, 'correct it or remove it, or set GENESIS'))
+    this.file = new UserJson(path, trees, 'correct it or remove it, or set GENESIS')
   }
 
   /**

@@ -52,7 +52,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   const env = { ...options.env, ...(options.genesis && { GENESIS: options.genesis }) }
   const config = readSettings({ output }, env)
   const urls = [...new Set(options.urls.map(serverUrl))]
-  const asked = { urls, config, env, knownTrees: KnownTrees.open(env), output, signal }
+  const asked = { urls, config, env, knownTrees: new KnownTrees(env), output, signal }
   const { deployment, from } = await treeToCheck(asked)
   const chainTracker = openOwnHeaders(config, { env, output, signal, keeps: cache !== false })
   // Not while a server is asked, whose time it would take.
@@ -216,7 +216,7 @@ class TreeCheckedSource implements NameSource {
       if (from === 'remembered') {
         // A server that is not remembered yet must follow the tree remembered for the others.
         if (!(await knownTrees.isKnown(url, said)) && !isSameTree(said.deployment, deployment))
-          throw contradiction(
+          throw usageError(
             `${url} follows the tree of ${formatOutpoint(said.deployment.genesis)}, and the others that of ${formatOutpoint(deployment.genesis)}`,
           )
         await knownTrees.trust({ url, said, output })
@@ -224,7 +224,7 @@ class TreeCheckedSource implements NameSource {
       this.isConfirmed = true
     } catch (error) {
       if (error instanceof MiningError && error.code === 'NEWER_COVENANT') {
-        this.contradiction = contradiction(error.message)
+        this.contradiction = usageError(error.message)
         return
       }
       // An index that does not say which tree it follows contradicts nothing: its proofs are checked like any others.
@@ -253,11 +253,7 @@ function requireConfigured(
   )
   if (difference === undefined) return
   const { setting, expected, actual } = difference
-  throw contradiction(`${setting} is ${expected}, and ${url} follows ${cut(String(actual), 80)}`)
-}
-
-function contradiction(message: string): CommandError {
-  return usageError(message)
+  throw usageError(`${setting} is ${expected}, and ${url} follows ${cut(String(actual), 80)}`)
 }
 
 function isSameTree(one: Deployment, other: Deployment): boolean {

@@ -154,7 +154,7 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
         runMine({
           ...all,
           network: isNetworkSet ? config.network : undefined,
-          knownTrees: KnownTrees.open(process.env),
+          knownTrees: new KnownTrees(process.env),
           budget: { ...limits, ...(maxTime !== undefined && { maxTime: 1000 * maxTime }) },
         }),
       )

@@ -11,7 +11,6 @@ import {
   askJson,
   askLiveNode,
   askServer,
-  type JsonAnswer,
   type LiveNode,
   quote,
   refusalOf,
@@ -70,8 +69,6 @@ const origin = z.object({ outpoint: z.string() })
 
 /** A minetree server over HTTP. */
 export class HttpMineIndex implements MineIndex {
-  private readonly namesUrl: string
-
   private readonly url: string
 
   /**
@@ -80,7 +77,6 @@ export class HttpMineIndex implements MineIndex {
    */
   constructor(private readonly options: { url: string; signal?: AbortSignal }) {
     this.url = serverUrl(options.url, 'url')
-    this.namesUrl = `${this.url}${PROFILES.local.namesPrefixes[0]}`
   }
 
   async liveNode(name: string, { unseen }: { unseen?: boolean } = {}): Promise<LiveNode | undefined> {
@@ -138,7 +134,8 @@ export class HttpMineIndex implements MineIndex {
     }
     if (status !== 200) throw unexpectedAnswer(this.url, { status, body })
     // A mint that is known already admits nothing new, but neither does a transaction that is not a mint.
-    const answer = await this.ask(`${this.namesUrl}/origin/${name}`)
+    const url = `${this.url}${PROFILES.local.namesPrefixes[0]}/origin/${name}`
+    const answer = await askJson({ ...this.options, url, timeout: ANSWER_TIMEOUT })
     if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return
     // A proven mint is stored even if another one counts.
     if (admitted?.[TOPICS.names]?.outputsToAdmit.length)
@@ -155,9 +152,5 @@ export class HttpMineIndex implements MineIndex {
     } catch (cause) {
       throw new MiningError('BAD_INDEX', messageOf(cause), { cause })
     }
-  }
-
-  private ask(url: string): Promise<JsonAnswer> {
-    return askJson({ ...this.options, url, timeout: ANSWER_TIMEOUT })
   }
 }

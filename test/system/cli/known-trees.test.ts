@@ -178,7 +178,7 @@ describe('a file that names no covenant version, or a later one', () => {
 
   test('was written when there was only version 1', async () => {
     const { config, url } = await withEntry({})
-    expect(await KnownTrees.open({ XDG_CONFIG_HOME: config }).treeOf(url)).toMatchObject({
+    expect(await new KnownTrees({ XDG_CONFIG_HOME: config }).treeOf(url)).toMatchObject({
       deployment: { covenantVersion: 1 },
     })
     // The server says 2 now: it does not follow that tree any more.
@@ -279,13 +279,13 @@ describe('what the user configured', () => {
 })
 
 describe('the file', () => {
-  const at = (config: string): KnownTrees => KnownTrees.open({ XDG_CONFIG_HOME: config })
+  const at = (config: string): KnownTrees => new KnownTrees({ XDG_CONFIG_HOME: config })
   const treeSaid = async (): Promise<ServerDeployment> => await serverDeployment(server.url)
 
   test('is found by the environment', () => {
-    expect(KnownTrees.open({ XDG_CONFIG_HOME: '/x' }).file.path).toBe('/x/minetree/known-trees.json')
+    expect(new KnownTrees({ XDG_CONFIG_HOME: '/x' }).file.path).toBe('/x/minetree/known-trees.json')
     for (const XDG_CONFIG_HOME of ['', 'relative', undefined])
-      expect(KnownTrees.open({ XDG_CONFIG_HOME, HOME: '/home/a' }).file.path).toBe(
+      expect(new KnownTrees({ XDG_CONFIG_HOME, HOME: '/home/a' }).file.path).toBe(
         '/home/a/.config/minetree/known-trees.json',
       )
   })
