@@ -1,4 +1,5 @@
 import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import type { ClaimedBlock } from './bundle.js'
 import { HeadersError, ProofError, type ProofErrorCode, SourceError } from './errors.js'
 import type { KnownName } from './known-name.js'
 import type { Evidence } from './name-source.js'
@@ -10,9 +11,8 @@ import { type RunningWorker, workerHost } from './workers.js'
 /** Messages to a worker: the check, once it is ready; later, the answers of the chain tracker. */
 export type CheckRequest =
   | { kind: 'check'; task: CheckTask }
-  | { kind: 'root'; isValid: boolean }
-  | { kind: 'tip'; height: number }
-  | { kind: 'no root'; message: string }
+  | { kind: 'answer'; value: boolean | number }
+  | { kind: 'no answer'; message: string }
 
 /** A check in the form that can be sent to another thread: without functions and signals. */
 export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'signal'> {
@@ -24,11 +24,10 @@ export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'si
   hasHeight: boolean
 }
 
-/** Messages from a worker. It asks one question at a time: about a root, or how high the chain is. */
+/** Messages from a worker. It asks one question at a time: whether a block has a root, or how high the chain is. */
 export type CheckMessage =
   | { kind: 'ready' }
-  | { kind: 'ask'; root: string; height: number }
-  | { kind: 'ask tip' }
+  | { kind: 'ask'; block?: ClaimedBlock | undefined }
   | { kind: 'checked'; checked: CheckedEvidence | CheckedPart }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
@@ -66,18 +65,17 @@ export async function checkInWorker(
       abort = () => reject(isAsking ? new HeadersError(TRACKER_TIMEOUT) : signal.reason)
       signal.addEventListener('abort', abort, { once: true })
 
-      const ask = async (
-        question: Extract<CheckMessage, { kind: 'ask' | 'ask tip' }>,
-      ): Promise<CheckRequest> => {
-        if (chainTracker === 'scripts only') return { kind: 'no root', message: 'there is no chain tracker' }
+      const ask = async (block: ClaimedBlock | undefined): Promise<CheckRequest> => {
+        if (chainTracker === 'scripts only')
+          return { kind: 'no answer', message: 'there is no chain tracker' }
         isAsking = true
         try {
-          if (question.kind === 'ask tip')
-            return { kind: 'tip', height: (await chainTracker.currentHeight?.()) ?? 0 }
-          const { root, height } = question
-          return { kind: 'root', isValid: await chainTracker.isValidRootForHeight(root, height) }
+          const value = block
+            ? await chainTracker.isValidRootForHeight(block.root, block.height)
+            : ((await chainTracker.currentHeight?.()) ?? 0)
+          return { kind: 'answer', value }
         } catch (error) {
-          return { kind: 'no root', message: shortMessageOf(error) }
+          return { kind: 'no answer', message: shortMessageOf(error) }
         } finally {
           isAsking = false
         }
@@ -87,8 +85,8 @@ export async function checkInWorker(
         if (message.kind === 'ready') {
           isReady = true
           worker?.post({ kind: 'check', task: taskOf(check) })
-        } else if (message.kind === 'ask' || message.kind === 'ask tip') {
-          void ask(message).then((request) => worker?.post(request))
+        } else if (message.kind === 'ask') {
+          void ask(message.block).then((request) => worker?.post(request))
         } else if (message.kind === 'checked') resolve(message.checked)
         else reject(errorOf(message.error))
       }

@@ -1,3 +1,4 @@
+import type { ClaimedBlock } from './bundle.js'
 import type { CheckMessage, CheckRequest, CheckTask } from './check-in-worker.js'
 import { checkEvidence } from './verify-history.js'
 import { workerParent } from './workers.js'
@@ -11,31 +12,20 @@ const send = async (message: CheckMessage): Promise<void> => (await parent).post
 /** Resolves with the chain tracker's answer to the question that is open. */
 let onAnswer: ((answer: CheckRequest) => void) | undefined
 
-async function ask(question: CheckMessage): Promise<CheckRequest> {
-  return await new Promise<CheckRequest>((resolve) => {
+async function ask(block?: ClaimedBlock): Promise<boolean | number> {
+  const answer = await new Promise<CheckRequest>((resolve) => {
     onAnswer = resolve
-    void send(question)
+    void send({ kind: 'ask', block })
   })
-}
-
-async function isValidRootForHeight(root: string, height: number): Promise<boolean> {
-  const answer = await ask({ kind: 'ask', root, height })
-  if (answer.kind === 'root') return answer.isValid
-  throw unanswered(answer)
-}
-
-async function currentHeight(): Promise<number> {
-  const answer = await ask({ kind: 'ask tip' })
-  if (answer.kind === 'tip') return answer.height
-  throw unanswered(answer)
-}
-
-function unanswered(answer: CheckRequest): Error {
-  return new Error(answer.kind === 'no root' ? answer.message : 'no answer')
+  if (answer.kind === 'answer') return answer.value
+  throw new Error(answer.kind === 'no answer' ? answer.message : 'no answer')
 }
 
 async function check({ hasHeaders, hasHeight, ...task }: CheckTask): Promise<void> {
-  const tracker = { isValidRootForHeight, ...(hasHeight && { currentHeight }) }
+  const tracker = {
+    isValidRootForHeight: async (root: string, height: number) => (await ask({ root, height })) === true,
+    ...(hasHeight && { currentHeight: async () => Number(await ask()) }),
+  }
   try {
     const checked = await checkEvidence({ ...task, chainTracker: hasHeaders ? tracker : 'scripts only' })
     await send({ kind: 'checked', checked })
