@@ -1,4 +1,4 @@
-import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import express, { type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Proof } from '../../backend/src/graph/records.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
@@ -23,14 +23,13 @@ import type { Config } from './config/config.js'
 import { advertisedHost } from './discovery/advertisement.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { requireAdmin } from './http/admin-guard.js'
-import { clientKey, createGates, isOverlayPath } from './http/gates.js'
+import { clientKey, createGates, errorsByPath } from './http/gates.js'
 import { type App, aheadOfRoutes, METHODS, readsAhead } from './http/hot-path.js'
-import { Readiness } from './http/readiness.js'
 import { Transfers } from './http/transfers.js'
 import { ARC_OPERATIONS, arcIngestRoutes } from './routes/arc-ingest.js'
 import { BLOCKING_OPERATIONS, blockingRoutes } from './routes/blocking-routes.js'
 import { HEADERS_OPERATIONS, headersRoutes } from './routes/headers-routes.js'
-import { HEALTH_OPERATIONS, healthOf, healthRoutes } from './routes/health-routes.js'
+import { HEALTH_OPERATIONS, healthOf, healthRoutes, type Readiness } from './routes/health-routes.js'
 import { METRICS_OPERATIONS, metricsRoutes } from './routes/metrics-routes.js'
 import { OVERLAY_OPERATIONS, overlayRoutes } from './routes/overlay-routes.js'
 import { statusRoutes } from './routes/status-routes.js'
@@ -85,10 +84,8 @@ export function createApp(options: AppOptions): App {
   const { metrics = new Metrics() } = options
   const queue = queueSubmissions(options.submit ?? engine.submit, limits)
   const submit = metrics.counted(options.sightings ? withSightings(queue, options.sightings) : queue)
-  const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
+  const { index = () => ({ state: 'equal', done: 1 }) } = options
   const { progress = NOTHING_FOLLOWED } = options
-  readiness.add('index', () => notReadyReason(index()))
-  readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, position: options.position })
   const { serviceHosts, customDomains, dnsServers, gatewayHost, hostingUrl: publicUrl } = config
   const { trustedProxies, lookupRate } = limits
@@ -126,21 +123,14 @@ export function createApp(options: AppOptions): App {
     },
   )
   const { bodies, responses, render, errorPage: page, hostsOf, sites } = gateway
-  const service = () => ({
-    name: 'minetree' as const,
-    advertisableFQDN: config.hostingUrl === undefined ? '' : new URL(config.hostingUrl).hostname,
-    port: options.port?.() ?? config.port,
-    network,
-    topicManagerCount: Object.keys(engine.managers).length,
-    lookupServiceCount: Object.keys(engine.lookupServices).length,
-  })
   const health = healthOf({
-    service,
-    ping,
-    readiness,
-    index,
-    refused,
-    chain: options.chain,
+    ...{ config, engine, ping, index, refused, chain: options.chain },
+    port: () => options.port?.() ?? config.port,
+    readiness: {
+      ...options.readiness,
+      index: () => notReadyReason(index()),
+      tracker: () => proofs.headers?.outage,
+    },
   })
   const below = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
   const overlay = overlayRoutes({
@@ -161,9 +151,7 @@ export function createApp(options: AppOptions): App {
     token: config.arcCallbackToken,
     passOn: options.passOn,
   })
-  const overlayErrors = errorResponse({ logger, overlay: true, page })
-  const errors: ErrorRequestHandler = (error, request, response, next) =>
-    (isOverlayPath(request.path) ? overlayErrors : gateway.errors)(error, request, response, next)
+  const errors = errorsByPath(errorResponse({ logger, overlay: true, page }), gateway.errors)
   const refuseMethod = refusingOthers(({ baseUrl, path }) =>
     allowedMethods([app.router as never], baseUrl + path),
   )
@@ -188,7 +176,6 @@ export function createApp(options: AppOptions): App {
       blockingRoutes({ graph, logger, bodies }),
       headersRoutes(options.reorgMonitor, { engine, bodies }),
       refuse,
-      overlayErrors,
     )
   const own: RouteGroup[] = [
     {
@@ -210,12 +197,9 @@ export function createApp(options: AppOptions): App {
       prefixes: ['', ...below],
       operations: [OVERLAY_OPERATIONS, LOOKUP_OPERATIONS, SYNC_OPERATIONS],
       capability: 'overlay',
-      // With the one below, as the gate counts a request.
-      handler: express
-        .Router()
-        .use(gates.overlay, express.Router().use(below, overlay).use(overlay), arc, overlayErrors),
+      handler: express.Router().use(below, overlay).use(overlay),
     },
-    { needs: 'writer', prefixes: [''], operations: [ARC_OPERATIONS] },
+    { needs: 'writer', prefixes: [''], operations: [ARC_OPERATIONS], handler: arc },
   ]
   const groups = [...gateway.groups, ...own]
   const about = aboutRoutes({
@@ -223,11 +207,11 @@ export function createApp(options: AppOptions): App {
     walletPrefixes: profile.walletPrefixes,
     pages: gateway,
   })
-  mountGateway(app, { gateway, groups: [...gateway.groups, ...about, ...own] })
+  mountGateway(app, { gateway: { ...gateway, errors }, groups: [...gateway.groups, ...about, ...own] })
   app.use(refuse).use(errors)
   return aheadOfRoutes(app, {
     ...{
-      handlers: [gates.gateway, readsAhead({ stored: responses.handler, content: gateway.content, refuse })],
+      handlers: [gates.service, readsAhead({ stored: responses.handler, content: gateway.content, refuse })],
       errors,
       transfers,
     },

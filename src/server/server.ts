@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { OWN_STATE } from '../../backend/src/facts/state.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import { type PageFiles, readPageFiles } from '../gateway/pages/page-files.js'
 import { createApp } from './app.js'
 import type { Config } from './config/config.js'
@@ -12,8 +14,7 @@ import { StartError } from './config/errors.js'
 import { isEmbedded } from './config/place.js'
 import { FollowedChain } from './followed-chain.js'
 import { openPeersSync } from './gasp/peers-sync.js'
-import { listen, openHttpServer } from './http/http-server.js'
-import { Readiness } from './http/readiness.js'
+import { type HttpServer, listen, openHttpServer } from './http/http-server.js'
 import { type Images, openImages } from './images/images.js'
 import { type Node, openNode } from './node.js'
 import { startingApp } from './starting-app.js'
@@ -23,7 +24,6 @@ import { StoreSpace } from './store/store-space.js'
 import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
-import { warmUp } from './warm-up.js'
 import { LargeSubmissions } from './writer/large-submissions.js'
 import { NonFinalPoller } from './writer/non-final-submissions.js'
 
@@ -108,18 +108,18 @@ export async function startServer({
   const images = imageProgram && openImages({ ...config, logger, program: imageProgram })
   const metrics = metricsOf(node, chain.parts, images)
   if (ownsProcess) metrics.addProcess()
-  const readiness = new Readiness()
   const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(monotonic())), logger })
-  readiness.add('space', () => space.reason())
   let isStopping = false
-  readiness.add('shutdown', () => (isStopping ? 'the host is shutting down' : undefined))
   let port: number | undefined
   const app = createApp({
     config,
     overlay: node.overlay,
     graph: node.graph,
     ping: () => node.graph.ping(),
-    readiness,
+    readiness: {
+      space: () => space.reason(),
+      shutdown: () => (isStopping ? 'the host is shutting down' : undefined),
+    },
     index: () => node.maintenance.status,
     position: node.position,
     passOn: node.jobs?.passOn,
@@ -237,6 +237,18 @@ function metricsOf(
   })
   overlay.onEvent(metrics.countEvent)
   return metrics
+}
+
+/**
+ * Has a server ask itself for the newest content. The first request of a process takes several times as long as later ones, as V8
+ * compiles the code, half of it Node's own, and SQLite prepares the statements; nobody waits for this one.
+ */
+export async function warmUp(
+  server: Pick<HttpServer, 'askItself'>,
+  { listings }: Pick<GraphReads, 'listings'>,
+): Promise<void> {
+  const [newest] = listings.newestInscriptions({ limit: 1 })
+  if (newest !== undefined) server.askItself(`/content/${formatOutpoint(newest.outpoint)}:-1`)
 }
 
 async function hasGenesis({ config, graph }: Node): Promise<boolean> {

@@ -1,12 +1,11 @@
-import express, { type ErrorRequestHandler } from 'express'
+import express from 'express'
 import type { Logger } from 'pino'
 import { errorResponse } from '../gateway/http/error-response.js'
 import { AnswerError } from '../gateway/http/errors.js'
 import { crossOrigin } from '../gateway/http/security-headers.js'
 import type { Config } from './config/config.js'
-import { isOverlayPath } from './http/gates.js'
+import { errorsByPath } from './http/gates.js'
 import type { App } from './http/hot-path.js'
-import { Readiness } from './http/readiness.js'
 import { healthOf, healthRoutes } from './routes/health-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-status.js'
 
@@ -15,7 +14,7 @@ import { type IndexStatus, notReadyReason } from './store/index-status.js'
  * everything else.
  */
 export function startingApp({
-  config: { hostingUrl, port, network },
+  config,
   index,
   logger,
 }: {
@@ -23,22 +22,14 @@ export function startingApp({
   index: () => IndexStatus
   logger: Logger
 }): App {
-  const readiness = new Readiness()
   const reason = (): string => notReadyReason(index()) ?? 'the store is opened'
-  readiness.add('index', reason)
-  const advertisableFQDN = hostingUrl === undefined ? '' : new URL(hostingUrl).hostname
   const health = healthOf({
-    service: () => ({
-      ...{ name: 'minetree', advertisableFQDN, port, network },
-      ...{ topicManagerCount: 0, lookupServiceCount: 0 },
-    }),
+    ...{ config, index, readiness: { index: reason } },
+    port: () => config.port,
     ping: async () => {},
-    ...{ readiness, index },
     refused: () => ({}),
   })
-  const [plain, ofOverlay] = [errorResponse({ logger }), errorResponse({ logger, overlay: true })]
-  const errors: ErrorRequestHandler = (error, request, response, next) =>
-    (isOverlayPath(request.path) ? ofOverlay : plain)(error, request, response, next)
+  const errors = errorsByPath(errorResponse({ logger, overlay: true }), errorResponse({ logger }))
   const app = express()
     .disable('x-powered-by')
     .disable('etag')

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { Semaphore } from 'async-mutex'
-import type { Request, RequestHandler } from 'express'
+import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
 import onHeaders from 'on-headers'
 import { whileReceiving } from '../../gateway/http/request-body.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
@@ -26,14 +26,16 @@ export function isAdmin(path: string): boolean {
   return ADMIN.test(path)
 }
 
-/** Whether a path is about the host itself, and answered whatever state the index is in. */
-export function isAboutHost(path: string): boolean {
-  return ABOUT_HOST.test(path)
-}
-
-/** Whether a path is one of the overlay protocol, whose errors have other fields: limits apply in front of those routes. */
-export function isOverlayPath(path: string): boolean {
-  return SUBMISSIONS.test(path) || LOOKUPS.test(path)
+/** Sends errors of the overlay protocol and of the operator's routes in the shape of the first, and all others in that of the second. */
+export function errorsByPath(
+  ofOverlay: ErrorRequestHandler,
+  others: ErrorRequestHandler,
+): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    const { path } = request
+    const isOfOverlay = SUBMISSIONS.test(path) || LOOKUPS.test(path) || isAdmin(path)
+    return (isOfOverlay ? ofOverlay : others)(error, request, response, next)
+  }
 }
 
 export interface GatesOptions {
@@ -45,12 +47,10 @@ export interface GatesOptions {
 
 /** What a request passes before a route: each gate is a single handler, as Express takes as long to find a handler. */
 export interface Gates {
-  /** Before all routes but those below `/admin`; leaves overlay paths to `overlay`. Sets the CORS headers of both. */
-  gateway: RequestHandler
+  /** Before all routes but those below `/admin`. */
+  service: RequestHandler
   /** Before what hosts show: every path there is a read. */
   hosted: RequestHandler
-  /** Before the routes of the overlay protocol. */
-  overlay: RequestHandler
   /** Limits the routes below `/admin`, where a token could be guessed. No CORS headers: a preflight has no token. */
   operator: RequestHandler
   /** Refuses everything while the index is rebuilt: half an index is wrong. */
@@ -87,25 +87,20 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
   const limitedSubmissions = inOrder(submissions, unlessRebuilding)
   return {
     index: unlessRebuilding,
-    operator: (request, response, next) => submissions(request, response, next),
-    gateway(request, response, next) {
+    operator: submissions,
+    service(request, response, next) {
       const { path } = request
       if (isAdmin(path)) {
         next()
         return
       }
       cors(request, response, () => {
-        if (isAboutHost(path) || isOverlayPath(path)) next()
+        if (ABOUT_HOST.test(path)) next()
+        else if (SUBMISSIONS.test(path)) limitedSubmissions(request, response, next)
         else limitedReads(request, response, next)
       })
     },
     hosted: (request, response, next) => cors(request, response, () => limitedReads(request, response, next)),
-    overlay(request, response, next) {
-      const { path } = request
-      if (SUBMISSIONS.test(path)) limitedSubmissions(request, response, next)
-      else if (LOOKUPS.test(path)) limitedReads(request, response, next)
-      else next()
-    },
   }
 }
 

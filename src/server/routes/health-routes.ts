@@ -5,11 +5,12 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { count } from '../../gateway/http/schemas.js'
+import type { Config } from '../config/config.js'
 import { packageVersion } from '../config/package-info.js'
-import type { Readiness } from '../http/readiness.js'
 import type { IndexStatus } from '../store/index-status.js'
 import { type ChainParts, type ChainStatus, chainStatus } from '../telemetry/chain-status.js'
 import { publicText } from '../telemetry/public-text.js'
+import type { OverlayEngine } from '../writer/overlay-engine.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 
@@ -163,19 +164,28 @@ export interface Health {
 
 export type HealthReport = z.output<ReturnType<typeof healthShape>>
 
+/**
+ * Why a host is not ready, by its parts: a sentence, or undefined if the part is ready. A host that is ready gets traffic, so a part
+ * gives a reason if it would answer wrongly, or not at all.
+ */
+export type Readiness = Record<string, () => string | undefined>
+
 /** The part of a host that is asked, beside those that give reasons by themselves. */
 const STORE = 'store'
 
 export function healthOf(host: {
-  /** What the host is, without how long it has run. */
-  service: () => Omit<HealthReport['service'], 'uptimeMs'>
+  config: Pick<Config, 'hostingUrl' | 'network'>
+  port: () => number
+  /** Missing until the store is open. */
+  engine?: Pick<OverlayEngine, 'managers' | 'lookupServices'>
   ping: () => Promise<void>
   readiness: Readiness
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
   chain?: ChainParts | undefined
 }): Health {
-  const { service, ping, readiness, index, refused, chain = {} } = host
+  const { config, port, engine, ping, readiness, index, refused, chain = {} } = host
+  const { hostingUrl, network } = config
   const version = packageVersion()
   const begun = monotonic()
   const since = (time: number): number => Math.round(monotonic() - time)
@@ -191,8 +201,10 @@ export function healthOf(host: {
       // Other users of the store have logged the error; here only success matters.
       return { [STORE]: 'the store does not respond' }
     }
-    const reasons = Object.entries(readiness.reasons())
-    return Object.fromEntries(reasons.map(([part, reason]) => [part, publicText(reason)]))
+    const reasons = Object.entries(readiness).map(([part, reasonOf]) => [part, reasonOf()] as const)
+    return Object.fromEntries(
+      reasons.flatMap(([part, reason]) => (reason ? [[part, publicText(reason)]] : [])),
+    )
   }
   return {
     notReady,
@@ -216,10 +228,16 @@ export function healthOf(host: {
         index: index(),
         ...(damaged.length > 0 && { damaged }),
         refused: refused(),
-        service: { ...service(), uptimeMs: since(begun) },
+        service: {
+          name: 'minetree',
+          advertisableFQDN: hostingUrl === undefined ? '' : new URL(hostingUrl).hostname,
+          ...{ port: port(), network, uptimeMs: since(begun) },
+          topicManagerCount: Object.keys(engine?.managers ?? {}).length,
+          lookupServiceCount: Object.keys(engine?.lookupServices ?? {}).length,
+        },
         checks: [
           { name: 'process', scope: 'live', critical: true, status: 'ok', durationMs: 0 },
-          ...[STORE, ...readiness.names].map(check),
+          ...[STORE, ...Object.keys(readiness)].map(check),
         ],
       } as HealthReport
     },

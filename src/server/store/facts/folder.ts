@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
+import { lockFile, makeFolder } from '../../../../backend/src/facts/folder.js'
 import { assertVersion } from '../../../../backend/src/facts/log-file.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf, reasonWithAdvice, StartError } from '../../config/errors.js'
-import { lockFolder } from '../folder-lock.js'
 import { FolderLog } from './folder-log.js'
 
 /**
@@ -53,6 +53,23 @@ export async function changeFolder<Result>(
   } finally {
     unlock()
   }
+}
+
+/** The file of a store before November 2026, when it was made of tables. */
+export const OLD_STORE = 'minetree.sqlite'
+
+/**
+ * Creates the folder of a store, unless it is there, and keeps other processes out until what it returns is called.
+ *
+ * @throws as `makeFolder` and `lockFile`; Error if it holds a store of an earlier kind.
+ */
+export function lockFolder(folder: string): () => void {
+  makeFolder(folder)
+  if (existsSync(join(folder, OLD_STORE)))
+    throw new Error(
+      'it holds a store of an earlier kind, which is not read: choose another DATA_DIR, and import or follow again',
+    )
+  return lockFile(folder)
 }
 
 /** Locks a store, as its service does. @throws StartError if another process has it open, or the folder cannot be used. */

@@ -8,7 +8,7 @@ import type { MetadataRecord } from '../../../../src/gateway/metadata/metadata-r
 import { createApp } from '../../../../src/server/app.js'
 import { aheadOfRoutes } from '../../../../src/server/http/hot-path.js'
 import { listen, openHttpServer } from '../../../../src/server/http/http-server.js'
-import { warmUp } from '../../../../src/server/warm-up.js'
+import { warmUp } from '../../../../src/server/server.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
   beefOf,

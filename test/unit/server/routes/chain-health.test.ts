@@ -2,7 +2,6 @@ import type { HeadersStatus } from '../../../../src/chain/tracker/chain-tracker.
 import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { createApp } from '../../../../src/server/app.js'
 import { packageVersion } from '../../../../src/server/config/package-info.js'
-import { Readiness } from '../../../../src/server/http/readiness.js'
 import type { ChainParts, ChainStatus } from '../../../../src/server/telemetry/chain-status.js'
 import { saidParts } from '../../../support/server/chain-parts.js'
 import { listening } from '../../../support/server/connections.js'
@@ -21,8 +20,7 @@ afterAll(() => Promise.all(fronts.map((front) => front.close())))
 async function hostWith(chain: ChainParts, reasons: Record<string, string> = {}) {
   const { node } = await servers.start()
   const { config, overlay, graph } = node
-  const readiness = new Readiness()
-  for (const [part, reason] of Object.entries(reasons)) readiness.add(part, () => reason)
+  const readiness = Object.fromEntries(Object.entries(reasons).map(([part, reason]) => [part, () => reason]))
   const ping = () => graph.ping()
   const front = await listening(createApp({ config, overlay, graph, ping, readiness, chain, logger: SILENT }))
   fronts.push(front)
