@@ -23,12 +23,12 @@ export function attachSync(
   { logger = pino({ name: 'minetree' }) }: { logger?: ErrorLogger } = {},
 ): void {
   const topics = Object.values(TOPICS)
-  const routes = syncRoutes({
+  const { handler } = syncRoutes({
     graph,
     bodies: new RequestBodies(),
     topicOf: (name) => topics.find((topic) => meansTopic(name, topic)),
   })
-  app.use(Router().use(routes, toEngine, errorResponse({ logger })))
+  app.use(Router().use(handler, toEngine, errorResponse({ logger })))
 }
 
 /** What is not of these topics may be of the engine's others. */

@@ -1,4 +1,4 @@
-import { type ErrorRequestHandler, type Request, type RequestHandler, Router } from 'express'
+import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
 import { pino } from 'pino'
 import { longestName } from '../../backend/src/protocol/mint.js'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -11,35 +11,31 @@ import { errorPage as siteErrorPage } from './hosts/error-page.js'
 import { type CustomDomains, type HostHandler, hostContent } from './hosts/host-content.js'
 import { type ErrorPage, errorResponse } from './http/error-response.js'
 import { whenOpened } from './http/long-read.js'
-import type { RouteGroup } from './http/operation.js'
+import { below, type RouteGroup } from './http/operation.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { sandboxPolicy } from './http/security-headers.js'
 import { ResponseCache } from './http/stored-response.js'
 import { NOTHING_FOLLOWED } from './http/tree-progress.js'
-import { IMAGE_OPERATIONS, type ImageMaker, imageRoutes } from './images/images.js'
-import { LISTS_OPERATIONS, listsRoutes } from './lists/lists.js'
-import { LOOKUP_OPERATIONS, lookupRoutes } from './lookups/lookup-routes.js'
-import { METADATA_OPERATIONS, metadataRoutes } from './metadata/metadata.js'
-import { PROOF_OPERATIONS, proofRoutes } from './metadata/proof.js'
-import { PROVENANCE_OPERATIONS, provenanceRoutes } from './metadata/provenance.js'
-import {
-  DEPLOYMENT_OPERATIONS,
-  type DeploymentRoutesOptions,
-  deploymentRoutes,
-} from './names/deployment-routes.js'
+import { type ImageMaker, imageRoutes } from './images/images.js'
+import { listsRoutes } from './lists/lists.js'
+import { lookupRoutes } from './lookups/lookup-routes.js'
+import { metadataRoutes } from './metadata/metadata.js'
+import { proofRoutes } from './metadata/proof.js'
+import { provenanceRoutes } from './metadata/provenance.js'
+import { type DeploymentRoutesOptions, deploymentRoutes } from './names/deployment-routes.js'
 import { ownerAddress } from './names/name-record.js'
-import { NAMES_OPERATIONS, namesRoutes } from './names/names.js'
+import { namesRoutes } from './names/names.js'
 import { explorerFileRoutes, explorerRoutes } from './pages/explorer-routes.js'
-import { MINE_PAGE_OPERATIONS, minePageRoutes } from './pages/mine-page-routes.js'
+import { minePageRoutes } from './pages/mine-page-routes.js'
 import type { PageFiles } from './pages/page-files.js'
 import type { PageHosts } from './pages/send-page.js'
 import { errorPages, pageRenderer, type RenderPage, siteOf } from './pages/send-page.js'
-import { PREVIEW_OPERATIONS, previewRoutes } from './preview/preview.js'
-import { RECURSION_OPERATIONS, RECURSION_PREFIX, recursionRoutes } from './recursion/recursion.js'
-import { STREAM_OPERATIONS, streamRoutes } from './streams/stream.js'
-import { BEEF_OPERATIONS, beefRoutes } from './wallets/beef-routes.js'
-import { TXO_OPERATIONS, txoRoutes } from './wallets/txo-routes.js'
+import { previewRoutes } from './preview/preview.js'
+import { RECURSION_PREFIX, recursionRoutes } from './recursion/recursion.js'
+import { streamRoutes } from './streams/stream.js'
+import { beefRoutes } from './wallets/beef-routes.js'
+import { txoRoutes } from './wallets/txo-routes.js'
 
 /** What only the server of this package sets, beside the options of every host. */
 export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others'>> {
@@ -128,125 +124,75 @@ export function openGateway(
     ...{ store, responses, answers, policy },
     ...(options.redirectPages && { originOf }),
   })
-  const recursion = recursionRoutes({ graph, store: all, network, maxMapBytes, responses, progress })
-  const group = (rest: Omit<RouteGroup, 'needs'>): RouteGroup => ({ needs: 'reads', ...rest })
+  const recursion = below(
+    [RECURSION_PREFIX],
+    recursionRoutes({ graph, store: all, network, maxMapBytes, responses, progress }),
+  )
   const groups: RouteGroup[] = [
-    group({ prefixes: [''], operations: [CONTENT_OPERATIONS] }),
-    group({ prefixes: [RECURSION_PREFIX], operations: [RECURSION_OPERATIONS], handler: recursion }),
-    group({
-      prefixes: namesPrefixes,
-      operations: [NAMES_OPERATIONS],
-      handler: namesRoutes({
+    { needs: 'reads', prefixes: [''], operations: [CONTENT_OPERATIONS] },
+    recursion,
+    below(
+      namesPrefixes,
+      namesRoutes({
         // A name has a record, wherever it went.
         store: all,
-        ...{ network, prefixes: namesPrefixes, genesis, tree, maxMapBytes },
-        ...{ bodies, responses, progress, asksNetwork },
+        ...{ network, genesis, tree, maxMapBytes, bodies, responses, progress, asksNetwork },
       }),
-    }),
-    group({
+    ),
+    below(prefixes, listsRoutes({ store: all, network, responses, progress })),
+    below(
       prefixes,
-      operations: [LISTS_OPERATIONS],
-      handler: listsRoutes({ store: all, network, prefixes, responses, progress }),
-    }),
-    group({
-      prefixes,
-      operations: [STREAM_OPERATIONS],
-      handler: streamRoutes({ store, prefixes, chunkTypes, policy }),
-      ...(prefixes.includes(`${walletPrefixes[0]}/ordfs`) && { capability: 'ordfs' }),
-    }),
-    group({
-      prefixes,
-      operations: [METADATA_OPERATIONS],
-      handler: metadataRoutes({ store, network, prefixes, maxMapBytes, bodies, responses }),
-    }),
-    group({
-      prefixes,
-      operations: [PREVIEW_OPERATIONS],
-      handler: previewRoutes({ prefixes, policy, bodies }),
-    }),
-    group({
-      prefixes,
-      operations: [PROVENANCE_OPERATIONS],
-      handler: provenanceRoutes({ store, evidence: graph, prefixes }),
-    }),
-    group({
-      prefixes,
-      operations: [PROOF_OPERATIONS],
-      handler: proofRoutes({ store, evidence: graph, prefixes, responses }),
-    }),
-    group({
-      prefixes: wallets('/beef'),
-      operations: [BEEF_OPERATIONS],
-      capability: 'beef',
-      handler: beefRoutes({ graph, prefixes: wallets('/beef') }),
-    }),
-    group({
-      prefixes: wallets('/txo'),
-      operations: [TXO_OPERATIONS],
-      capability: 'txo',
-      handler: txoRoutes({ graph, prefixes: wallets('/txo'), bodies, progress }),
-    }),
-    group({
-      prefixes: [''],
-      operations: [DEPLOYMENT_OPERATIONS],
-      handler: deploymentRoutes({
+      streamRoutes({ store, chunkTypes, policy }),
+      prefixes.includes(`${walletPrefixes[0]}/ordfs`) ? { capability: 'ordfs' } : {},
+    ),
+    below(prefixes, metadataRoutes({ store, network, maxMapBytes, bodies, responses })),
+    below(prefixes, previewRoutes({ policy, bodies })),
+    below(prefixes, provenanceRoutes({ store, evidence: graph })),
+    below(prefixes, proofRoutes({ store, evidence: graph, responses })),
+    below(wallets('/beef'), beefRoutes(graph), { capability: 'beef' }),
+    below(wallets('/txo'), txoRoutes({ graph, bodies, progress }), { capability: 'txo' }),
+    below(
+      [''],
+      deploymentRoutes({
         ...{ profile, network, deployment, path, graph },
         sitesOf: (request) => hosts.sitesOf(request),
         advertisedAs: options.advertisedAs,
         contentTypes: options.contentTypes,
       }),
-    }),
+    ),
   ]
   const { images } = options
   if (images !== undefined)
-    groups.push(
-      group({
-        prefixes,
-        operations: [IMAGE_OPERATIONS],
-        capability: 'image',
-        handler: imageRoutes({ prefixes, store, images, answers, policy }),
-      }),
-    )
+    groups.push(below(prefixes, imageRoutes({ store, images, answers, policy }), { capability: 'image' }))
   if (options.explorer) {
     const { pageFiles: files } = options
+    const explorer = explorerRoutes({
+      explorer: {
+        ...{ store: all, site, tree },
+        addressOf: (owner) => ownerAddress(owner, network),
+      },
+      ...{ responses, progress, hostsOf },
+      chain: () => follower.chain?.() ?? {},
+      publicUrl: (publicUrl?.replace(/\/+$/, '') ?? '') + path,
+    })
     groups.push(
-      group({
-        prefixes: [''],
-        operations: [],
-        handler: explorerRoutes({
-          explorer: {
-            ...{ store: all, site, tree },
-            addressOf: (owner) => ownerAddress(owner, network),
-          },
-          ...{ responses, progress, hostsOf },
-          chain: () => follower.chain?.() ?? {},
-          publicUrl: (publicUrl?.replace(/\/+$/, '') ?? '') + path,
-        }),
-      }),
-      group({ prefixes: [''], operations: [], handler: explorerFileRoutes(files, hostsOf) }),
-      group({
-        prefixes: [''],
-        operations: [MINE_PAGE_OPERATIONS],
-        handler: minePageRoutes(files, { render, hostsOf }),
-      }),
+      { needs: 'reads', prefixes: [''], operations: [], handler: explorer },
+      { needs: 'reads', prefixes: [''], operations: [], handler: explorerFileRoutes(files, hostsOf) },
+      below([''], minePageRoutes(files, { render, hostsOf })),
     )
   }
   if (lookupServices !== undefined && options.overlay !== false) {
-    const routes = lookupRoutes({
+    const lookups = lookupRoutes({
       services: lookupServices({ deployment, asksNetwork }),
       aliases: profile.lookupServiceAliases,
       ...{ graph, bodies, progress, maxPageBytes, leavesOthers: true },
     })
-    const overlayErrors = errorResponse({ logger, overlay: true, page: errorPage })
-    groups.push(
-      group({
-        prefixes: ['', ...wallets('/overlay')],
-        operations: [LOOKUP_OPERATIONS],
-        capability: 'overlay',
-        // What wallets ask by another path is passed to this one (`overlayPaths`).
-        handler: Router().use(routes).use(overlayErrors),
-      }),
-    )
+    groups.push({
+      ...{ needs: 'reads', capability: 'overlay', operations: lookups.operations },
+      // What wallets ask by another path is passed to the one at the root (`overlayPaths`).
+      prefixes: ['', ...wallets('/overlay')],
+      handler: lookups.handler.use(errorResponse({ logger, overlay: true, page: errorPage })),
+    })
   }
   const { contentPolicy, domains } = options
   return {
@@ -257,7 +203,8 @@ export function openGateway(
       ? {
           hosts,
           answer: hostContent({
-            ...{ hosts, store, responses, answers, content, recursion, profile, domains, progress },
+            ...{ hosts, store, responses, answers, content, profile, domains, progress },
+            recursion: recursion.handler,
             policy: contentPolicy,
             hasPages: errorPage !== undefined,
           }),

@@ -10,15 +10,13 @@ import { allowedMethods, refusingOthers } from '../gateway/http/allowed-methods.
 import type { TreeProgress } from '../gateway/http/as-of.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import { AnswerError } from '../gateway/http/errors.js'
-import type { RouteGroup } from '../gateway/http/operation.js'
+import { below, type RouteGroup } from '../gateway/http/operation.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import { NOTHING_FOLLOWED } from '../gateway/http/tree-progress.js'
 import type { ImageMaker } from '../gateway/images/images.js'
-import { LOOKUP_OPERATIONS } from '../gateway/lookups/lookup-routes.js'
 import { aboutRoutes } from '../gateway/openapi/about-routes.js'
 import type { PageFiles } from '../gateway/pages/page-files.js'
-import { SYNC_OPERATIONS } from '../gateway/sync/sync-routes.js'
 import type { Config } from './config/config.js'
 import { advertisedHost } from './discovery/advertisement.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
@@ -26,12 +24,12 @@ import { requireAdmin } from './http/admin-guard.js'
 import { clientKey, createGates, errorsByPath } from './http/gates.js'
 import { type App, aheadOfRoutes, METHODS, readsAhead } from './http/hot-path.js'
 import { Transfers } from './http/transfers.js'
-import { ARC_OPERATIONS, arcIngestRoutes } from './routes/arc-ingest.js'
-import { BLOCKING_OPERATIONS, blockingRoutes } from './routes/blocking-routes.js'
-import { HEADERS_OPERATIONS, headersRoutes } from './routes/headers-routes.js'
-import { HEALTH_OPERATIONS, healthOf, healthRoutes, type Readiness } from './routes/health-routes.js'
-import { METRICS_OPERATIONS, metricsRoutes } from './routes/metrics-routes.js'
-import { OVERLAY_OPERATIONS, overlayRoutes } from './routes/overlay-routes.js'
+import { arcIngestRoutes } from './routes/arc-ingest.js'
+import { blockingRoutes } from './routes/blocking-routes.js'
+import { headersRoutes } from './routes/headers-routes.js'
+import { healthOf, healthRoutes, type Readiness } from './routes/health-routes.js'
+import { metricsRoutes } from './routes/metrics-routes.js'
+import { overlayRoutes } from './routes/overlay-routes.js'
 import { statusRoutes } from './routes/status-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-status.js'
 import { type ChainParts, chainStatus } from './telemetry/chain-status.js'
@@ -132,18 +130,6 @@ export function createApp(options: AppOptions): App {
       tracker: () => proofs.headers?.outage,
     },
   })
-  const below = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
-  const overlay = overlayRoutes({
-    ...limits,
-    engine,
-    discovery,
-    graph,
-    profile,
-    maxBodyBytes,
-    bodies,
-    submit,
-    progress,
-  })
   const arc = arcIngestRoutes({
     ...{ engine, graph, proofs, bodies },
     record: (sightings) => recordSightings({ graph, overlay: options.overlay }, sightings),
@@ -166,40 +152,23 @@ export function createApp(options: AppOptions): App {
     if (METHODS.has(request.method)) next()
     else refuse(request, response, next)
   }
-  const admin = express
+  const guards = express
     .Router()
-    .use(
-      gates.operator,
-      requireAdmin(config.adminToken),
-      refuseOther,
-      gates.index,
-      blockingRoutes({ graph, logger, bodies }),
-      headersRoutes(options.reorgMonitor, { engine, bodies }),
-      refuse,
-    )
+    .use('/admin', gates.operator, requireAdmin(config.adminToken), refuseOther, gates.index)
+  const overlayPrefixes = ['', ...profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)]
+  const overlay = overlayRoutes({
+    ...limits,
+    ...{ engine, discovery, graph, profile, maxBodyBytes, bodies, submit, progress },
+  })
   const own: RouteGroup[] = [
-    {
-      needs: 'operator',
-      prefixes: ['/admin'],
-      operations: [BLOCKING_OPERATIONS, HEADERS_OPERATIONS],
-      handler: express.Router().use('/admin', admin),
-    },
-    {
-      needs: 'process',
-      prefixes: [''],
-      operations: [HEALTH_OPERATIONS],
-      handler: healthRoutes(health),
-    },
-    { needs: 'process', prefixes: [''], operations: [METRICS_OPERATIONS], handler: metricsRoutes(metrics) },
+    { needs: 'operator', prefixes: ['/admin'], operations: [], handler: guards },
+    below(['/admin'], blockingRoutes({ graph, logger, bodies }), { needs: 'operator' }),
+    below(['/admin'], headersRoutes(options.reorgMonitor, { engine, bodies }), { needs: 'operator' }),
+    below([''], healthRoutes(health), { needs: 'process' }),
+    below([''], metricsRoutes(metrics), { needs: 'process' }),
     { needs: 'process', prefixes: [''], operations: [], handler: statusRoutes({ health, render, hostsOf }) },
-    {
-      needs: 'writer',
-      prefixes: ['', ...below],
-      operations: [OVERLAY_OPERATIONS, LOOKUP_OPERATIONS, SYNC_OPERATIONS],
-      capability: 'overlay',
-      handler: express.Router().use(below, overlay).use(overlay),
-    },
-    { needs: 'writer', prefixes: [''], operations: [ARC_OPERATIONS], handler: arc },
+    ...overlay.map((each) => below(overlayPrefixes, each, { needs: 'writer', capability: 'overlay' })),
+    below([''], arc, { needs: 'writer' }),
   ]
   const groups = [...gateway.groups, ...own]
   const about = aboutRoutes({

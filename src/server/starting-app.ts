@@ -33,7 +33,7 @@ export function startingApp({
   const app = express()
     .disable('x-powered-by')
     .disable('etag')
-    .use(crossOrigin(), healthRoutes(health), (_request, _response, next) =>
+    .use(crossOrigin(), healthRoutes(health).handler, (_request, _response, next) =>
       next(new AnswerError('NOT_READY', reason())),
     )
     .use(errors)

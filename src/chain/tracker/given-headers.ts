@@ -1,5 +1,5 @@
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { Block } from '../../../backend/src/graph/records.js'
+import { type Block, blockText } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { Verdict } from '../headers/header-chain.js'
@@ -25,6 +25,8 @@ export class GivenHeaders implements BlockHeaders {
   /** When the last answer came, or failed to. */
   private askedAt = Number.NEGATIVE_INFINITY
   private isClosed = false
+  /** Questions that are not answered yet: many transactions of one block come together. */
+  private readonly questions = new Map<string, Promise<boolean>>()
 
   constructor(private readonly tracker: GivenTracker) {}
 
@@ -41,7 +43,14 @@ export class GivenHeaders implements BlockHeaders {
   }
 
   isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    return this.answered(() => this.tracker.isValidRootForHeight(root, height))
+    const key = blockText({ root, height })
+    const asked =
+      this.questions.get(key) ??
+      this.answered(() => this.tracker.isValidRootForHeight(root, height)).finally(() =>
+        this.questions.delete(key),
+      )
+    this.questions.set(key, asked)
+    return asked
   }
 
   async currentHeight(): Promise<number> {

@@ -1,20 +1,22 @@
-import type { RequestHandler } from 'express'
+import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { ErrorCode } from './errors.js'
 import { asOf, count, map, outpoint, text } from './schemas.js'
 
-/** The operations of a route group. The OpenAPI document is generated from these; nothing else reads them. */
-export interface OperationGroup {
+/** The operations of a route group. Its routes ({@link described}) and the OpenAPI document are made of these. */
+export interface OperationGroup<Id extends string = string> {
   tag: keyof typeof TAGS
   /** Errors of every operation in the group. */
   errors?: Errors
   /** By id, which is unique in the document. */
-  operations: Record<string, Operation>
+  operations: Record<Id, Operation>
 }
 
 export interface Operation {
   /** The method, and the path below the prefixes of the group. */
   route: `${'GET' | 'POST'} /${string}`
+  /** The paths themselves, where they are read as they were sent: Express decodes parameters, and refuses what it cannot decode. */
+  pattern?: RegExp
   summary: string
   description?: string
   /** Parameters of the path, in its order. */
@@ -198,4 +200,45 @@ export interface RouteGroup {
   capability?: Capability
   /** Missing if they are mounted by themselves, or by the handler of another group. */
   handler?: RequestHandler
+}
+
+/** The routes of described operations. */
+export type Routes = Pick<RouteGroup, 'operations'> & { handler: Router }
+
+/** The handlers of one operation. Of what type its parameters are, only they know. */
+type Handlers = RequestHandler<never> | RequestHandler<never>[]
+
+/**
+ * Describes operations, once for their routes and for the OpenAPI document.
+ *
+ * @returns A function that makes the routes, in the order of the descriptions, of a handler for each operation; and of a handler of
+ * their errors, if Express throws some of its own.
+ */
+export function described<Id extends string>(group: OperationGroup<Id>) {
+  return (handlers: Record<Id, Handlers>, errors?: ErrorRequestHandler): Routes => {
+    const handler = Router()
+    for (const id of Object.keys(group.operations) as Id[]) {
+      const { route, pattern }: Operation = group.operations[id]
+      const [method, path = ''] = route.split(' ')
+      const at = pattern ?? path.replace(/\{(\w+)\}/g, ':$1')
+      handler[method === 'GET' ? 'get' : 'post'](at, handlers[id] as RequestHandler)
+    }
+    if (errors !== undefined) handler.use(errors)
+    return { operations: [group], handler }
+  }
+}
+
+/** Routes below each of the prefixes. */
+export function below(
+  prefixes: readonly string[],
+  { operations, handler }: Routes,
+  others: Partial<Pick<RouteGroup, 'needs' | 'capability'>> = {},
+): RouteGroup & Routes {
+  const mounted = Router().use(
+    prefixes.filter((prefix) => prefix !== ''),
+    handler,
+  )
+  // Of a list, Express tries the first that matches alone, and the root matches everything.
+  if (prefixes.includes('')) mounted.use(handler)
+  return { needs: 'reads', prefixes, operations, handler: mounted, ...others }
 }

@@ -11,11 +11,10 @@ import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { OUTPOINT_PATTERNS, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Transactions } from '../../../backend/src/read/transactions.js'
-import { CACHE, endedByPrecondition, entityTag } from './caching.js'
+import { CACHE, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
 import { validate } from './schemas.js'
-import { setSecurityHeaders } from './security-headers.js'
-import { sendChunks } from './send-body.js'
+import { bytesRepresentation, sendChunks, sendHead } from './send-body.js'
 
 /** A BEEF that is ready to send, with its entity tag. */
 export interface BeefAnswer {
@@ -51,16 +50,10 @@ export async function sendBeef(options: {
 }): Promise<void> {
   const { request, response, answer, cache = CACHE.revalidate } = options
   const { body, tag } = answer
-  setSecurityHeaders(response, { active: false })
-  response.set({ 'Cache-Control': cache, ETag: tag })
-  if (endedByPrecondition({ request, response, tag })) return
-  response.setHeader('Content-Type', UNTYPED)
-  response.setHeader('Content-Length', body.length)
-  if (request.method === 'HEAD') {
-    response.end()
-    return
-  }
-  await sendChunks(response, { chunks: body.bytes(), length: body.length, held: body.held })
+  const { length, held } = body
+  const representation = bytesRepresentation({ cache, length, tag })
+  if (sendHead({ request, response, representation }) === undefined) return
+  await sendChunks(response, { chunks: body.bytes(), length, held })
 }
 
 const HASHED_PER_SLICE = 2000

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express'
 import { DamagedError } from '../../../backend/src/graph/errors.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { isGzip, textType } from '../../../backend/src/protocol/media-type.js'
+import { isGzip, textType, UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import { endedByPrecondition, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
@@ -78,6 +78,29 @@ export function contentRepresentation(
     hasRanges: true,
     ...(status !== 200 && { status }),
     ...(isCompressed && { plainTag }),
+  }
+}
+
+/** The representation of bytes that no browser shows or runs. @param options.headers Further ones. */
+export function bytesRepresentation({
+  cache,
+  length,
+  tag,
+  headers = [],
+}: {
+  cache: string
+  length: number
+  tag?: string
+  headers?: readonly Header[]
+}): Representation {
+  return {
+    headers: [
+      ['Cache-Control', cache],
+      ...headers,
+      ...securityHeaders({ active: false }),
+      ...(tag === undefined ? [] : [['ETag', tag] as const]),
+    ],
+    ...{ contentType: UNTYPED, length, ...(tag !== undefined && { tag }) },
   }
 }
 

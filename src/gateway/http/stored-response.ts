@@ -261,33 +261,24 @@ export class ResponseCache {
     })
   }
 
-  /** Sends the cached response to a request, or else the one that `read` returns. */
+  /**
+   * Sends the cached response to a request, or else the one that `read` returns.
+   *
+   * @param options.isAboutNames While the host catches up, no response about names is cached, nor used that was.
+   */
   respond(
     request: Request,
     response: Response,
     read: () => StoredResponse,
-    queryKey = noneOfQuery,
+    { queryKey = noneOfQuery, isAboutNames = false }: { queryKey?: QueryKey; isAboutNames?: boolean } = {},
   ): Promise<void> | void {
-    const made = this.store.afterLong(() => this.cached(request, read, queryKey))
-    return whenReady(made, (stored) => {
-      stored.queryKey = queryKey
-      return sendStored({ request, response, stored })
-    })
-  }
-
-  /** As {@link respond}, about names: while the host catches up, no response is cached, nor used that was. */
-  respondAboutNames(
-    request: Request,
-    response: Response,
-    read: () => NamesResponse,
-    queryKey = noneOfQuery,
-  ): Promise<void> | void {
-    const made = this.store.afterLong(() =>
-      this.progress.isCatchingUp ? this.store.consistent(read) : this.cached(request, read, queryKey),
+    const { progress, store } = this
+    const made = store.afterLong(() =>
+      isAboutNames && progress.isCatchingUp ? store.consistent(read) : this.cached(request, read, queryKey),
     )
     return whenReady(made, (stored) => {
       stored.queryKey = queryKey
-      stored.stamp(this.progress)
+      if (stored instanceof NamesResponse) stored.stamp(progress)
       return sendStored({ request, response, stored })
     })
   }

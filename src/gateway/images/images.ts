@@ -1,4 +1,4 @@
-import { type Request, type RequestHandler, type Response, Router } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { essenceOf } from '../../../backend/src/protocol/media-type.js'
@@ -17,8 +17,9 @@ import { countMilliseconds, leavingOf } from '../http/long-read.js'
 import {
   CONTENT_HEADERS,
   DAMAGED,
-  type OperationGroup,
+  described,
   ORIGIN_PENDING,
+  type Routes,
   SERVICE_WORKER,
   STORE_ERRORS,
 } from '../http/operation.js'
@@ -159,7 +160,6 @@ const RULES: Record<string, string> = {
 }
 
 export interface ImageRouteOptions {
-  prefixes: string[]
   store: GraphReads
   images: ImageMaker
   answers: ContentAnswers
@@ -168,12 +168,11 @@ export interface ImageRouteOptions {
 }
 
 /** `GET /image/{pointer}[:seq]`, below each of the prefixes: an image that is made of the one inscribed there. */
-export function imageRoutes({ prefixes, ...options }: ImageRouteOptions): Router {
-  // Not a path with a parameter: text that Express cannot decode is no pointer, like any other.
-  return Router().use(prefixes, Router().get(/^\/image\//, refuseServiceWorkers, serveImage(options)))
+export function imageRoutes(options: ImageRouteOptions): Routes {
+  return routes({ image: [refuseServiceWorkers, serveImage(options)] })
 }
 
-function serveImage({ store, images, answers, policy }: Omit<ImageRouteOptions, 'prefixes'>): RequestHandler {
+function serveImage({ store, images, answers, policy }: ImageRouteOptions): RequestHandler {
   return async (request, response) => {
     const reference = parseContentReference(decodedPointer(request.path.slice('/image/'.length)))
     const { wanted, varies } = wantedImage(request)
@@ -260,7 +259,7 @@ async function* chunksOf(
   else yield bytes
 }
 
-export const IMAGE_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'content',
   errors: {
     BAD_OUTPOINT: 'The pointer is not an outpoint.',
@@ -280,6 +279,7 @@ export const IMAGE_OPERATIONS: OperationGroup = {
   operations: {
     image: {
       route: 'GET /image/{reference}',
+      pattern: /^\/image\//,
       summary: 'An image in another size',
       description:
         'Made of the image that is inscribed in an output, or shown by an ordinal at a step, without its metadata, and upright as that says. SVG is sent as inscribed. Animated images keep their frames in WebP, within limits, and otherwise show the first.',
@@ -302,4 +302,4 @@ export const IMAGE_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

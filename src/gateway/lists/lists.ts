@@ -1,4 +1,4 @@
-import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
+import type { ErrorRequestHandler, RequestHandler } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { freeCharacters } from '../../../backend/src/graph/free-characters.js'
@@ -9,7 +9,7 @@ import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
-import { NOT_CAUGHT_UP, type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
+import { described, NOT_CAUGHT_UP, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
 import {
   askedOutpoint,
   count,
@@ -97,8 +97,8 @@ const searchQuery = z.object({
 })
 
 /** The routes for lists, below each of the prefixes (`docs/spec/http.md`, Lists). */
-export function listsRoutes(options: ListOptions & { prefixes: string[]; responses: ResponseCache }): Router {
-  const { store, network, prefixes, progress, responses } = options
+export function listsRoutes(options: ListOptions & { responses: ResponseCache }): Routes {
+  const { store, network, progress, responses } = options
   const { listings } = store
   type Read<Path> = (asked: { path: Path; query: unknown }) => ListAnswer
   const answering =
@@ -109,27 +109,24 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
     ): RequestHandler<Path> => {
       const queryKey = unlessAsked(Object.keys(shape))
       return (request, response) => {
-        const made = () => read({ path: request.params, query: request.query })
-        if (isAboutNames)
-          return responses.respondAboutNames(
-            request as never,
-            response,
-            () => namesList(made(), progress),
-            queryKey,
-          )
-        return responses.respond(request as never, response, () => list(made()), queryKey)
+        const made = (): StoredResponse => {
+          const answer = read({ path: request.params, query: request.query })
+          return isAboutNames ? namesList(answer, progress) : list(answer)
+        }
+        return responses.respond(request as never, response, made, { queryKey, isAboutNames })
       }
     }
   const answered = answering(false)
   const answeredAboutNames = answering(true)
-  const routes = Router()
-    .get(
-      '/counts',
-      answeredAboutNames(() => ({ value: listings.counts() })),
-    )
-    .get(
-      '/newest/names',
-      answeredAboutNames(({ query }) => {
+  const treeBelow = answeredAboutNames<{ domain: string }>(({ path }) => tree(options, path.domain))
+  const ordinalsFound: RequestHandler = async (request, response) => {
+    const stored = list(await ordinals(options, request.query))
+    return sendStored({ request, response, stored })
+  }
+  return routes(
+    {
+      counts: answeredAboutNames(() => ({ value: listings.counts() })),
+      newestNames: answeredAboutNames(({ query }) => {
         const { shown, last, next } = newestPage(query, (asked) => listings.newestNames(asked))
         if (shown.length === 0) requireCaughtUp(progress)
         const names = withTimes(store, shown.map(nameJson))
@@ -137,10 +134,7 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
         const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
         return { value: { names, ...more }, dependsOn: [dependency.names] }
       }, newestQuery),
-    )
-    .get(
-      '/newest/inscriptions',
-      answered(({ query }) => {
+      newestInscriptions: answered(({ query }) => {
         const { shown, next } = newestPage(query, (asked) => listings.newestInscriptions(asked))
         const inscriptions = withTimes(
           store,
@@ -148,37 +142,24 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
         )
         return { value: { inscriptions, ...next }, dependsOn: [dependency.inscriptions] }
       }, newestQuery),
-    )
-    .get(
-      ['/tree', '/tree/:domain'],
-      answeredAboutNames<{ domain: string }>(({ path }) => tree(options, path.domain)),
-    )
-    .get(
-      '/history/:outpoint',
-      answered<{ outpoint: string }>(
+      tree: treeBelow,
+      treeBelow,
+      history: answered<{ outpoint: string }>(
         ({ path, query }) => history(options, path.outpoint, query),
         historyQuery,
       ),
-    )
-    .get('/ordinals', async (request, response) => {
-      const stored = list(await ordinals(options, request.query))
-      return sendStored({ request, response, stored })
-    })
-    .get(
-      '/transactions/:txid',
-      answered<{ txid: string }>(
+      ordinals: ordinalsFound,
+      transaction: answered<{ txid: string }>(
         ({ path, query }) => transaction(options, path.txid, query),
         transactionQuery,
       ),
-    )
-    .get(
-      '/search',
-      answeredAboutNames(({ query }) => {
+      search: answeredAboutNames(({ query }) => {
         const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
         return { value: searchFor(options, asked.text) }
       }, searchQuery),
-    )
-  return Router().use(prefixes, routes.use(badEscapes))
+    },
+    badEscapes,
+  )
 }
 
 /** Express throws URIError for a broken escape: such a path is as invalid as any other. */
@@ -346,7 +327,7 @@ const NAMES_HEADERS = ['ETag', 'X-As-Of', 'X-Complete'] as const
 const NEXT = 'Absent from the last page.'
 const badLimit = { BAD_BODY: '`limit`, or another parameter, is out of range.' }
 
-export const LISTS_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'lists',
   errors: STORE_ERRORS,
   operations: {
@@ -468,7 +449,7 @@ export const LISTS_OPERATIONS: OperationGroup = {
       errors: { NOT_CAUGHT_UP, BAD_BODY: '`text` is missing or too long.' },
     },
   },
-}
+})
 
 function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: Route) {
   return {

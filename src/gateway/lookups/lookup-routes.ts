@@ -1,4 +1,4 @@
-import { type Request, type Response, Router } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
@@ -6,7 +6,7 @@ import type { AnsweringOutput, AnsweringService } from '../../../backend/src/rea
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { AnswerError } from '../http/errors.js'
-import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { described, NOT_CAUGHT_UP, type Routes, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { asOf, optionalText, validate } from '../http/schemas.js'
 import { notCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
@@ -46,7 +46,7 @@ export interface LookupRoutesOptions {
 }
 
 /** `POST /lookup` (`docs/spec/http.md`, Overlay), answered from the index. */
-export function lookupRoutes(options: LookupRoutesOptions): Router {
+export function lookupRoutes(options: LookupRoutesOptions): Routes {
   const { bodies, leavesOthers = false } = options
   const read = bodies.json({ limit: MAX_QUERY_BYTES })
   const answer = lookup(options)
@@ -56,7 +56,7 @@ export function lookupRoutes(options: LookupRoutesOptions): Router {
    */
   const isOurs = ({ headers }: Request): boolean =>
     headers['x-bsv-topic'] === undefined && Number(headers['content-length'] ?? 0) <= MAX_QUERY_BYTES
-  return Router().post('/lookup', (request, response, next) => {
+  const handler: RequestHandler = (request, response, next) => {
     if (leavesOthers && !isOurs(request)) {
       next()
       return
@@ -67,7 +67,8 @@ export function lookupRoutes(options: LookupRoutesOptions): Router {
       if (error !== undefined) next(error)
       else answer(request, response).then((isAnswered) => isAnswered || next(), next)
     })
-  })
+  }
+  return routes({ lookup: handler })
 }
 
 /** @returns Whether the host has that service here. */
@@ -132,7 +133,7 @@ function isPage(query: unknown): boolean {
   return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
 }
 
-export const LOOKUP_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'overlay',
   operations: {
     lookup: {
@@ -160,4 +161,4 @@ export const LOOKUP_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

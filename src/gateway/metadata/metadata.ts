@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
@@ -11,7 +11,7 @@ import {
 import { outpointOf } from '../content/content-root.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, unknownHere } from '../http/errors.js'
-import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
+import { described, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
@@ -27,21 +27,14 @@ import {
 const MAX_BODY_BYTES = 64 * 1024
 
 /** The routes for metadata of outputs and ordinals (`docs/spec/http.md`, Metadata and proofs), below each of the prefixes. */
-export function metadataRoutes(
-  options: MetadataOptions & {
-    prefixes: string[]
-    bodies: RequestBodies
-    responses: ResponseCache
-  },
-): Router {
-  const routes = Router()
-    // Not a path with parameters: Express would decode escapes before the pointer is parsed here.
-    .get(/^\/metadata\/[^/]+$/, single(options))
-    .post('/metadata', options.bodies.json({ limit: MAX_BODY_BYTES }), bulk(options))
-  return Router().use(options.prefixes, routes)
+export function metadataRoutes(options: ListOptions & { bodies: RequestBodies }): Routes {
+  return routes({
+    metadata: single(options),
+    metadataOfMany: [options.bodies.json({ limit: MAX_BODY_BYTES }), bulk(options)],
+  })
 }
 
-function single(options: MetadataOptions & { responses: ResponseCache }): RequestHandler {
+function single(options: ListOptions): RequestHandler {
   const { store, responses } = options
   return (request, response) => {
     const reference = parseContentReference(decodedPointer(request.path.slice('/metadata/'.length)))
@@ -148,12 +141,13 @@ async function* recordsOf(options: ListOptions, references: ListedReference[]): 
   yield references.length === 0 ? '{}' : `${chunk}}`
 }
 
-export const METADATA_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'content',
   errors: STORE_ERRORS,
   operations: {
     metadata: {
       route: 'GET /metadata/{reference}',
+      pattern: /^\/metadata\/[^/]+$/,
       summary: 'What is known of an output, or of an ordinal at a step',
       params: z.object({ reference: askedReference }),
       answer: { description: 'The record.', headers: ['ETag'], json: metadataRecordShape },
@@ -181,4 +175,4 @@ export const METADATA_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

@@ -1,4 +1,4 @@
-import { type Request, type RequestHandler, type Response, Router } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
@@ -21,10 +21,10 @@ import { outpointOf } from '../content/content-root.js'
 import { CACHE, entityTag, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
-import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText } from '../http/schemas.js'
-import { securityHeaders } from '../http/security-headers.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
+import { bytesRepresentation } from '../http/send-body.js'
 import {
   passingErrors,
   type QueryKey,
@@ -47,9 +47,8 @@ const SHORT_PROOF = 64 * 1024
  * `GET /proof/{reference}`, below each of the prefixes: what shows that an output, or an ordinal at a step, is on the chain and
  * what it contains, as an Outpoint BEEF (BRC-158). Its bytes are in the proven transaction: there is nothing else to fetch.
  */
-export function proofRoutes({ prefixes, ...options }: ProofOptions & { prefixes: string[] }): Router {
-  // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.
-  return Router().use(prefixes, Router().get(/^\/proof\//, serveProof(options)))
+export function proofRoutes(options: ProofOptions): Routes {
+  return routes({ proof: serveProof(options) })
 }
 
 /** A proof that is put together for each request. */
@@ -196,19 +195,9 @@ function storedProof(
   { subject, dependsOn }: { subject: Outpoint; dependsOn: Dependency[] },
 ): StoredResponse {
   const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
-  return new StoredResponse(
-    {
-      headers: [
-        ['Cache-Control', CACHE.immutable],
-        ['X-Outpoint', formatOutpoint(subject)],
-        ...securityHeaders({ active: false }),
-        ['ETag', tag],
-      ],
-      ...{ contentType: UNTYPED, length: body.length, tag },
-    },
-    body,
-    dependsOn,
-  )
+  const headers = [['X-Outpoint', formatOutpoint(subject)] as const]
+  const representation = bytesRepresentation({ cache: CACHE.immutable, length: body.length, tag, headers })
+  return new StoredResponse(representation, body, dependsOn)
 }
 
 /** Where a transaction moves the ordinal that it spends. @throws AnswerError if it burns it, or that is not known. */
@@ -231,11 +220,12 @@ async function movedTo(
   )
 }
 
-export const PROOF_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'content',
   operations: {
     proof: {
       route: 'GET /proof/{reference}',
+      pattern: /^\/proof\//,
       summary: 'Proof of an output, or of an ordinal at a step, with its bytes',
       description:
         'Without a sequence, the transaction of the output with its merkle path, or with its ancestors down to mined ones: what the output holds is in it. With one, also every hop from the first output of the ordinal, and the transactions whose values place it. Anyone with block headers can verify what `/content` shows without trusting this host.',
@@ -256,4 +246,4 @@ export const PROOF_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { TIP } from '../../../backend/src/graph/records.js'
 import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -6,7 +6,7 @@ import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { provenanceOf } from '../../../backend/src/read/provenance.js'
 import { OriginUnknownError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
-import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
 import {
   BAD_PART,
@@ -27,12 +27,8 @@ export interface ProvenanceOptions {
  * `GET /provenance/{outpoint}`, below each of the prefixes: proof of where the ordinal at that outpoint comes from, as an
  * Outpoint BEEF (BRC-158) of its tip that a client can verify offline (`docs/spec/http.md`, Metadata and proofs).
  */
-export function provenanceRoutes({
-  prefixes,
-  ...options
-}: ProvenanceOptions & { prefixes: string[] }): Router {
-  // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.
-  return Router().use(prefixes, Router().get(/^\/provenance\//, serveProvenance(options)))
+export function provenanceRoutes(options: ProvenanceOptions): Routes {
+  return routes({ provenance: serveProvenance(options) })
 }
 
 function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler {
@@ -58,11 +54,12 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
   }
 }
 
-export const PROVENANCE_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'content',
   operations: {
     provenance: {
       route: 'GET /provenance/{outpoint}',
+      pattern: /^\/provenance\//,
       summary: 'Proof of where an ordinal comes from and where it is now',
       description:
         'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path if the store has one. With `known`, only what follows the last step that the caller knows.',
@@ -78,4 +75,4 @@ export const PROVENANCE_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

@@ -1,4 +1,4 @@
-import { type Request, Router } from 'express'
+import type { Request, RequestHandler } from 'express'
 import { z } from 'zod'
 import { versionOfTree } from '../../../backend/src/graph/pinned-tree.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
@@ -14,7 +14,7 @@ import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/ou
 import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { CACHE } from '../http/caching.js'
-import type { OperationGroup } from '../http/operation.js'
+import { described, type Routes } from '../http/operation.js'
 import { outpoint, text } from '../http/schemas.js'
 
 const mintingShape = z.strictObject({
@@ -90,7 +90,7 @@ export interface DeploymentRoutesOptions {
  * `/deployment.json`: the name tree of this host, and the rules by which names are mined in it. Clients that need a certain tree
  * must not trust this: they know its genesis from elsewhere.
  */
-export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
+export function deploymentRoutes(options: DeploymentRoutesOptions): Routes {
   const { profile, network, deployment, advertisedAs, contentTypes, sitesOf, path, graph } = options
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
@@ -102,7 +102,7 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
     ...(deployment.tld !== undefined && { tld: deployment.tld }),
   }
   let version: CovenantVersion | undefined
-  return Router().get('/deployment.json', async (request, response) => {
+  const send: RequestHandler = async (request, response) => {
     await graph.opened?.()
     // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
@@ -120,7 +120,8 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
       ...(advertisedAs && { advertisedAs }),
       ...(contentTypes && { contentTypes }),
     })
-  })
+  }
+  return routes({ deployment: send })
 }
 
 /** The rules of mints (service.md 4.5, protocol.md 6 and 7) as formulas, which a test evaluates. */
@@ -178,7 +179,7 @@ function mintingRules(
   }
 }
 
-export const DEPLOYMENT_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'names',
   operations: {
     deployment: {
@@ -187,4 +188,4 @@ export const DEPLOYMENT_OPERATIONS: OperationGroup = {
       answer: { description: 'The tree, as this host claims it.', json: deploymentShape },
     },
   },
-}
+})

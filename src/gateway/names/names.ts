@@ -1,4 +1,4 @@
-import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
@@ -10,7 +10,7 @@ import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
-import { NOT_CAUGHT_UP, type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { described, NOT_CAUGHT_UP, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
@@ -56,7 +56,6 @@ import {
 const MAX_ORIGINS_BYTES = 256 * 1024
 
 export interface NamesRoutesOptions extends NamesOptions {
-  prefixes: string[]
   /** The genesis of the host's name tree; undefined if it has none. */
   genesis: Outpoint | undefined
   tree: TreeTerms | undefined
@@ -68,19 +67,19 @@ export interface NamesRoutesOptions extends NamesOptions {
 }
 
 /** The lookup routes for names (`service.md` 4.4, `docs/spec/http.md`, Names), below each of the prefixes. */
-export function namesRoutes(options: NamesRoutesOptions): Router {
-  const { prefixes, bodies } = options
-  const routes = Router()
-    .get('/', ({ query }, response) =>
-      query.available === undefined ? list(options, query, response) : available(options, query, response),
-    )
-    .get('/origin/:name', origin(options))
-    .get('/mine/:name', mine(options))
-    .get('/proof/:name', proof(options))
-    .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(options))
-    .get('/:name', record(options))
-    .use(badEscapes)
-  return Router().use(prefixes, routes)
+export function namesRoutes(options: NamesRoutesOptions): Routes {
+  return routes(
+    {
+      names: ({ query }, response) =>
+        query.available === undefined ? list(options, query, response) : available(options, query, response),
+      nameOrigin: origin(options),
+      nameToMine: mine(options),
+      nameProof: proof(options),
+      name: record(options),
+      nameOrigins: [options.bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(options)],
+    },
+    badEscapes,
+  )
 }
 
 /** Express throws URIError for a broken escape: such a name is as invalid as any other. */
@@ -203,7 +202,7 @@ function named(
       const { value, dependsOn } = read(name, request.query)
       return namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn })
     }
-    return responses.respondAboutNames(request, response, make, queryKey)
+    return responses.respond(request, response, make, { queryKey, isAboutNames: true })
   }
 }
 
@@ -304,7 +303,7 @@ const nameErrors = {
   BLOCKED: 'The operator has blocked the name, or what it leads to.',
 }
 
-export const NAMES_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'names',
   errors: STORE_ERRORS,
   operations: {
@@ -409,4 +408,4 @@ export const NAMES_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

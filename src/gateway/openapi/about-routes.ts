@@ -1,8 +1,8 @@
-import { Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { ApiView } from '../../explorer/index.js'
 import { CACHE } from '../http/caching.js'
-import type { Capability, OperationGroup, RouteGroup } from '../http/operation.js'
+import { below, type Capability, described, type RouteGroup, type Routes } from '../http/operation.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { jsonResponse, type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
 import type { RenderPage } from '../pages/send-page.js'
@@ -36,28 +36,24 @@ export function aboutRoutes({
     return known
   }
   const about: RouteGroup[] = [
-    capabilitiesRoutes(walletPrefixes, groups),
-    {
-      needs: 'reads',
-      prefixes: [''],
-      operations: [OPENAPI_OPERATIONS],
-      handler: openapiRoutes(document),
-    },
+    below(['', ...walletPrefixes], capabilitiesRoutes(groups)),
+    below([''], openapiRoutes(document)),
   ]
   if (pages) about.push({ needs: 'reads', prefixes: [''], operations: [], handler: apiPage(document, pages) })
   return about
 }
 
-function openapiRoutes(document: () => object): Router {
+function openapiRoutes(document: () => object): Routes {
   let written: StoredResponse | undefined
-  return Router().get('/openapi.json', async (request, response) => {
+  const openapi: RequestHandler = async (request, response) => {
     written ??= jsonResponse(document(), {
       cache: CACHE.revalidate,
       isTagged: true,
       dependsOn: [],
     }).compress()
     await sendStored({ request, response, stored: written })
-  })
+  }
+  return ofDocument({ openapi })
 }
 
 function apiPage(document: () => ApiView, { render, hostsOf }: Pages): Router {
@@ -74,23 +70,15 @@ function apiPage(document: () => ApiView, { render, hostsOf }: Pages): Router {
 /** Those of a host that has all, in their order. */
 const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs', 'image'] as const satisfies readonly Capability[]
 
-/** `GET /capabilities`, at the root and below each of the prefixes: the groups of wallet routes that this host has. */
-function capabilitiesRoutes(prefixes: readonly string[], groups: readonly RouteGroup[]): RouteGroup {
+/** `GET /capabilities`: the groups of wallet routes that this host has. */
+function capabilitiesRoutes(groups: readonly RouteGroup[]): Routes {
   const capabilities = CAPABILITIES.filter((name) => groups.some(({ capability }) => capability === name))
-  const routes = Router().get('/capabilities', (_request, response) => {
-    response.set('Cache-Control', CACHE.revalidate).json(capabilities)
+  return ofCapabilities({
+    capabilities: (_request, response) => response.set('Cache-Control', CACHE.revalidate).json(capabilities),
   })
-  return {
-    needs: 'reads',
-    prefixes: ['', ...prefixes],
-    operations: [CAPABILITIES_OPERATIONS],
-    handler: Router()
-      .use([...prefixes], routes)
-      .use(routes),
-  }
 }
 
-const CAPABILITIES_OPERATIONS: OperationGroup = {
+const ofCapabilities = described({
   tag: 'transactions',
   operations: {
     capabilities: {
@@ -100,9 +88,9 @@ const CAPABILITIES_OPERATIONS: OperationGroup = {
       answer: { description: 'Their names.', json: z.array(z.enum(CAPABILITIES)) },
     },
   },
-}
+})
 
-const OPENAPI_OPERATIONS: OperationGroup = {
+const ofDocument = described({
   tag: 'health',
   operations: {
     openapi: {
@@ -111,4 +99,4 @@ const OPENAPI_OPERATIONS: OperationGroup = {
       answer: { description: 'An OpenAPI 3.1 document.', headers: ['ETag'], json: z.looseObject({}) },
     },
   },
-}
+})

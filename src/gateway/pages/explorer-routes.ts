@@ -273,7 +273,7 @@ function cachedPage({
       const { html, dependsOn } = make(pages, request)
       return textResponse(html, { headers, type: HTML_TYPE, dependsOn, place })
     }
-    await responses.respondAboutNames(request, response, read, queryKey)
+    await responses.respond(request, response, read, { queryKey, isAboutNames: true })
   }
 }
 

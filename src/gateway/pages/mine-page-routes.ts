@@ -1,7 +1,7 @@
-import { type RequestHandler, Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { AnswerError } from '../http/errors.js'
-import type { HeaderName, OperationGroup } from '../http/operation.js'
+import { described, type HeaderName, type Routes } from '../http/operation.js'
 import { optionalText } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
@@ -18,7 +18,7 @@ const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://loca
 export function minePageRoutes(
   files: PageFiles | undefined,
   { render, hostsOf }: { render: RenderPage; hostsOf: PageHosts },
-): Router {
+): Routes {
   // The search kernel is WebAssembly; its worker has the policy of its own script.
   const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
   const served = fileResponses(files, MINE_PAGE_FILES, () => headers)
@@ -33,26 +33,22 @@ export function minePageRoutes(
       await sendStored({ request, response, stored: page.stored })
     }
   }
-  return Router()
-    .get(
-      '/mine',
-      sendPage(({ minePage, site }) => minePage(site)),
-    )
-    .get(
-      '/my',
-      sendPage(({ myPage, site }) => myPage(site)),
-    )
-    .get('/mine/:file', async (request, response) => {
-      const stored = served.get(request.params.file)
-      if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
-      await sendStored({ request, response, stored })
-    })
+  const sendFile: RequestHandler<{ file: string }> = async (request, response) => {
+    const stored = served.get(request.params.file)
+    if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
+    await sendStored({ request: request as never, response, stored })
+  }
+  return routes({
+    minePage: sendPage(({ minePage, site }) => minePage(site)),
+    myPage: sendPage(({ myPage, site }) => myPage(site)),
+    minePageFile: sendFile,
+  })
 }
 
 const HEADERS = Object.keys(pageHeaders(() => [])) as HeaderName[]
 const headers: HeaderName[] = ['Content-Length', 'ETag', ...HEADERS]
 
-export const MINE_PAGE_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'names',
   operations: {
     minePage: {
@@ -76,4 +72,4 @@ export const MINE_PAGE_OPERATIONS: OperationGroup = {
       errors: { NOT_FOUND: 'The page has no such file.' },
     },
   },
-}
+})

@@ -1,10 +1,10 @@
-import { type RequestHandler, type Response, Router } from 'express'
+import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
-import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER } from '../http/operation.js'
+import { CONTENT_HEADERS, described, type Routes, SERVICE_WORKER } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
 
@@ -20,20 +20,11 @@ const HTML = 'text/html; charset=utf-8'
  *
  * A path has a limit (414 beyond): longer HTML has to be posted.
  */
-export function previewRoutes({
-  prefixes,
-  policy,
-  bodies,
-}: {
-  prefixes: string[]
-  policy: string
-  bodies: RequestBodies
-}): Router {
-  const routes = Router()
-    // Not a path with parameters: base64 has slashes, and Express would decode escapes before they are decoded here.
-    .get(/^\/preview(?:\/|$)/, refuseServiceWorkers, previewPath(policy))
-    .post('/preview', refuseServiceWorkers, bodies.raw({ limit: MAX_PREVIEW_BYTES }), previewBody(policy))
-  return Router().use(prefixes, routes)
+export function previewRoutes({ policy, bodies }: { policy: string; bodies: RequestBodies }): Routes {
+  return routes({
+    previewHtml: [refuseServiceWorkers, previewPath(policy)],
+    preview: [refuseServiceWorkers, bodies.raw({ limit: MAX_PREVIEW_BYTES }), previewBody(policy)],
+  })
 }
 
 function previewPath(policy: string): RequestHandler {
@@ -86,11 +77,13 @@ function nothingToShow(): AnswerError {
   return new AnswerError('BAD_BODY', 'there is nothing to preview')
 }
 
-export const PREVIEW_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'preview',
   operations: {
     previewHtml: {
       route: 'GET /preview/{html}',
+      // Base64 has slashes.
+      pattern: /^\/preview(?:\/|$)/,
       summary: 'HTML as it would be served if it were inscribed; nothing is stored',
       params: z.object({
         html: z
@@ -118,4 +111,4 @@ export const PREVIEW_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

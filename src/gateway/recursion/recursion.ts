@@ -1,4 +1,4 @@
-import { type RequestHandler, type Response, Router } from 'express'
+import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { type MapState, mapBytes } from '../../../backend/src/graph/map-merge.js'
@@ -15,7 +15,7 @@ import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
-import { NOT_CAUGHT_UP, type Operation, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { described, NOT_CAUGHT_UP, type Operation, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint, count, position, txid, txidParams, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
 import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
@@ -57,7 +57,7 @@ export interface RecursionOptions {
  * The recursive endpoints of ord that have a meaning here, with its shapes: a page that was written for them runs unchanged. They
  * are never renamed and never removed (`docs/spec/http.md`, Recursion).
  */
-export function recursionRoutes(options: RecursionOptions): Router {
+export function recursionRoutes(options: RecursionOptions): Routes {
   const { graph, store, network, maxMapBytes, responses } = options
   const answered =
     (
@@ -83,66 +83,41 @@ export function recursionRoutes(options: RecursionOptions): Router {
     const found = parent !== undefined && page === 0 ? [parent] : []
     return { found: store.guard.unblocked(found, (each) => [each]), more: false, page }
   }
-  const routes = Router()
-    .get(
-      '/blockheight',
-      answered(() => blocks.range().to),
-    )
-    .get(
-      '/blockhash',
-      answered(() => hashOf(blocks.header(blocks.range().to))),
-    )
-    .get(
-      '/blockhash/:height',
-      answered(({ height }) => hashOf(blocks.header(heightIn(height)))),
-    )
-    .get(
-      '/blocktime',
-      answered(() => timeOf(blocks.header(blocks.range().to))),
-    )
-    .get(
-      '/blockinfo/:query',
-      answered(({ query }) => blocks.info(query)),
-    )
-    .get('/tx/:txid', sendHex(graph))
-    .get(
-      '/inscription/:id',
-      answered(({ id }) => inscriptionRecord(store, inscriptionAt(store, id), network)),
-    )
-    .get(
-      '/metadata/:id',
-      answered(({ id }) => metadata(store, { asked: id, maxMapBytes }), FIXED),
-    )
-    .get(
-      ['/children/:id/inscriptions', '/children/:id/inscriptions/:page'],
-      answered((params, response) => {
-        const { found, ...rest } = children(params, response)
-        return { children: relativeRecords(store, found), ...rest }
-      }),
-    )
-    .get(
-      ['/children/:id', '/children/:id/:page'],
-      answered((params, response) => {
-        const { found, ...rest } = children(params, response)
-        return { ids: found.map(formatId), ...rest }
-      }, LISTED),
-    )
-    .get(
-      ['/parents/:id/inscriptions', '/parents/:id/inscriptions/:page'],
-      answered((params) => {
-        const { found, ...rest } = parents(params)
-        return { parents: relativeRecords(store, found), ...rest }
-      }),
-    )
-    .get(
-      ['/parents/:id', '/parents/:id/:page'],
-      answered((params) => {
-        const { found, ...rest } = parents(params)
-        // Of this list alone, ord calls the page so.
-        return { ids: found.map(formatId), ...rest, page_index: rest.page }
-      }),
-    )
-  return Router().use(RECURSION_PREFIX, routes)
+  const childrenIds = answered((params, response) => {
+    const { found, ...rest } = children(params, response)
+    return { ids: found.map(formatId), ...rest }
+  }, LISTED)
+  const childrenRecords = answered((params, response) => {
+    const { found, ...rest } = children(params, response)
+    return { children: relativeRecords(store, found), ...rest }
+  })
+  const parentsIds = answered((params) => {
+    const { found, ...rest } = parents(params)
+    // Of this list alone, ord calls the page so.
+    return { ids: found.map(formatId), ...rest, page_index: rest.page }
+  })
+  const parentsRecords = answered((params) => {
+    const { found, ...rest } = parents(params)
+    return { parents: relativeRecords(store, found), ...rest }
+  })
+  return routes({
+    blockHeight: answered(() => blocks.range().to),
+    blockHash: answered(() => hashOf(blocks.header(blocks.range().to))),
+    blockHashAt: answered(({ height }) => hashOf(blocks.header(heightIn(height)))),
+    blockTime: answered(() => timeOf(blocks.header(blocks.range().to))),
+    blockInfo: answered(({ query }) => blocks.info(query)),
+    transactionHex: sendHex(graph),
+    inscription: answered(({ id }) => inscriptionRecord(store, inscriptionAt(store, id), network)),
+    inscriptionMetadata: answered(({ id }) => metadata(store, { asked: id, maxMapBytes }), FIXED),
+    childInscriptions: childrenRecords,
+    childInscriptionsOnPage: childrenRecords,
+    children: childrenIds,
+    childrenOnPage: childrenIds,
+    parentInscriptions: parentsRecords,
+    parentInscriptionsOnPage: parentsRecords,
+    parents: parentsIds,
+    parentsOnPage: parentsIds,
+  })
 }
 
 type Params = Record<string, string>
@@ -257,10 +232,10 @@ const paged = {
   more: z.boolean().describe('Whether there are later pages.'),
   page: count,
 }
-const childrenIds = z.strictObject({ ids: z.array(inscriptionId), ...paged })
-const childrenRecords = z.strictObject({ children: z.array(relativeShape), ...paged })
-const parentsIds = childrenIds.extend({ page_index: count.describe('The same as `page`.') })
-const parentsRecords = z.strictObject({ parents: z.array(relativeShape), ...paged })
+const childrenIdsShape = z.strictObject({ ids: z.array(inscriptionId), ...paged })
+const childrenRecordsShape = z.strictObject({ children: z.array(relativeShape), ...paged })
+const parentsIdsShape = childrenIdsShape.extend({ page_index: count.describe('The same as `page`.') })
+const parentsRecordsShape = z.strictObject({ parents: z.array(relativeShape), ...paged })
 
 type Route = Operation['route']
 
@@ -302,7 +277,7 @@ function blockOperation(
 const CHILDREN = 'Inscriptions that name another one as their parent, where that counts'
 const PARENTS = 'What an inscription names as its parent, if that counts'
 
-export const RECURSION_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'recursion',
   errors: STORE_ERRORS,
   operations: {
@@ -354,21 +329,21 @@ export const RECURSION_OPERATIONS: OperationGroup = {
         BLOCKED: 'The operator has blocked the inscription.',
       },
     },
-    children: listOperation('GET /children/{id}', { json: childrenIds, summary: CHILDREN }),
-    childrenOnPage: listOperation('GET /children/{id}/{page}', { json: childrenIds, summary: CHILDREN }),
     childInscriptions: listOperation('GET /children/{id}/inscriptions', {
-      ...{ json: childrenRecords, summary: CHILDREN },
+      ...{ json: childrenRecordsShape, summary: CHILDREN },
     }),
     childInscriptionsOnPage: listOperation('GET /children/{id}/inscriptions/{page}', {
-      ...{ json: childrenRecords, summary: CHILDREN },
+      ...{ json: childrenRecordsShape, summary: CHILDREN },
     }),
-    parents: listOperation('GET /parents/{id}', { json: parentsIds, summary: PARENTS }),
-    parentsOnPage: listOperation('GET /parents/{id}/{page}', { json: parentsIds, summary: PARENTS }),
+    children: listOperation('GET /children/{id}', { json: childrenIdsShape, summary: CHILDREN }),
+    childrenOnPage: listOperation('GET /children/{id}/{page}', { json: childrenIdsShape, summary: CHILDREN }),
     parentInscriptions: listOperation('GET /parents/{id}/inscriptions', {
-      ...{ json: parentsRecords, summary: PARENTS },
+      ...{ json: parentsRecordsShape, summary: PARENTS },
     }),
     parentInscriptionsOnPage: listOperation('GET /parents/{id}/inscriptions/{page}', {
-      ...{ json: parentsRecords, summary: PARENTS },
+      ...{ json: parentsRecordsShape, summary: PARENTS },
     }),
+    parents: listOperation('GET /parents/{id}', { json: parentsIdsShape, summary: PARENTS }),
+    parentsOnPage: listOperation('GET /parents/{id}/{page}', { json: parentsIdsShape, summary: PARENTS }),
   },
-}
+})

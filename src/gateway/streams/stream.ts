@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { UnstableReadError } from '../../../backend/src/graph/errors.js'
@@ -18,8 +18,9 @@ import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
 import {
   CONTENT_HEADERS,
-  type OperationGroup,
+  described,
   ORIGIN_PENDING,
+  type Routes,
   SERVICE_WORKER,
   STORE_ERRORS,
 } from '../http/operation.js'
@@ -40,9 +41,8 @@ export interface StreamRouteOptions {
  * `GET /stream/{outpoint}`, below each of the prefixes: what an ordinal holds from that output on, step after step, as
  * one body (`service.md` 4.3; `docs/spec/http.md`, Content).
  */
-export function streamRoutes({ prefixes, ...options }: StreamRouteOptions & { prefixes: string[] }): Router {
-  // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.
-  return Router().use(prefixes, Router().get(/^\/stream\//, refuseServiceWorkers, serveStream(options)))
+export function streamRoutes(options: StreamRouteOptions): Routes {
+  return routes({ stream: [refuseServiceWorkers, serveStream(options)] })
 }
 
 /** About what a segment takes in memory, in bytes. */
@@ -171,11 +171,12 @@ function changed(): UnstableReadError {
   return new UnstableReadError('the stream changed while it was read; try again')
 }
 
-export const STREAM_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'content',
   operations: {
     stream: {
       route: 'GET /stream/{outpoint}',
+      pattern: /^\/stream\//,
       summary: 'The content of an ordinal from an output on, step after step, as one body',
       description:
         "The output's own content and that of the following steps, up to the first one that has no content, has a type that chunks do not have, or is not in this store. It may start at any chunk.",
@@ -196,4 +197,4 @@ export const STREAM_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

@@ -1,4 +1,4 @@
-import { type Response, Router } from 'express'
+import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
@@ -17,7 +17,7 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { AnswerError } from '../http/errors.js'
 import { whenOpened } from '../http/long-read.js'
-import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { described, type Routes, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
@@ -48,39 +48,39 @@ export interface SyncRoutesOptions {
 }
 
 /** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/follow.md`). */
-export function syncRoutes(options: SyncRoutesOptions): Router {
+export function syncRoutes(options: SyncRoutesOptions): Routes {
   const { graph, bodies, topicOf, progress = NOTHING_FOLLOWED } = options
   const json = bodies.json({ limit: MAX_BODY_BYTES })
-  const opened = whenOpened(graph)
-  return Router()
-    .post('/requestSyncResponse', ...opened, json, async (request, response) => {
-      const topic = topicOf(request.get('x-bsv-topic') ?? '')
-      if (topic === undefined)
-        throw new AnswerError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
-      const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
-      const { since, limit } = validate(syncRequest, request.body, message)
-      // A peer that follows the tree only here knows no more of it than this host.
-      const { asOf, isIncomplete } = progress
-      if (topic === TOPICS.names) setNamesHeaders(response, { asOf, isCatchingUp: isIncomplete })
-      response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, graph), since })
-    })
-    .post('/requestForeignGASPNode', ...opened, json, async (request, response) => {
-      const { graphID, txid, outputIndex } = validate(
-        nodeRequest,
-        request.body,
-        'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
-      )
-      const outpoint = { txid, vout: outputIndex }
-      // Checked before any bytes are read.
-      if (!isOfGraph(outpoint, graph) || !isOffered(graphID, graph)) throw notOffered()
-      // A spent output is evidence for the outputs after it, blocked or not (`docs/operating.md`, Blocking).
-      const isSpent = graph.transactions.spenderOf(outpoint) !== undefined
-      graph.served.guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
-      const transaction = graph.transactions.raw(txid)
-      if (transaction === undefined) throw notOffered()
-      const hint = hexOfSyncHint(await syncHintOf(outpoint, graph))
-      await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex, hint })
-    })
+  const before = [...whenOpened(graph), json]
+  const offered: RequestHandler = async (request, response) => {
+    const topic = topicOf(request.get('x-bsv-topic') ?? '')
+    if (topic === undefined)
+      throw new AnswerError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
+    const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
+    const { since, limit } = validate(syncRequest, request.body, message)
+    // A peer that follows the tree only here knows no more of it than this host.
+    const { asOf, isIncomplete } = progress
+    if (topic === TOPICS.names) setNamesHeaders(response, { asOf, isCatchingUp: isIncomplete })
+    response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, graph), since })
+  }
+  const node: RequestHandler = async (request, response) => {
+    const { graphID, txid, outputIndex } = validate(
+      nodeRequest,
+      request.body,
+      'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
+    )
+    const outpoint = { txid, vout: outputIndex }
+    // Checked before any bytes are read.
+    if (!isOfGraph(outpoint, graph) || !isOffered(graphID, graph)) throw notOffered()
+    // A spent output is evidence for the outputs after it, blocked or not (`docs/operating.md`, Blocking).
+    const isSpent = graph.transactions.spenderOf(outpoint) !== undefined
+    graph.served.guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
+    const transaction = graph.transactions.raw(txid)
+    if (transaction === undefined) throw notOffered()
+    const hint = hexOfSyncHint(await syncHintOf(outpoint, graph))
+    await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex, hint })
+  }
+  return routes({ offeredOutputs: [...before, offered], syncNode: [...before, node] })
 }
 
 function notOffered(): AnswerError {
@@ -207,7 +207,7 @@ async function syncHintOf(
   return hint
 }
 
-export const SYNC_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'overlay',
   errors: { TOO_LARGE: 'The body is over 4 KiB.', ...STORE_ERRORS },
   operations: {
@@ -246,4 +246,4 @@ export const SYNC_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

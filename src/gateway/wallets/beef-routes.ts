@@ -1,17 +1,17 @@
-import { type RequestHandler, type Response, Router } from 'express'
+import type { RequestHandler, Response } from 'express'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Collection } from '../../../backend/src/read/provenance.js'
-import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
+import { CACHE, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
-import { BYTES_HEADERS, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { BYTES_HEADERS, described, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { readTxid, txidParams } from '../http/schemas.js'
-import { setSecurityHeaders } from '../http/security-headers.js'
 import { beefAnswer, sendBeef } from '../http/send-beef.js'
-import { sendChunks } from '../http/send-body.js'
+import { bytesRepresentation, sendChunks, sendHead } from '../http/send-body.js'
+import { StoredResponse, sendStored } from '../http/stored-response.js'
 
 /**
  * Transactions with an admitted output by txid, as `BeefClient` of `@1sat/client` asks for them, below each of the prefixes: with its
@@ -20,12 +20,12 @@ import { sendChunks } from '../http/send-body.js'
  * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
  * the ancestors of another it is evidence (`docs/operating.md`, Blocking).
  */
-export function beefRoutes({ graph, prefixes }: { graph: FactStore; prefixes: string[] }): Router {
-  const routes = Router()
-    .get('/:txid', sendWithAncestors(graph))
-    .get('/:txid/tx', sendAlone(graph))
-    .get('/:txid/proof', sendProof(graph))
-  return Router().use(prefixes, routes)
+export function beefRoutes(graph: FactStore): Routes {
+  return routes({
+    transactionBeef: sendWithAncestors(graph),
+    transactionBytes: sendAlone(graph),
+    transactionProof: sendProof(graph),
+  })
 }
 
 function sendWithAncestors(graph: FactStore): RequestHandler {
@@ -45,11 +45,9 @@ function sendWithAncestors(graph: FactStore): RequestHandler {
 function sendAlone(graph: FactStore): RequestHandler {
   return async (request, response) => {
     const { length, chunks } = await askedTransaction(request.params, { graph, response })
-    setSecurityHeaders(response, { active: false })
-    response.set({ 'Cache-Control': CACHE.immutable, 'Content-Type': UNTYPED })
-    response.setHeader('Content-Length', length)
-    if (request.method === 'HEAD') response.end()
-    else await sendChunks(response, { chunks: bytesOf(chunks()), length })
+    const representation = bytesRepresentation({ cache: CACHE.immutable, length })
+    if (sendHead({ request, response, representation }) !== undefined)
+      await sendChunks(response, { chunks: bytesOf(chunks()), length })
   }
 }
 
@@ -64,11 +62,9 @@ function sendProof(graph: FactStore): RequestHandler {
       throw new AnswerError('NOT_FOUND', 'this host has no proof that the transaction is mined')
     const body = Buffer.from(proof.merklePath)
     const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
-    setSecurityHeaders(response, { active: false })
     // A reorganisation takes a proof back.
-    response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
-    if (endedByPrecondition({ request, response, tag })) return
-    response.set('Content-Type', UNTYPED).set('Content-Length', String(body.length)).end(body)
+    const representation = bytesRepresentation({ cache: CACHE.revalidate, length: body.length, tag })
+    await sendStored({ request, response, stored: new StoredResponse(representation, body, []) })
   }
 }
 
@@ -97,7 +93,7 @@ export async function askedTransaction(params: unknown, { graph, response }: Ask
   return transaction
 }
 
-export const BEEF_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'transactions',
   errors: {
     BAD_OUTPOINT: 'The path has no txid.',
@@ -135,4 +131,4 @@ export const BEEF_OPERATIONS: OperationGroup = {
       errors: { NOT_FOUND: 'This host does not have the transaction, or no proof that it is mined.' },
     },
   },
-}
+})

@@ -1,4 +1,4 @@
-import { type RequestHandler, type Response, Router } from 'express'
+import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
@@ -12,7 +12,7 @@ import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
-import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { described, NOT_CAUGHT_UP, type Routes, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
@@ -60,7 +60,6 @@ const MAX_LIST_BYTES = 256 * 1024
 
 export interface TxoRoutesOptions {
   graph: FactStore
-  prefixes: string[]
   bodies: RequestBodies
   progress: TreeProgress
 }
@@ -69,16 +68,16 @@ export interface TxoRoutesOptions {
  * Outputs that a topic holds, as `TxoClient` of `@1sat/client` asks for them, below each of the prefixes. Of any other output
  * this host does not know whether it is spent: alone it is not found, and in a list nothing is known of it.
  */
-export function txoRoutes(options: TxoRoutesOptions): Router {
-  const { graph, prefixes, bodies } = options
+export function txoRoutes(options: TxoRoutesOptions): Routes {
+  const { graph, bodies } = options
   const list = bodies.json({ limit: MAX_LIST_BYTES })
-  const routes = Router()
-    .post('/outpoints', list, sendOutputs(options))
-    .post('/spends', list, sendSpends(options))
-    .get('/tx/:txid', sendOutputsOf(graph))
-    .get('/:outpoint', sendOutput(graph))
-    .get('/:outpoint/spend', sendSpend(options))
-  return Router().use(prefixes, routes)
+  return routes({
+    outputsOfTransaction: sendOutputsOf(graph),
+    output: sendOutput(graph),
+    spend: sendSpend(options),
+    outputs: [list, sendOutputs(options)],
+    spends: [list, sendSpends(options)],
+  })
 }
 
 type Handler = RequestHandler<{ outpoint: string }>
@@ -287,10 +286,24 @@ const ALONE = {
   BLOCKED: 'The operator has blocked it.',
 }
 
-export const TXO_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'transactions',
   errors: STORE_ERRORS,
   operations: {
+    outputsOfTransaction: {
+      route: 'GET /tx/{txid}',
+      summary: 'The outputs of a transaction that topics hold',
+      params: txidParams,
+      query: outputQuery,
+      answer: {
+        description: 'Those that are not blocked; none if the transaction lost to a conflicting one.',
+        json: z.array(outputShape),
+      },
+      errors: {
+        BAD_BODY: 'A parameter is neither `true` nor `false`.',
+        BAD_OUTPOINT: 'The path has no txid.',
+      },
+    },
     output: {
       route: 'GET /{outpoint}',
       summary: 'Where an output is in the chain, and what spends it',
@@ -305,20 +318,6 @@ export const TXO_OPERATIONS: OperationGroup = {
       params: z.object({ outpoint: askedOutpoint }),
       answer: { description: 'The transaction, as far as this host knows.', json: spendShape },
       errors: { ...ALONE, NOT_CAUGHT_UP },
-    },
-    outputsOfTransaction: {
-      route: 'GET /tx/{txid}',
-      summary: 'The outputs of a transaction that topics hold',
-      params: txidParams,
-      query: outputQuery,
-      answer: {
-        description: 'Those that are not blocked; none if the transaction lost to a conflicting one.',
-        json: z.array(outputShape),
-      },
-      errors: {
-        BAD_BODY: 'A parameter is neither `true` nor `false`.',
-        BAD_OUTPOINT: 'The path has no txid.',
-      },
     },
     outputs: {
       route: 'POST /outpoints',
@@ -352,4 +351,4 @@ export const TXO_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

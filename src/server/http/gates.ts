@@ -87,7 +87,7 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
   const limitedSubmissions = inOrder(submissions, unlessRebuilding)
   return {
     index: unlessRebuilding,
-    operator: submissions,
+    operator: (request, response, next) => submissions(request, response, next),
     service(request, response, next) {
       const { path } = request
       if (isAdmin(path)) {

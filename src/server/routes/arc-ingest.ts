@@ -1,4 +1,4 @@
-import { Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import type { SightingRecord } from '../../../backend/src/graph/conflict-resolution.js'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
@@ -12,7 +12,7 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { sightingOfStatus } from '../../chain/sources/arc.js'
 import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { described, type Routes, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validateList } from '../../gateway/http/schemas.js'
 import { requireBearer } from '../http/admin-guard.js'
@@ -60,11 +60,11 @@ const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.s
  * callbacks have no path; they are acknowledged, as it would send them again. With the configured token, what they say of a
  * transaction is recorded (`docs/spec/overlay.md`, Sightings).
  */
-export function arcIngestRoutes(options: ArcIngestOptions): Router {
+export function arcIngestRoutes(options: ArcIngestOptions): Routes {
   const { token, bodies, record } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
   const json = bodies.json({ limit: MAX_BODY_BYTES })
-  return Router().post('/arc-ingest', ...guards, json, async (request, response) => {
+  const ingestProof: RequestHandler = async (request, response) => {
     const said = noticesIn(request.body)
     const proven = said.filter(hasPath)
     // Anybody may bring a proof, which is verified. A status is believed of the processor alone.
@@ -76,7 +76,8 @@ export function arcIngestRoutes(options: ArcIngestOptions): Router {
     const message =
       proven.length > 0 ? 'Transaction status updated' : 'Transaction status received without proof'
     response.json({ status: 'success', message })
-  })
+  }
+  return routes({ ingestProof: [...guards, json, ingestProof] })
 }
 
 function hasPath({ merklePath }: Notice): boolean {
@@ -170,7 +171,7 @@ async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
     throw new ChainTrackerError(`the chain tracker has no block at ${proof.height} yet; try again`)
 }
 
-export const ARC_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'overlay',
   operations: {
     ingestProof: {
@@ -195,4 +196,4 @@ export const ARC_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

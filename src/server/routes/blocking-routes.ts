@@ -1,4 +1,4 @@
-import { Router } from 'express'
+import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import {
@@ -11,7 +11,7 @@ import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { OperationGroup } from '../../gateway/http/operation.js'
+import { described, type Routes } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { askedOutpoint, badName, text, validate, wholeNumber } from '../../gateway/http/schemas.js'
 import { OPERATOR_ERRORS } from '../http/admin-guard.js'
@@ -84,42 +84,42 @@ function placeOf(next: string): BlockedSubject | undefined {
  * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: the blocklist of this host (`docs/operating.md`,
  * Blocking). Outputs that are not stored can be blocked in advance. Each change is logged.
  */
-export function blockingRoutes({ graph, logger, bodies }: BlockingOptions): Router {
+export function blockingRoutes({ graph, logger, bodies }: BlockingOptions): Routes {
   const json = bodies.json({ limit: MAX_BODY_BYTES })
-  return Router()
-    .post('/block', json, async ({ body }, response) => {
-      const { reason, ...fields } = validate(
-        blockBody,
-        body,
-        `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, with a reason of 1 to ${MAX_REASON} characters`,
-      )
-      const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
-      const { kind, value } = record
-      logger.info({ blocked: { kind, value, reason } }, 'the operator blocked an entry')
-      response.json(shown(record))
-    })
-    .post('/unblock', json, async ({ body }, response) => {
-      const message = 'the body must be {"outpoint" or "sha256" or "name": …}'
-      const subject = subjectOf(validate(unblockBody, body, message))
-      const wasBlocked = await graph.blocklist.remove(subject)
-      logger.info({ unblocked: { ...subject, wasBlocked } }, 'the operator unblocked an entry')
-      response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
-    })
-    .get('/blocked', async ({ query }, response) => {
-      const asked = validate(
-        listQuery,
-        query,
-        `kind must be one of ${BLOCKED_KINDS.join(', ')}, limit a whole number from 1 to ${MAX_LISTED}, and after the next of the previous page`,
-      )
-      const { kind, limit } = asked
-      const after = placeOf(asked.after ?? '')
-      // One more than is shown, to know whether there is a next page: `next` is missing on the last.
-      const page = { ...(kind && { kind }), ...(after && { after }), limit: limit + 1 }
-      const found = graph.blocklist.page(page)
-      const last = found.length > limit ? found[limit - 1] : undefined
-      const next = last && { next: `${last.kind}:${last.value}` }
-      response.json({ blocked: found.slice(0, limit).map(shown), ...next })
-    })
+  const block: RequestHandler = async ({ body }, response) => {
+    const { reason, ...fields } = validate(
+      blockBody,
+      body,
+      `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, with a reason of 1 to ${MAX_REASON} characters`,
+    )
+    const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
+    const { kind, value } = record
+    logger.info({ blocked: { kind, value, reason } }, 'the operator blocked an entry')
+    response.json(shown(record))
+  }
+  const unblock: RequestHandler = async ({ body }, response) => {
+    const message = 'the body must be {"outpoint" or "sha256" or "name": …}'
+    const subject = subjectOf(validate(unblockBody, body, message))
+    const wasBlocked = await graph.blocklist.remove(subject)
+    logger.info({ unblocked: { ...subject, wasBlocked } }, 'the operator unblocked an entry')
+    response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
+  }
+  const blocked: RequestHandler = ({ query }, response) => {
+    const asked = validate(
+      listQuery,
+      query,
+      `kind must be one of ${BLOCKED_KINDS.join(', ')}, limit a whole number from 1 to ${MAX_LISTED}, and after the next of the previous page`,
+    )
+    const { kind, limit } = asked
+    const after = placeOf(asked.after ?? '')
+    // One more than is shown, to know whether there is a next page: `next` is missing on the last.
+    const page = { ...(kind && { kind }), ...(after && { after }), limit: limit + 1 }
+    const found = graph.blocklist.page(page)
+    const last = found.length > limit ? found[limit - 1] : undefined
+    const next = last && { next: `${last.kind}:${last.value}` }
+    response.json({ blocked: found.slice(0, limit).map(shown), ...next })
+  }
+  return routes({ block: [json, block], unblock: [json, unblock], blocked })
 }
 
 function shown({ kind, value, reason, since }: BlockedRecord): Record<string, string> {
@@ -150,7 +150,7 @@ const errors = {
   STORE_FULL: 'The store has no space left.',
 }
 
-export const BLOCKING_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'operator',
   errors: OPERATOR_ERRORS,
   operations: {
@@ -181,4 +181,4 @@ export const BLOCKING_OPERATIONS: OperationGroup = {
       errors: { BAD_BODY: 'There is no such kind or place, or the limit is out of range.' },
     },
   },
-}
+})

@@ -1,8 +1,8 @@
-import { Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import type { ReorgMonitor } from '../../chain/tracker/reorg-monitor.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { OperationGroup } from '../../gateway/http/operation.js'
+import { described, type Routes } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
 import { OPERATOR_ERRORS } from '../http/admin-guard.js'
@@ -27,8 +27,8 @@ const roundShape = z.strictObject({
 export function headersRoutes(
   watch: ReorgMonitor | undefined,
   { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseNonFinal'>; bodies: RequestBodies },
-): Router {
-  return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
+): Routes {
+  const headersChanged: RequestHandler = async (request, response) => {
     const { body = {} } = request
     const { height } = validate(headersBody, body, 'the body must be {"height": <number>} or empty')
     if (watch === undefined)
@@ -37,10 +37,11 @@ export function headersRoutes(
     // On a longer chain, transactions that were not final may be now.
     while ((await engine.releaseNonFinal()) > 0);
     response.json(round)
-  })
+  }
+  return routes({ headersChanged: [bodies.json({ limit: MAX_BODY_BYTES }), headersChanged] })
 }
 
-export const HEADERS_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'operator',
   errors: OPERATOR_ERRORS,
   operations: {
@@ -60,4 +61,4 @@ export const HEADERS_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

@@ -1,9 +1,8 @@
-import { Router } from 'express'
 import { z } from 'zod'
 import { damagedBlobs } from '../../../backend/src/graph/errors.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { OperationGroup } from '../../gateway/http/operation.js'
+import { described, type Routes } from '../../gateway/http/operation.js'
 import { count } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
 import { packageVersion } from '../config/package-info.js'
@@ -139,21 +138,20 @@ function healthShape(ready: boolean) {
  * in one, with reasons, the state of the index, how far the host has followed the chain, and the refusals of the topics since
  * the start. Anyone may read them: no error shows more of a URL than its origin.
  */
-export function healthRoutes(health: Health): Router {
-  return Router()
-    .get('/health/live', (_request, response) => {
-      response.set('Cache-Control', 'no-store').json({ status: 'ok' })
-    })
-    .get('/health/ready', async (_request, response) => {
+export function healthRoutes(health: Health): Routes {
+  return routes({
+    live: (_request, response) => response.set('Cache-Control', 'no-store').json({ status: 'ok' }),
+    ready: async (_request, response) => {
       const [reason] = Object.values(await health.notReady())
       if (reason !== undefined) throw new AnswerError('NOT_READY', reason)
       response.set('Cache-Control', 'no-store').json({ status: 'ok' })
-    })
-    .get('/health', async (_request, response) => {
+    },
+    health: async (_request, response) => {
       const report = await health.report()
       response.set('Cache-Control', 'no-store').status(report.ready ? 200 : 503)
       response.json(report)
-    })
+    },
+  })
 }
 
 export interface Health {
@@ -244,7 +242,7 @@ export function healthOf(host: {
   }
 }
 
-export const HEALTH_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'health',
   operations: {
     live: {
@@ -268,4 +266,4 @@ export const HEALTH_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

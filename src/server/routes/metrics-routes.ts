@@ -1,15 +1,16 @@
-import { Router } from 'express'
-import type { OperationGroup } from '../../gateway/http/operation.js'
+import { described, type Routes } from '../../gateway/http/operation.js'
 import type { Metrics } from '../telemetry/metrics.js'
 
-export function metricsRoutes(metrics: Metrics): Router {
-  return Router().get('/metrics', async (_request, response) => {
-    const { type, body } = await metrics.text()
-    response.set({ 'Cache-Control': 'no-store', 'Content-Type': type }).send(body)
+export function metricsRoutes(metrics: Metrics): Routes {
+  return routes({
+    metrics: async (_request, response) => {
+      const { type, body } = await metrics.text()
+      response.set({ 'Cache-Control': 'no-store', 'Content-Type': type }).send(body)
+    },
   })
 }
 
-export const METRICS_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'health',
   operations: {
     metrics: {
@@ -19,4 +20,4 @@ export const METRICS_OPERATIONS: OperationGroup = {
       answer: { description: 'The text format of Prometheus, version 0.0.4.', types: ['text/plain'] },
     },
   },
-}
+})

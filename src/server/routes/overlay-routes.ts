@@ -1,5 +1,5 @@
 import type { STEAK } from '@bsv/sdk'
-import { type RequestHandler, Router } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
@@ -7,7 +7,7 @@ import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { TreeProgress } from '../../gateway/http/as-of.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { described, type Routes, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
 import { lookupRoutes } from '../../gateway/lookups/lookup-routes.js'
@@ -68,45 +68,44 @@ const topicsHeader = z
     'The topics, as `["tm_names"]`. Below a prefix for wallets, `tm_names,tm_ordinals` is accepted as well.',
   )
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`docs/spec/http.md`, Overlay). */
-export function overlayRoutes(options: OverlayRoutesOptions): Router {
+export function overlayRoutes(options: OverlayRoutesOptions): Routes[] {
   const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
-  return Router()
-    .get('/listTopicManagers', async (_request, response) => {
-      response.json(withAliases(await metadataOf(engine.managers), profile.topicAliases))
-    })
-    .get('/listLookupServiceProviders', async (_request, response) => {
-      response.json(withAliases(await metadataOf(engine.lookupServices), profile.lookupServiceAliases))
-    })
-    .get('/getDocumentationForTopicManager', async ({ query }, response) => {
-      const missing = 'the query must name a topic, such as manager=tm_names'
-      const topic = topics(validate(topicDocumentationQuery, query, missing).manager)
-      if (!Object.hasOwn(engine.managers, topic))
-        throw new AnswerError('NOT_FOUND', 'this host does not have this topic manager')
-      response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
-    })
-    .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
-      const missing = 'the query must name a lookup service, such as lookupService=ls_names'
-      const service = services(validate(lookupDocumentationQuery, query, missing).lookupService)
-      if (!Object.hasOwn(engine.lookupServices, service))
-        throw new AnswerError('NOT_FOUND', 'this host does not have this lookup service')
-      response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
-    })
-    .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
-    .use(
-      lookupRoutes({
-        ...{ graph, maxPageBytes, bodies, progress },
-        services: engine.lookupServices,
-        aliases: profile.lookupServiceAliases,
-      }),
-    )
-    .use(
-      syncRoutes({
-        ...{ graph, bodies, progress },
-        topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
-      }),
-    )
+  return [
+    routes({
+      topicManagers: async (_request, response) => {
+        response.json(withAliases(await metadataOf(engine.managers), profile.topicAliases))
+      },
+      lookupServices: async (_request, response) => {
+        response.json(withAliases(await metadataOf(engine.lookupServices), profile.lookupServiceAliases))
+      },
+      topicDocumentation: async ({ query }, response) => {
+        const missing = 'the query must name a topic, such as manager=tm_names'
+        const topic = topics(validate(topicDocumentationQuery, query, missing).manager)
+        if (!Object.hasOwn(engine.managers, topic))
+          throw new AnswerError('NOT_FOUND', 'this host does not have this topic manager')
+        response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
+      },
+      lookupDocumentation: async ({ query }, response) => {
+        const missing = 'the query must name a lookup service, such as lookupService=ls_names'
+        const service = services(validate(lookupDocumentationQuery, query, missing).lookupService)
+        if (!Object.hasOwn(engine.lookupServices, service))
+          throw new AnswerError('NOT_FOUND', 'this host does not have this lookup service')
+        response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
+      },
+      submit: [bodies.raw({ limit: maxBodyBytes }), submit(options, topics)],
+    }),
+    lookupRoutes({
+      ...{ graph, maxPageBytes, bodies, progress },
+      services: engine.lookupServices,
+      aliases: profile.lookupServiceAliases,
+    }),
+    syncRoutes({
+      ...{ graph, bodies, progress },
+      topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
+    }),
+  ]
 }
 
 async function metadataOf(
@@ -235,7 +234,7 @@ function withoutOffChainValues(body: Uint8Array): Uint8Array {
   return beef.slice()
 }
 
-export const OVERLAY_OPERATIONS: OperationGroup = {
+const routes = described({
   tag: 'overlay',
   operations: {
     topicManagers: {
@@ -304,4 +303,4 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
       },
     },
   },
-}
+})

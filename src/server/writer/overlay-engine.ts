@@ -23,7 +23,7 @@ import {
 import type { FactStore, RecordOptions } from '../../../backend/src/read/fact-store.js'
 import { submissionPlace } from '../../../backend/src/writer/queue.js'
 import { WriterBusyError } from '../../../backend/src/writer/writer.js'
-import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
+import type { BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
 import { Writes } from '../store/index-status.js'
@@ -38,7 +38,7 @@ import {
   notStrictError,
   spendsNodeNonStrictly,
 } from './submission-rules.js'
-import { SharedTracker, SubmissionTracker, verifySubmission } from './verify-submission.js'
+import { SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
@@ -83,14 +83,14 @@ export class OverlayEngine {
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
   private readonly nonFinal: NonFinalSubmissions
-  private readonly tracker: SharedTracker | undefined
+  private readonly headers: BlockHeaders | undefined
 
   constructor(private readonly options: OverlayEngineOptions) {
     const { managers, lookupServices, held: store, graph, proofs } = options
     this.managers = managers
     this.lookupServices = lookupServices
     const { headers } = proofs
-    this.tracker = headers && new SharedTracker(headers)
+    this.headers = headers
     this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writes: this.writes })
   }
 
@@ -145,7 +145,7 @@ export class OverlayEngine {
   private async verify(contents: BeefContents, topics: string[]): Promise<TransactionRecord[]> {
     const { limits, deployment, graph, claimsIn } = this.options
     const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = limits
-    const tracker = this.tracker && new SubmissionTracker(this.tracker, { maxBlocks, timeout })
+    const tracker = this.headers && new SubmissionTracker(this.headers, { maxBlocks, timeout })
     this.assertTopics(topics)
     assertSubmittable(contents, { limits, checksPaths: tracker !== undefined })
     if (claimsIn !== undefined) assertFewAdvertisements(contents, { claimsIn })
@@ -217,7 +217,7 @@ export class OverlayEngine {
     const { graph, proofs, chain, onAdmitted } = this.options
     const store = async (records: TransactionRecord[]): Promise<void> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
-      if (mined.length > 0 && this.tracker) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
+      if (mined.length > 0 && this.headers) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
       onAdmitted?.(newlyAdmitted(await graph.record(records, options)))
     }
     return this.writes.run(() =>

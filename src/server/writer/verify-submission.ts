@@ -220,33 +220,6 @@ function validProof(txid: string, { proof }: BeefContents): Proof | undefined {
 }
 
 /**
- * A chain tracker that asks once what several submissions want to know at the same time: many transactions of one block come
- * together. No answer is kept: a later question may be about another chain.
- */
-export class SharedTracker implements ChainTracker {
-  private readonly asked = new Map<string, Promise<boolean>>()
-  private tip: Promise<number> | undefined
-
-  constructor(private readonly tracker: ChainTracker) {}
-
-  isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const key = blockText({ height, root })
-    const known = this.asked.get(key)
-    if (known !== undefined) return known
-    const answer = this.tracker.isValidRootForHeight(root, height).finally(() => this.asked.delete(key))
-    this.asked.set(key, answer)
-    return answer
-  }
-
-  currentHeight(): Promise<number> {
-    this.tip ??= this.tracker.currentHeight().finally(() => {
-      this.tip = undefined
-    })
-    return this.tip
-  }
-}
-
-/**
  * A chain tracker for one submission, which may bring many transactions of one block: asks about each block once. An answer
  * kept for longer would hide a reorganisation.
  */

@@ -96,7 +96,7 @@ describe('HTML in a path', () => {
 
   test('has 1 MiB at most where Node takes more', async () => {
     const routes = express()
-      .use(previewRoutes({ prefixes: ['/p'], policy: 'sandbox', bodies: new RequestBodies() }))
+      .use('/p', previewRoutes({ policy: 'sandbox', bodies: new RequestBodies() }).handler)
       .use(errorResponse({ logger: SILENT }))
     const wide = createServer({ maxHeaderSize: 2 * MiB }, routes)
     await new Promise<void>((resolve) => wide.listen(0, '127.0.0.1', resolve))

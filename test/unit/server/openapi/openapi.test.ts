@@ -168,8 +168,6 @@ describe.each(documents)('the document of the profile %s', (_, document, app) =>
       { name: 'adminGuard', prefix: '/admin' },
       { name: 'refuseOther', prefix: '/admin' },
       { name: 'unlessRebuilding', prefix: '/admin' },
-      { name: 'refuse', prefix: '/admin' },
-      { name: 'overlay', prefix: '' },
       { name: 'refuse', prefix: '' },
     ])
   })
