@@ -7,7 +7,6 @@ import { logPlaceIn, logPlaceOf, shownPlace } from '../server/store/facts/log-pl
 import { assertSetting, readSettings, writeSetting } from '../server/store/facts/log-settings.js'
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
-import { admissionOptions } from '../server/writer/admission-options.js'
 import { CommandError, usageError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 
@@ -42,7 +41,6 @@ export async function runFactCheck({ output, ...options }: FactCommand & { confi
   const { facts, bytes, isCompared } = await output.showing((line) =>
     checkFacts({
       ...options,
-      admission: admissionOptions,
       onProgress: ({ facts, share }) => line.update(() => ({ text: `${grouped(facts)} verified`, share })),
       onDamage(damage) {
         damaged++
@@ -72,7 +70,6 @@ export async function runBuildIndex({
   const built = await output.showing((line) =>
     buildIndex({
       ...options,
-      admission: admissionOptions,
       onProgress: (share) => line.update(() => ({ text: 'building', share })),
     }),
   )
@@ -149,7 +146,7 @@ export async function runPrune({
   const { transactions, bytes } = await output.showing((line) =>
     prune({
       ...options,
-      ...{ admission: admissionOptions, keepsNames },
+      keepsNames,
       onProgress: (share) => line.update(() => ({ text: 'building the index', share })),
     }),
   )

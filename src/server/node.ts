@@ -10,7 +10,6 @@ import { RESTORE, removeIndexes } from './store/facts/folder.js'
 import type { NodeIndex } from './store/index-status.js'
 import { openFacts, type Stores } from './store/open-facts.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
-import { admissionOptions } from './writer/admission-options.js'
 import { createOverlay, type Overlay } from './writer/overlay.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
@@ -78,7 +77,7 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
     onIndex?.(index)
     await logRead
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
-    await deriveBy(admissionOptions(config), config)
+    await deriveBy(config)
     overlay = createOverlay({ config, graph, held, logger })
     if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
     overlay.engine.writes.index = index

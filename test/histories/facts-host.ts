@@ -19,6 +19,7 @@ import { createApp } from '../../src/server/app.js'
 import { Bodies } from '../../src/server/cache/bodies.js'
 import { Responses } from '../../src/server/cache/responses.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
+import { admissionOptions } from '../../src/server/writer/admission-options.js'
 import { createOverlay, type Overlay } from '../../src/server/writer/overlay.js'
 import { listening } from '../support/server/connections.js'
 import { type Header, HeaderChain } from '../support/server/header-chain.js'
@@ -222,7 +223,7 @@ export class FactsHost extends Host {
 
   /** Where the index is not that which its log gives when it is derived again. */
   rebuiltDifferences(): Differences {
-    return rebuiltDifferences(this.folder, this.parts.overlay.admission)
+    return rebuiltDifferences(this.folder, admissionOptions(configOf(this.shape, this.folder)))
   }
 
   async close(): Promise<void> {
@@ -272,7 +273,7 @@ export class FactsHost extends Host {
       },
     }
     await beforeIndex?.()
-    writer.deriveBy(overlay.admission)
+    writer.deriveBy(admissionOptions(config))
     await writer.opened
   }
 }

@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { removeDatabase } from '../../../backend/src/facts/folder.js'
-import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -60,12 +59,11 @@ export interface Stores {
   /** How far the index has come in a log that several gateways share. */
   position: (() => number) | undefined
   /**
-   * From now on admissions are derived by these rules.
+   * From now on admissions are derived by the rules that follow from these settings.
    *
-   * @param config What they follow from.
    * @throws ConfigError if what is stored was derived by others.
    */
-  deriveBy(admission: AdmissionOptions, config: Config): Promise<void>
+  deriveBy(config: Config): Promise<void>
   /** A port by which another thread of this process writes; undefined if the writer is in this thread. */
   shareWriter(): MessagePort | undefined
   close(): Promise<void>
@@ -130,9 +128,9 @@ export async function openFacts(
         },
       },
       position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.cursor ?? 0)),
-      async deriveBy(admission, config) {
+      async deriveBy(config) {
         await pinTracker(store.settings, config)
-        deriveBy(admission, config)
+        deriveBy(config)
         await opened.open()
         const { warning } = writer.status
         if (warning !== undefined) logger.warn(warning)

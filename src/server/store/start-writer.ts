@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type MessagePort, Worker } from 'node:worker_threads'
-import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { connectWriter, WRITER_HEAP_MIB } from '../../../backend/src/writer/client.js'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import type { Config } from '../config/config.js'
+import { admissionOptions } from '../writer/admission-options.js'
 import type { SharedLogPlace } from './open-shared-log.js'
 
 export interface WriterPlace {
@@ -44,8 +44,8 @@ export async function openWriter({ folder, shared, isAgain = false }: WriterPlac
 /** A writer, in this thread or in one of its own. Its files exist. */
 export interface StartedWriter {
   writer: Writer
-  /** From now on the index is derived by these rules. @param config What they follow from: a thread makes its own of that. */
-  deriveBy(admission: AdmissionOptions, config: Config): void
+  /** From now on the index is derived by the rules that follow from these settings. */
+  deriveBy(config: Config): void
   /** A port by which another thread of this process writes (`connectWriter`); undefined if the writer is in this thread. */
   share(): MessagePort | undefined
 }
@@ -69,7 +69,7 @@ export async function startWriter(
   const { folder, shared, worker, onEnd } = options
   if (worker === undefined) {
     const writer = await openWriter({ folder, shared })
-    return { writer, deriveBy: (admission) => writer.deriveBy(admission), share: () => undefined }
+    return { writer, deriveBy: (config) => writer.deriveBy(admissionOptions(config)), share: () => undefined }
   }
   let settings: Config | undefined
   let startedAt = Number.NEGATIVE_INFINITY
@@ -98,7 +98,7 @@ export async function startWriter(
   }
   const writer = connectWriter(start())
   await writer.ready
-  const deriveBy = (_admission: AdmissionOptions, config: Config): void => {
+  const deriveBy = (config: Config): void => {
     settings = config
     writer.deriveBy(config)
   }

@@ -1,7 +1,6 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules, type OrdinalsPolicy } from '../../../backend/src/graph/topic-rules.js'
 import type { Config } from '../config/config.js'
-import type { AdvertisementReader } from '../discovery/advertisement.js'
 import { advertisementReader } from '../discovery/advertisement.js'
 
 type AdmissionConfig = Pick<
@@ -9,16 +8,10 @@ type AdmissionConfig = Pick<
   'deployment' | 'maxContentBytes' | 'contentTypes' | 'limits' | 'serverPrivateKey' | 'hostingUrl'
 >
 
-/**
- * How a store of this host derives admissions.
- *
- * @param advertisements Reads those of this host, if it can be found by them; by default one of its own.
- */
-export function admissionOptions(
-  config: AdmissionConfig,
-  advertisements: AdvertisementReader | undefined = advertisementReader(config),
-): AdmissionOptions {
+/** How a store of this host derives admissions. */
+export function admissionOptions(config: AdmissionConfig): AdmissionOptions {
   const { deployment, limits } = config
+  const advertisements = advertisementReader(config)
   return {
     rules: admissionRules({
       deployment,

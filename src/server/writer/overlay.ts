@@ -1,6 +1,6 @@
 import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
-import type { AdmissionOptions, TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
 import { answeringServices } from '../../../backend/src/lookup-services/answering-services.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
@@ -10,7 +10,7 @@ import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTo
 import { type BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
-import { admissionOptions, policyOf } from './admission-options.js'
+import { policyOf } from './admission-options.js'
 import { LocalChain } from './local-chain.js'
 import { openBlockHeaders } from './open-headers.js'
 import { OverlayEngine } from './overlay-engine.js'
@@ -34,7 +34,6 @@ export interface Overlay {
   proofs: ProofVerifier
   /** How clients find this host; undefined if they cannot. */
   discovery?: Discovery | undefined
-  admission: AdmissionOptions
   /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void
   /** Passes on an event from elsewhere in this process: another thread, or the store. */
@@ -94,9 +93,8 @@ export function createOverlay(options: {
       emit({ kind: 'refused', refusal })
     },
   })
-  const admission = admissionOptions(config, discovery?.reader)
   return {
-    ...{ engine, proofs, discovery, admission, emit, onEvent },
+    ...{ engine, proofs, discovery, emit, onEvent },
     refused: () => structuredClone(refused),
     async close() {
       await headers?.close()

@@ -6,12 +6,11 @@ import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import type { FactDamage } from '../../../src/server/store/facts/check-facts.js'
 import { checkFacts } from '../../../src/server/store/facts/check-facts.js'
-import { admissionOptions } from '../../../src/server/writer/admission-options.js'
 
 /** What the commands on a store of facts take, for one whose service was started with these settings. */
 export function commandOptions(env: Record<string, string>) {
   const signal = new AbortController().signal
-  return { config: readConfig(env), admission: admissionOptions, signal, onProgress: () => {} }
+  return { config: readConfig(env), signal, onProgress: () => {} }
 }
 
 /** What is wrong with a store: every fact is verified, and the index compared with one that is derived again. */

@@ -15,7 +15,6 @@ import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { type StartedWriter, startWriter } from '../../../src/server/store/start-writer.js'
-import { admissionOptions } from '../../../src/server/writer/admission-options.js'
 import { builtPackage } from '../../support/cli/built-package.js'
 import { recordOf } from '../../support/protocol/block.js'
 import {
@@ -39,7 +38,7 @@ let ended: boolean[]
 async function start(): Promise<StartedWriter> {
   const each = await startWriter({ folder, worker, onEnd: (_cause, { isFinal }) => ended.push(isFinal) })
   const config = readConfig({ GENESIS: formatOutpoint({ txid: chain.genesis.txid, vout: 0 }) })
-  each.deriveBy(admissionOptions(config), config)
+  each.deriveBy(config)
   await each.writer.opened
   return each
 }

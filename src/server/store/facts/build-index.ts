@@ -4,7 +4,6 @@ import { Sql } from '../../../../backend/src/facts/connection.js'
 import { FolderInUseError, lockFile, removeDatabase } from '../../../../backend/src/facts/folder.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
-import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { treeDifference } from '../../../../backend/src/graph/pinned-tree.js'
 import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
@@ -14,12 +13,11 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
 import { placeOf, storeFolder } from '../../config/place.js'
+import { admissionOptions } from '../../writer/admission-options.js'
 import { damageOf, lockStore, notOpened, readFolder, requireLog } from './folder.js'
 
 export interface DeriveOptions {
   config: Config
-  /** By which rules an index is derived, with the tree of the log in the settings. */
-  admission: (config: Config) => AdmissionOptions
   signal: AbortSignal
   onProgress?: (share: number) => void
 }
@@ -99,9 +97,9 @@ export async function completeIndex(file: string, options: DeriveOptions): Promi
 /** @param options.to The place of the last fact; by default, the last of the log. */
 export async function deriveIndex(
   files: Derivation,
-  { config, admission, signal, onProgress = () => {}, ...options }: DeriveOptions & { to?: number },
+  { config, signal, onProgress = () => {}, ...options }: DeriveOptions & { to?: number },
 ): Promise<void> {
-  const { rules } = admission(await treeIn(files.log, config))
+  const { rules } = admissionOptions(await treeIn(files.log, config))
   const index = openIndex(files, { rules })
   await catchUp(files, { index, onProgress, isAborted: () => signal.aborted, ...options })
   signal.throwIfAborted()

@@ -190,12 +190,12 @@ async function compareIndex(
   index: Sql,
   { derived, ...options }: FactCheckOptions & { log: LocalLog; derived: Sql },
 ): Promise<boolean> {
-  const { log, onDamage, config, admission, signal } = options
+  const { log, onDamage, config, signal } = options
   index.exec('pragma query_only = on')
   if (!isIndexOf({ log, indexFile: index })) return false
   derived.exec('pragma journal_mode = off; pragma synchronous = off;')
   const derive = (to: number): Promise<void> =>
-    deriveIndex({ log, indexFile: derived }, { config, admission, signal, to })
+    deriveIndex({ log, indexFile: derived }, { config, signal, to })
   const cursor = (): number => Number(index.get('select cursor from counts where id = 1')?.cursor)
   const first = cursor()
   await derive(first)

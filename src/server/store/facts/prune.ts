@@ -12,6 +12,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { placeIn } from '../../../../backend/src/writer/mirror.js'
 import { type PrunedFact, prunedPlaces, prunedRow } from '../../../../backend/src/writer/state-changes.js'
 import { storeFolder } from '../../config/place.js'
+import { admissionOptions } from '../../writer/admission-options.js'
 import { openWriter } from '../start-writer.js'
 import { completeIndex, type DeriveOptions, isIndex, lockBuild, treeIn } from './build-index.js'
 import { changeFolder, lockStore, readFolder, removeIndexes, requireLog } from './folder.js'
@@ -126,7 +127,6 @@ const DROPPED_AT_ONCE = 5000
  */
 async function completeCopy({
   config,
-  admission,
   signal,
   onProgress = () => {},
   folder,
@@ -136,7 +136,7 @@ async function completeCopy({
     await withSignal(writer.logRead, signal)
     const own = await readFolder(folder, ({ log }) => treeIn(log, config))
     writer.onStatus(({ done }) => onProgress(done))
-    writer.deriveBy(admission(own))
+    writer.deriveBy(admissionOptions(own))
     await withSignal(writer.opened, signal)
   } finally {
     await writer.close()

@@ -4,7 +4,6 @@ import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../../../src/server/config/config.js'
 import { buildIndex } from '../../../../../src/server/store/facts/build-index.js'
 import { checkFacts, type FactDamage } from '../../../../../src/server/store/facts/check-facts.js'
-import { admissionOptions } from '../../../../../src/server/writer/admission-options.js'
 import { beefOf, FakeChain } from '../../../../support/protocol/fake-chain.js'
 import { type Environment, treeOf, useServers } from '../../../../support/server/test-server.js'
 
@@ -28,7 +27,7 @@ async function filled(): Promise<Environment & { DATA_DIR: string }> {
 async function check(env: Environment) {
   const damaged: FactDamage[] = []
   const checked = await checkFacts({
-    ...{ config: readConfig(env), admission: admissionOptions },
+    config: readConfig(env),
     ...{ signal: new AbortController().signal, onProgress: () => {} },
     onDamage: (damage) => damaged.push(damage),
   })
@@ -75,7 +74,7 @@ test('a log without an index is verified, and none is made', async () => {
 test('an index is derived by the rules of its log alone', async () => {
   const env = await filled()
   const other = { ...env, DIFFICULTY: '23' }
-  const options = { admission: admissionOptions, signal: new AbortController().signal }
+  const options = { signal: new AbortController().signal }
   const expected = /^DIFFICULTY: the store in \S+ holds a tree with "\d+", not "23"$/
   await expect(check(other)).rejects.toThrow(expected)
   await expect(buildIndex({ config: readConfig(other), again: true, ...options })).rejects.toThrow(expected)
