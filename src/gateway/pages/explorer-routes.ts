@@ -13,7 +13,7 @@ import { badName, domain, name as nameSchema, txid, validate } from '../http/sch
 import { HTML_TYPE } from '../http/send-body.js'
 import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
 import { noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
-import { fileResponses, type PageFiles } from './page-files.js'
+import { fileHandler, type PageFiles } from './page-files.js'
 import { loadExplorer, type PageHosts, pageHeaders, sendPage } from './send-page.js'
 
 export interface ExplorerRoutesOptions {
@@ -243,12 +243,8 @@ export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHo
   const headers = pageHeaders(hostsOf)
   // A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame.
   const ofStyle = { ...headers, 'Cross-Origin-Resource-Policy': 'cross-origin' }
-  const served = fileResponses(files, EXPLORER_FILES, (name) => (name === 'style.css' ? ofStyle : headers))
-  return Router().get('/explorer/:file', async (request, response) => {
-    const stored = served.get(request.params.file)
-    if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the explorer has no such file')
-    await sendStored({ request, response, stored })
-  })
+  const send = fileHandler(files, EXPLORER_FILES, (name) => (name === 'style.css' ? ofStyle : headers))
+  return Router().get('/explorer/:file', send)
 }
 
 /** A page that is cached until something changes that it follows from, unless its query asks for a part of it. */

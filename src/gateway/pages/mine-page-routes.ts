@@ -5,7 +5,7 @@ import { described, type HeaderName, type Routes } from '../http/operation.js'
 import { optionalText } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type StoredResponse, sendStored, textResponse } from '../http/stored-response.js'
-import { fileResponses, type PageFiles } from './page-files.js'
+import { fileHandler, type PageFiles } from './page-files.js'
 import type { RenderPage } from './send-page.js'
 import { type PageHosts, pageHeaders } from './send-page.js'
 
@@ -21,7 +21,6 @@ export function minePageRoutes(
 ): Routes {
   // The search kernel is WebAssembly; its worker has the policy of its own script.
   const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
-  const served = fileResponses(files, MINE_PAGE_FILES, () => headers)
   const sendPage = (...[make]: Parameters<RenderPage>): RequestHandler => {
     /** It is the same for everybody, and changes with the state of the host. */
     let page: { html: string; stored: StoredResponse } | undefined
@@ -33,15 +32,10 @@ export function minePageRoutes(
       await sendStored({ request, response, stored: page.stored })
     }
   }
-  const sendFile: RequestHandler<{ file: string }> = async (request, response) => {
-    const stored = served.get(request.params.file)
-    if (stored === undefined) throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
-    await sendStored({ request: request as never, response, stored })
-  }
   return routes({
     minePage: sendPage(({ minePage, site }) => minePage(site)),
     myPage: sendPage(({ myPage, site }) => myPage(site)),
-    minePageFile: sendFile,
+    minePageFile: fileHandler(files, MINE_PAGE_FILES, () => headers),
   })
 }
 

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { RequestHandler } from 'express'
 import { entityTag } from '../http/caching.js'
 import type { Coding } from '../http/compression.js'
+import { AnswerError } from '../http/errors.js'
 import type { HeaderFor } from '../http/send-body.js'
-import { StoredResponse } from '../http/stored-response.js'
+import { StoredResponse, sendStored } from '../http/stored-response.js'
 
 const PAGE_FILES = {
   'style.css': 'text/css; charset=utf-8',
@@ -42,17 +44,24 @@ export function readPageFiles(folder: URL): PageFiles {
   return Object.fromEntries(files) as PageFiles
 }
 
-/** The responses of some of them, by name; none if the files were not built. */
-export function fileResponses<Name extends FileName>(
+/** Sends the one of some files that the parameter `file` of a path names; none is found if they were not built. */
+export function fileHandler<Name extends FileName>(
   files: PageFiles | undefined,
   names: readonly Name[],
   headersOf: (name: Name) => Readonly<Record<string, HeaderFor[1]>>,
-): Map<string | undefined, StoredResponse> {
+): RequestHandler {
   const responseOf = (name: Name, { body, encoded, contentType }: PageFile): StoredResponse => {
     const tag = entityTag(createHash('sha256').update(body).digest('hex'), contentType)
     const headers: HeaderFor[] = [...Object.entries(headersOf(name)), ['ETag', tag]]
     const representation = { headers, contentType, length: body.length, tag }
     return new StoredResponse(representation, body, []).compress({ ...encoded })
   }
-  return new Map(files && names.map((name) => [name, responseOf(name, files[name])]))
+  const served = new Map<unknown, StoredResponse>(
+    files && names.map((name) => [name, responseOf(name, files[name])]),
+  )
+  return async (request, response) => {
+    const stored = served.get(request.params.file)
+    if (stored === undefined) throw new AnswerError('NOT_FOUND', 'this page has no such file')
+    await sendStored({ request, response, stored })
+  }
 }

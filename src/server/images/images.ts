@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { type Promised, promised } from '../../../backend/src/writer/calls.js'
 import { imagesFolder } from '../../../backend/src/writer/local-writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ImageMaker, ImageSource, MadeImage, WantedImage } from '../../gateway/images/images.js'
@@ -48,15 +49,12 @@ interface Read {
 }
 
 /** An image that is being made, or waits for it. */
-interface Job {
+interface Job extends Promised<Read> {
   source: ImageSource
   wanted: WantedImage
   isStarted: boolean
   /** Each charges a client that waits for it. */
   charges: Set<(milliseconds: number) => void>
-  result: Promise<Read>
-  resolve: (made: Read) => void
-  reject: (error: unknown) => void
 }
 
 type Options = Parameters<typeof storeFolder>[0] & {
@@ -136,7 +134,7 @@ export class Images implements ImageMaker {
     }
     signal.addEventListener('abort', leave)
     try {
-      return await job.result
+      return await job.promise
     } finally {
       signal.removeEventListener('abort', leave)
     }
@@ -145,12 +143,7 @@ export class Images implements ImageMaker {
   private begin(name: string, source: ImageSource, wanted: WantedImage): Job {
     if (this.jobs.size >= MAX_WAITING)
       throw new AnswerError('NOT_READY', `${MAX_WAITING} images are waiting to be made; try again`)
-    let handlers: Pick<Job, 'resolve' | 'reject'> | undefined
-    const result = new Promise<Read>((resolve, reject) => {
-      handlers = { resolve, reject }
-    })
-    result.catch(() => {})
-    const job = { source, wanted, isStarted: false, charges: new Set(), result, ...handlers } as Job
+    const job: Job = { source, wanted, isStarted: false, charges: new Set(), ...promised<Read>() }
     this.jobs.set(name, job)
     this.running ??= this.run()
     return job
