@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { serveWriter } from '../../backend/src/writer/client.js'
 import type { Config } from './config/config.js'
+import { admissionOptions } from './store/admission-options.js'
 import { openWriter, type WriterPlace } from './store/start-writer.js'
-import { admissionOptions } from './writer/admission-options.js'
 
 /**
  * The thread of the writer: it parses, derives and writes for as long as that takes, while other threads answer readers. What it is

@@ -5,7 +5,7 @@ import { connectWriter, WRITER_HEAP_MIB } from '../../../backend/src/writer/clie
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import type { Config } from '../config/config.js'
-import { admissionOptions } from '../writer/admission-options.js'
+import { admissionOptions } from './admission-options.js'
 import type { SharedLogPlace } from './open-shared-log.js'
 
 export interface WriterPlace {

@@ -10,7 +10,7 @@ import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTo
 import { type BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
-import { policyOf } from './admission-options.js'
+import { policyOf } from '../store/admission-options.js'
 import { LocalChain } from './local-chain.js'
 import { openBlockHeaders } from './open-headers.js'
 import { OverlayEngine } from './overlay-engine.js'

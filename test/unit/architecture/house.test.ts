@@ -170,8 +170,8 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
   'src/server': {
     config: [],
     cache: [],
-    store: ['config', 'cache'],
     discovery: ['config'],
+    store: ['config', 'cache', 'discovery'],
     hosts: ['config'],
     writer: ['config', 'store', 'discovery'],
     telemetry: ['config', 'writer'],

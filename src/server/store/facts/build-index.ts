@@ -13,7 +13,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
 import { placeOf, storeFolder } from '../../config/place.js'
-import { admissionOptions } from '../../writer/admission-options.js'
+import { admissionOptions } from '../admission-options.js'
 import { damageOf, lockStore, notOpened, readFolder, requireLog } from './folder.js'
 
 export interface DeriveOptions {
