@@ -53,11 +53,11 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   const config = readSettings({ output }, env)
   const urls = [...new Set(options.urls.map(serverUrl))]
   const asked = { urls, config, env, knownTrees: new KnownTrees(env), output, signal }
-  const { deployment, from } = await treeToCheck(asked)
+  const { deployment, from, agreed } = await treeToCheck(asked)
   const chainTracker = openOwnHeaders(config, { env, output, signal, keeps: cache !== false })
   // Not while a server is asked, whose time it would take.
   if (chainTracker !== 'scripts only') await chainTracker.currentHeight()
-  const sources = urls.map((url) => new TreeCheckedSource({ ...asked, url, deployment, from }))
+  const sources = urls.map((url) => new TreeCheckedSource({ ...asked, url, deployment, from, agreed }))
   const resolved = await resolveName({
     name,
     deployment,
@@ -100,6 +100,13 @@ function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
     )
 }
 
+interface AgreedTree {
+  deployment: Deployment
+  from: CheckedName['genesisFrom']
+  /** The servers that have just named it. */
+  agreed: ReadonlySet<string>
+}
+
 interface TreeQuestion extends Running {
   urls: readonly string[]
   config: Config
@@ -110,36 +117,47 @@ interface TreeQuestion extends Running {
 
 /**
  * The tree to check a name in: that of the settings; otherwise the one remembered for the servers; otherwise the one that
- * they all name now, which is then remembered for each server that is not on this machine.
+ * those name now that name one, which is then remembered for each of them that is not on this machine.
  *
- * @throws CommandError (`usage`) if they name different trees, or one that contradicts the settings.
+ * @throws CommandError (`usage`) if they name different trees, or all contradict the settings.
  */
-async function treeToCheck(
-  question: TreeQuestion,
-): Promise<{ deployment: Deployment; from: CheckedName['genesisFrom'] }> {
-  const { urls, config, knownTrees, output, signal } = question
-  if (config.deployment !== undefined)
-    return { deployment: await treeOfSettings(config.deployment, question), from: 'settings' }
+async function treeToCheck(question: TreeQuestion): Promise<AgreedTree> {
+  const { urls, config, knownTrees, output } = question
+  if (config.deployment !== undefined) {
+    const deployment = await treeOfSettings(config.deployment, question)
+    return { deployment, from: 'settings', agreed: new Set() }
+  }
   const trees: { url: string; tree: ServerDeployment }[] = []
   for (const url of urls) {
     const tree = isLoopback(url) ? undefined : await knownTrees.treeOf(url)
     if (tree !== undefined) trees.push({ url, tree })
   }
   const isRemembered = trees.length > 0
-  if (!isRemembered)
-    trees.push(
-      ...(await Promise.all(
-        urls.map(async (url) => ({ url, tree: await serverDeployment(url, {}, { signal }) })),
-      )),
-    )
   for (const { url, tree } of trees) requireConfigured(url, tree, question)
+  if (!isRemembered) trees.push(...(await treesNamedNow(question)))
   const [first, ...others] = trees.map(({ tree }) => tree.deployment)
   if (first === undefined) throw usageError('no server to ask: use --url')
   if (others.some((other) => !isSameTree(other, first)))
     throw usageError('the servers follow different trees: set GENESIS to the right one')
-  if (isRemembered) return { deployment: first, from: 'remembered' }
+  if (isRemembered) return { deployment: first, from: 'remembered', agreed: new Set() }
   for (const { url, tree } of trees) await knownTrees.trust({ url, said: tree, output })
-  return { deployment: first, from: 'servers' }
+  return { deployment: first, from: 'servers', agreed: new Set(trees.map(({ url }) => url)) }
+}
+
+/** The trees that servers name. What one is set aside for is reported once that is asked for the name, unless none is left. */
+async function treesNamedNow(question: TreeQuestion): Promise<{ url: string; tree: ServerDeployment }[]> {
+  const { urls, signal } = question
+  const answers = await Promise.allSettled(
+    urls.map(async (url) => {
+      const tree = await serverDeployment(url, {}, { signal })
+      requireConfigured(url, tree, question)
+      return { url, tree }
+    }),
+  )
+  const named = answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+  const failure = answers.find((each) => each.status === 'rejected')
+  if (named.length === 0 && failure !== undefined) throw failure.reason
+  return named
 }
 
 /**
@@ -182,18 +200,13 @@ class TreeCheckedSource implements NameSource {
   /** Why it is set aside. */
   contradiction: CommandError | undefined
   /** Whether it says that it follows the expected tree. */
-  isConfirmed = false
+  isConfirmed: boolean
   /** Its name in reports. */
   readonly index: string
   private readonly source: HttpNameSource
 
-  constructor(
-    private readonly options: TreeQuestion & {
-      url: string
-      deployment: Deployment
-      from: CheckedName['genesisFrom']
-    },
-  ) {
+  constructor(private readonly options: TreeQuestion & AgreedTree & { url: string }) {
+    this.isConfirmed = options.agreed.has(options.url)
     this.source = new HttpNameSource({ url: options.url })
     this.index = this.source.index
   }
@@ -208,12 +221,11 @@ class TreeCheckedSource implements NameSource {
 
   private async checkTree(): Promise<void> {
     const { url, deployment, from, knownTrees, output, signal } = this.options
-    // It has just been asked.
-    if (from === 'servers') return
+    if (this.isConfirmed) return
     try {
       const said = await serverDeployment(url, {}, { signal })
       requireConfigured(url, said, this.options)
-      if (from === 'remembered') {
+      if (from !== 'settings') {
         // A server that is not remembered yet must follow the tree remembered for the others.
         if (!(await knownTrees.isKnown(url, said)) && !isSameTree(said.deployment, deployment))
           throw usageError(

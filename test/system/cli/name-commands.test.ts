@@ -148,6 +148,21 @@ describe('resolve', () => {
     expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
   })
 
+  test('takes the tree from those servers that name one, whatever the others do', async () => {
+    const none = await servers.start()
+    const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+    const nobody = 'http://127.0.0.1:1'
+    const args = ['resolve', 'abc', '--json', '--url', nobody, none.url, live.url, url]
+    const { code, stdout, stderr } = await run(args, {})
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ ...shown, genesis, genesisFrom: 'servers' })
+    const why = [nobody, none.url, live.url].map(
+      (each) => `minetree: ${each} is set aside \\((?:failed|denies)\\): .*\n`,
+    )
+    expect(stderr).toMatch(new RegExp(`^${why.join('')}$`))
+    expect(stderr).toContain(`PROFILE is local, and ${live.url} follows`)
+  })
+
   test('asks several indexes, and says which it set aside', async () => {
     const stale = await index({
       '/svc/names/abc': { body: nameRecord(at(first, 0)) },
