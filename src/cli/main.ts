@@ -18,8 +18,10 @@ const hideSecrets = hidingSecrets(process.env, process.argv.slice(2))
 // A reader may close the pipe early, as `head` does; that is not a failure.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    process.exit()
+    if (error.code === 'EPIPE') process.exit()
+    if (stream === process.stdout)
+      process.stderr.write(`minetree: cannot write its output: ${error.message}\n`)
+    process.exit(EXIT_CODES.failure)
   })
 }
 

@@ -18,7 +18,7 @@ import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
 import { grouped } from './output.js'
-import { OverlayServer } from './overlay-server.js'
+import { OverlayServer, serverUrl } from './overlay-server.js'
 import { openOwnHeaders } from './own-headers.js'
 import {
   confirmPayment,
@@ -84,7 +84,7 @@ async function noteWhatNext(options: MineOptions): Promise<void> {
 
 async function mineWith(options: MineOptions): Promise<void> {
   const { name, config, output, signal } = options
-  const url = options.url.replace(/\/+$/, '')
+  const url = serverUrl(options.url)
   const expected = {
     profile: config.profile.name,
     ...(options.network && { network: options.network }),

@@ -13,7 +13,10 @@ const LEAST = 4
 
 export const HIDDEN = '[hidden]'
 
-const WIF = /^[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}$/
+/** Base58 as long as a private key in WIF, wherever in an argument. Names, which may be as long, have no capitals. */
+const LONG_BASE58 = /(?=[1-9a-km-z]*[A-HJ-NP-Z])[1-9A-HJ-NP-Za-km-z]{51,}/g
+/** The lengths of a private key in WIF. */
+const WIF_LENGTHS = [51, 52]
 const HEX_KEY = /^[0-9a-f]{64}$/i
 /** The scheme of an address, if it has one, and what is before its host. */
 const USER = /^([\w+.-]*:(?=[/\\]))?[/\\]*([^/?#\s]*@)/
@@ -32,7 +35,7 @@ export function hidingSecrets(
   args: readonly string[] = [],
 ): (text: string) => string {
   const secrets = [
-    ...args.flatMap((arg, at) => secretsInArgument(arg, args[at - 1] ?? '')),
+    ...args.flatMap((arg, at) => [...keysIn(arg), ...secretsInArgument(arg, args[at - 1] ?? '')]),
     ...SECRET.map((name) => env[name] ?? ''),
     ...ADDRESSES.flatMap((name) => secretsIn(withoutKind(env[name] ?? ''))),
     ...mongoSecrets(env.MONGO_URL ?? '').flatMap(withDecoded),
@@ -83,13 +86,21 @@ function secretsIn(address: string): string[] {
   return [search.slice(1), ...searchParams.values(), hash.slice(1), password, ...keys].flatMap(withDecoded)
 }
 
+/** Private keys in WIF, also with something before them: a key in the wrong place is quoted as an option, a file or an address. */
+function keysIn(arg: string): string[] {
+  return (arg.match(LONG_BASE58) ?? []).flatMap((run) => [
+    run,
+    ...WIF_LENGTHS.map((length) => run.slice(-length)),
+  ])
+}
+
 function secretsInArgument(arg: string, before: string): string[] {
   const [, option = before, value = arg] = /^(--[\w-]+)=(.*)$/s.exec(arg) ?? []
   if (SECRET_OPTIONS.includes(option)) return [value]
   return value.split(',').flatMap((part) => {
     const address = withoutKind(part.trim())
-    // A key in the wrong place is quoted as the name of a file, or as an address. In hex it looks like a txid.
-    if (WIF.test(address) || (option.startsWith('--key') && HEX_KEY.test(address))) return [address]
+    // Elsewhere it looks like a txid.
+    if (option.startsWith('--key') && HEX_KEY.test(address)) return [address]
     // Also of what is no URL: it is quoted in an error.
     const [, scheme = '', user = ''] = USER.exec(address) ?? []
     const [name = '', ...password] = user.slice(0, -1).split(':')

@@ -15,6 +15,14 @@ export interface StoreStatus {
   settings: Record<string, string>
 }
 
+/** Of a file of SQLite, with what was committed and is not yet in it. */
+function bytesOf(file: string): number {
+  return [file, `${file}-wal`].reduce(
+    (sum, each) => sum + (statSync(each, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  )
+}
+
 /** What is in the folder of the settings; undefined if there is no store. It may be in use. @throws what reading a log throws. */
 export async function storeStatus(config: Config): Promise<StoreStatus | undefined> {
   const folder = storeFolder(config)
@@ -23,8 +31,8 @@ export async function storeStatus(config: Config): Promise<StoreStatus | undefin
   const { bavail, bsize } = statfsSync(folder)
   return {
     folder,
-    logBytes: statSync(log).size,
-    ...(existsSync(index) && { indexBytes: statSync(index).size }),
+    logBytes: bytesOf(log),
+    ...(existsSync(index) && { indexBytes: bytesOf(index) }),
     freeBytes: bavail * bsize,
     settings: Object.fromEntries(await readSettings(logPlaceIn(config))),
   }

@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -98,6 +101,19 @@ function keptStreams(json = false) {
   const output = new CommandOutput({ stdout, stderr, json, env: { NO_COLOR: '1' } })
   return { output, out: () => read(stdout), err: () => read(stderr) }
 }
+
+test('a command says in one line that its output cannot be written', () => {
+  const main = join(cli.folder(), 'dist/cli/main.js')
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(process.execPath, [main, '--help'], {
+    ...{ stdio: ['ignore', full, 'pipe'], encoding: 'utf8' },
+  })
+  closeSync(full)
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: 'minetree: cannot write its output: ENOSPC: no space left on device, write\n',
+  })
+})
 
 describe('a long text', () => {
   const LONG = 'x'.repeat(30_000_000)

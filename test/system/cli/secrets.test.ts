@@ -86,6 +86,10 @@ test.each([
   ['for a command', [WIF]],
   ['for a copy', ['copy', WIF, WIF]],
   ['for a folder', ['import', WIF]],
+  ['right behind an option of one letter', ['mine', 'alice', `-k${WIF}`]],
+  ['as the name of an option', ['mine', 'alice', `--${WIF}`]],
+  ['in the path of a file', ['bind', 'alice', '--key-file', `./${WIF}/x`]],
+  ['with a letter before it', ['mine', 'alice', `--owner=x${WIF}`]],
 ])('a private key %s is not printed', async (_, args) => {
   const env = { ...SETTINGS, DATA_DIR: await servers.folder(), LOG_LEVEL: 'debug' }
   const { code, stdout, stderr } = await cli.run(args, env)

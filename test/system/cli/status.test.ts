@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
@@ -19,6 +20,11 @@ describe('minetree status', () => {
     expect(up.stdout).toMatch(new RegExp(`^${url}: ready, minetree \\d+\\.\\d+\\.\\d+\nup: 0 h \\d+ min\n`))
     expect(up.stdout).toContain(`store: ${env.DATA_DIR}, log `)
     expect(up.stdout).toContain(`tree: ${env.GENESIS}`)
+    const { store } = JSON.parse((await cli.run(['status', '--url', url, '--json'], env)).stdout)
+    // What was committed, and is not in the file itself yet.
+    const { size } = statSync(join(env.DATA_DIR, 'log.db-wal'))
+    expect(store.logBytes).toBe(statSync(join(env.DATA_DIR, 'log.db')).size + size)
+    expect(size).toBeGreaterThan(0)
     running.child.kill('SIGTERM')
     expect((await running.ended).code).toBe(0)
     const down = await cli.run(['status', '--url', url, '--json'], env)
