@@ -1,4 +1,5 @@
 import { shareIndex } from '../../backend/src/read/host-index.js'
+import './equal-bytes.js'
 
 // What the suites of a worker share, as they share its modules: each finds it as it was, whatever the one before it left.
 

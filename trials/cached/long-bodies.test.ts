@@ -35,7 +35,7 @@ test('bodies around each limit are answered as by the routes, until they are blo
     ADMIN_TOKEN,
   })
   const chain = new FakeChain()
-  const bodies = LENGTHS.map((length) => Buffer.from(Uint8Array.from({ length }, (_, at) => at * 7 + length)))
+  const bodies = LENGTHS.map((length) => Buffer.from(new Uint8Array(length).map((_, at) => at * 7 + length)))
   const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }] })
   const outputs = bodies.map((body) => ({
     satoshis: 1,

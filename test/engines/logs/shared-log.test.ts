@@ -15,7 +15,7 @@ import { onEachSharedLog } from '../../support/facts/shared-logs.js'
 
 const MUCH = { limit: 1000, maxBytes: 1e9 }
 const bytes = (length: number, of = 0): Uint8Array =>
-  Uint8Array.from({ length }, (_, at) => (at * 7 + (at >> 8) + of) & 0xff)
+  new Uint8Array(length).map((_, at) => (at * 7 + (at >> 8) + of) & 0xff)
 const fact = (text: string): NewRow => bodyFact(utf8(text))
 const texts = (rows: readonly LogRow[]): string[] =>
   rows.map(({ body }) => Buffer.from(body ?? []).toString())

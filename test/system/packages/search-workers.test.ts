@@ -13,7 +13,7 @@ import { useBuiltCli } from '../../support/cli/built-cli.js'
 
 const built = useBuiltCli()
 const ROOM = 'src/mining/search'
-const seed = Uint8Array.from({ length: 32 }, (_, index) => 255 - index)
+const seed = new Uint8Array(32).map((_, index) => 255 - index)
 
 /** A search in two workers of the package as built. */
 const inWorkers = (options: Partial<SearchOptions> = {}): SearchOptions => ({
@@ -64,7 +64,7 @@ describe('a search in two workers', () => {
   })
 
   test.each(['simd', 'plain'] as const)('finds one with a prefix, with the %s kernel', async (kernel) => {
-    const noncePrefix = Uint8Array.from({ length: 8 }, (_, index) => 200 + index)
+    const noncePrefix = new Uint8Array(8).map((_, index) => 200 + index)
     const { nonce } = await searchNonce(inWorkers({ kernel, noncePrefix, difficulty: 12 }))
     expect(nonce.length).toBe(22)
     expect(nonce.subarray(0, 8)).toEqual(noncePrefix)

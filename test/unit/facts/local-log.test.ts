@@ -23,7 +23,7 @@ function openLog(base = 1_000): { sql: Sql; log: LocalLog } {
 }
 
 const bytes = (length: number): Uint8Array =>
-  Uint8Array.from({ length }, (_, at) => (at * 7 + (at >> 8)) & 0xff)
+  new Uint8Array(length).map((_, at) => (at * 7 + (at >> 8)) & 0xff)
 const fact = (length: number): NewFact => bodyFact(bytes(length))
 
 test('a log begins with the base of its scores, and keeps its identity', () => {

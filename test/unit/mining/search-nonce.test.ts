@@ -11,7 +11,7 @@ import { bytes, bytesOf } from '../../support/protocol/arbitraries.js'
 
 // In this thread: what workers do is tested with those of the package as built.
 
-const seed = Uint8Array.from({ length: 32 }, (_, index) => 3 * index)
+const seed = new Uint8Array(32).map((_, index) => 3 * index)
 const here = (options: Partial<SearchOptions> = {}): SearchOptions => ({
   seed,
   character: 'a',

@@ -35,7 +35,7 @@ afterEach(() => {
 })
 
 const bytes = (length: number): Uint8Array =>
-  Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8) + (at >> 18))
+  new Uint8Array(length).map((_, at) => at * 7 + (at >> 8) + (at >> 18))
 const bodyOf = (length: number) => {
   const body = bytes(length)
   return { body, hash: sha256(body).toString('hex'), note: chain.inscribe({ contentType: 'a/b', body }) }

@@ -19,7 +19,7 @@ const SIGNATURE = fromHex(
 const KEY = fromHex('0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798')
 
 function repeated(opcodes: readonly number[], times: number): Uint8Array {
-  return Uint8Array.from({ length: opcodes.length * times }, (_, at) => opcodes[at % opcodes.length] ?? 0)
+  return new Uint8Array(opcodes.length * times).map((_, at) => opcodes[at % opcodes.length] ?? 0)
 }
 
 /** Puts an item of zeros on the stack that is as long as a number says. */

@@ -273,7 +273,7 @@ const OP_RETURN = 0x6a
 /** A lock that any push opens, after hashes of an item of 2.6 MB: near what a submission may cost. */
 const SLOW_LOCK = concatBytes(
   Uint8Array.of(OP.OP_DROP, OP.OP_1, 3, 0x40, 0xac, 0x27, OP.OP_NUM2BIN),
-  Uint8Array.from({ length: 3 * 60 }, (_, at) => [OP.OP_DUP, OP.OP_RIPEMD160, OP.OP_DROP][at % 3] ?? 0),
+  new Uint8Array(3 * 60).map((_, at) => [OP.OP_DUP, OP.OP_RIPEMD160, OP.OP_DROP][at % 3] ?? 0),
   Uint8Array.of(OP.OP_DROP, OP.OP_1),
 )
 

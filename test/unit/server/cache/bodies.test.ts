@@ -57,7 +57,7 @@ test.each([0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 4 * CHUNK_BYTES - 1, 4 * CHUNK_BY
   (length) => {
     const chain = new FakeChain()
     const files = new FactFiles(chain.deployment)
-    const body = Uint8Array.from({ length }, (_, at) => at + (at >> 8) + (at >> 16))
+    const body = new Uint8Array(length).map((_, at) => at + (at >> 8) + (at >> 16))
     files.add(chain.inscribe({ contentType: 'a/b', body }))
     const reader = new Reader(files)
     const { content } = new FactStore({

@@ -18,9 +18,7 @@ import { type TestServer, useServers } from '../../../../support/server/test-ser
 
 const servers = useServers()
 const start = () => servers.start()
-const LONG = Buffer.from(
-  Uint8Array.from({ length: 3 * CHUNK_BYTES + 7 }, (_, at) => at * 7 + (at >> 8) + (at >> 18)),
-)
+const LONG = Buffer.from(new Uint8Array(3 * CHUNK_BYTES + 7).map((_, at) => at * 7 + (at >> 8) + (at >> 18)))
 
 async function inscribed(server: TestServer, body: Uint8Array): Promise<FakeTransaction> {
   const chain = new FakeChain()
