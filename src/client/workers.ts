@@ -38,6 +38,23 @@ interface WebGlobal {
 }
 const web = globalThis as unknown as WebGlobal
 
+/** The part of `node:worker_threads` that is used here. */
+interface NodeThreads {
+  Worker: new (
+    url: URL | string,
+    options: object,
+  ) => {
+    on(event: 'message' | 'error' | 'messageerror', listener: (value: unknown) => void): void
+    on(event: 'exit', listener: (code: number) => void): void
+    postMessage(message: unknown): void
+    terminate(): unknown
+  }
+  parentPort: {
+    on(event: 'message', listener: (message: unknown) => void): void
+    postMessage(message: unknown): void
+  } | null
+}
+
 const isNode = typeof process === 'object' && process.versions?.node !== undefined
 
 /** Undefined where workers are not available. */
@@ -57,18 +74,19 @@ export async function workerHost(): Promise<WorkerHost | undefined> {
   }
 }
 
-/**
- * Node's modules are imported dynamically, because browsers load this file too. Bundlers for browsers ignore a dynamic
- * import whose failure is handled, or that a comment tells them to.
- */
-async function nodeThreads() {
-  return await import(/* webpackIgnore: true */ 'node:worker_threads').catch(() => undefined)
+/** A module of Node. Browsers load this file too: bundlers look for no module whose name is not written there. */
+async function nodeModule(name: string) {
+  return await import(/* webpackIgnore: true */ /* @vite-ignore */ name).catch(() => undefined)
+}
+
+async function nodeThreads(): Promise<NodeThreads | undefined> {
+  return await nodeModule('node:worker_threads')
 }
 
 /** How many threads can run at once. */
 export async function coreCount(): Promise<number> {
   if (!isNode) return web.navigator?.hardwareConcurrency ?? 1
-  const os = await import(/* webpackIgnore: true */ 'node:os').catch(() => undefined)
+  const os: { availableParallelism(): number } | undefined = await nodeModule('node:os')
   return os?.availableParallelism() ?? 1
 }
 

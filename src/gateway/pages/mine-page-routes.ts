@@ -25,7 +25,7 @@ export function minePageRoutes(
     /** It is the same for everybody, and changes with the state of the host. */
     let page: { html: string; stored: StoredResponse } | undefined
     return async (request, response) => {
-      if (files === undefined) throw new AnswerError('NOT_FOUND', 'the mine page is not part of this build')
+      if (files === undefined) throw new AnswerError('NOT_FOUND', 'this page is not part of this build')
       const html = await render(make)
       if (page?.html !== html)
         page = { html, stored: textResponse(html, { headers, type: HTML_TYPE, dependsOn: [] }).compress() }

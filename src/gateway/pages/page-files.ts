@@ -61,7 +61,10 @@ export function fileHandler<Name extends FileName>(
   )
   return async (request, response) => {
     const stored = served.get(request.params.file)
-    if (stored === undefined) throw new AnswerError('NOT_FOUND', 'this page has no such file')
+    if (stored === undefined) {
+      const why = files === undefined ? 'is not part of this build' : 'has no such file'
+      throw new AnswerError('NOT_FOUND', `this page ${why}`)
+    }
     await sendStored({ request, response, stored })
   }
 }

@@ -44,7 +44,7 @@ describe.each(PATHS)('%s', (path, type) => {
   test('is not there where the page was not built', async () => {
     const { status, json } = await bare.ask(path)
     expect(status).toBe(404)
-    expect(json).toMatchObject({ code: 'NOT_FOUND', error: expect.stringMatching(/^the mine page /) })
+    expect(json).toMatchObject({ code: 'NOT_FOUND', error: 'this page is not part of this build' })
   })
 })
 
