@@ -13,8 +13,8 @@ const LEAST = 4
 
 export const HIDDEN = '[hidden]'
 
-/** Base58 as long as a private key in WIF, wherever in an argument. Names, which may be as long, have no capitals. */
-const LONG_BASE58 = /(?=[1-9a-km-z]*[A-HJ-NP-Z])[1-9A-HJ-NP-Za-km-z]{51,}/g
+/** Base58 as long as a private key in WIF. */
+const LONG_BASE58 = /[1-9A-HJ-NP-Za-km-z]{51,}/g
 /** The lengths of a private key in WIF. */
 const WIF_LENGTHS = [51, 52]
 const HEX_KEY = /^[0-9a-f]{64}$/i
@@ -88,10 +88,10 @@ function secretsIn(address: string): string[] {
 
 /** Private keys in WIF, also with something before them: a key in the wrong place is quoted as an option, a file or an address. */
 function keysIn(arg: string): string[] {
-  return (arg.match(LONG_BASE58) ?? []).flatMap((run) => [
-    run,
-    ...WIF_LENGTHS.map((length) => run.slice(-length)),
-  ])
+  const runs = arg.match(LONG_BASE58) ?? []
+  // Names, which may be as long, have no capitals.
+  const keys = runs.filter((run) => /[A-Z]/.test(run))
+  return keys.flatMap((run) => [run, ...WIF_LENGTHS.map((length) => run.slice(-length))])
 }
 
 function secretsInArgument(arg: string, before: string): string[] {
