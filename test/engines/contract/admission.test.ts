@@ -2,7 +2,7 @@ import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { openStore } from '../../support/storage/stores.js'
 
 // A store that derives admissions: what it admits by what is known, and what it keeps of what nothing depends on yet.
 
@@ -24,8 +24,6 @@ function textOf({ topic, outpoint }: AdmissionRecord): string {
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   test.each(['first', 'last'])(
     'a further topic admits by bytes alone, and its spent outputs are not listed: spent %s',
     async (when) => {

@@ -16,7 +16,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, type DerivingStore, openStore, record } from '../../support/storage/stores.js'
+import { type DerivingStore, openStore, record } from '../../support/storage/stores.js'
 
 const KEY = 1
 const OWNER = ownerOf(KEY)
@@ -64,8 +64,6 @@ async function recordAll(opened: DerivingStore, transactions: FakeTransaction[])
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   async function openDeriving(): Promise<DerivingStore> {
     const opened = await openStore()
     opened.store.deriveBy({

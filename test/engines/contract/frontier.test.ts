@@ -8,7 +8,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, type DerivingStore, openStore } from '../../support/storage/stores.js'
+import { type DerivingStore, openStore } from '../../support/storage/stores.js'
 
 // Where the stored graph may continue on the chain: unspent ordinals, the coins of the latest transactions, what is unproven.
 
@@ -61,8 +61,6 @@ async function allUnproven(store: FactStore, limit: number): Promise<string[]> {
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   test.each([1, 3, 100])('the unspent ordinals are listed in pages of %s, each once', async (limit) => {
     const { store } = await openStore()
     const chain = new FakeChain()

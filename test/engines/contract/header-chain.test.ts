@@ -2,7 +2,7 @@ import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { openStore } from '../../support/storage/stores.js'
 
 // Rows have a hundred headers each, or forty: what is asked and changed here begins and ends within them, and between them.
 // The first headers that are written end with the checkpoint, which every branch has.
@@ -47,8 +47,6 @@ async function write(chain: HeaderStore, from: number, to: number, branch: 1 | 2
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   test('headers are added below the lowest one, and nowhere else', async () => {
     const { headers: chain } = (await openStore()).store
     expect(await chain.addBelow({ to: 99, headers: headers(0, 99) })).toBe(false)

@@ -13,7 +13,7 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { closeStores, type DerivingStore, openStore, record } from '../../support/storage/stores.js'
+import { type DerivingStore, openStore, record } from '../../support/storage/stores.js'
 
 // One ordinal that changes its metadata at every step, by more than a read merges each time: what is merged up to each step.
 
@@ -93,8 +93,6 @@ async function found({ store }: DerivingStore, key: string, text: string): Promi
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   test('its metadata is merged up to every step, whatever order the steps came in', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -118,7 +116,7 @@ describe('a store of facts', () => {
               ])
             }
           expect(anyOrder.rows()).toEqual(inOrder.rows())
-          await closeStores()
+          for (const store of [inOrder, anyOrder]) await store.close()
         },
       ),
       { numRuns: 20, endOnFailure: true },

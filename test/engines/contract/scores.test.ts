@@ -11,7 +11,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, type DerivingStore, openStore } from '../../support/storage/stores.js'
+import { type DerivingStore, openStore } from '../../support/storage/stores.js'
 
 // Scores, by which peers page: nothing that is offered may get one that a peer has passed, whatever the clocks say.
 
@@ -78,8 +78,6 @@ async function offered(store: FactStore): Promise<string[]> {
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   async function opened(): Promise<DerivingStore & { chain: FakeChain }> {
     const found = await openStore()
     const chain = new FakeChain()

@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { openStore } from '../../support/storage/stores.js'
 
 // What the network says of unproven transactions, and what that decides.
 
@@ -34,8 +34,6 @@ async function submitted(
 }
 
 describe('a store of facts', () => {
-  afterEach(closeStores)
-
   /** A tree whose root is squatted by a mint, and an honest mint of the same node with one built on it. */
   async function squatted(maxWaiting = 100) {
     const opened = await openStore()

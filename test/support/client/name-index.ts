@@ -1,7 +1,6 @@
-import { once } from 'node:events'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { KEPT } from '../server/connections.js'
+import type { ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { serving } from '../server/connections.js'
 import { type Answer, ask } from '../server/test-server.js'
 
 /** What an index answers instead of the server behind it. */
@@ -27,46 +26,28 @@ export interface NameIndex {
 }
 
 /**
- * Servers that stand before a real one and answer some paths themselves, for the tests of one file: what a host that lies
- * would be. They are stopped when the tests are done.
+ * A server that stands before a real one and answers some paths itself, for as long as the test runs: what a host that lies would
+ * be.
+ *
+ * @param behind The URL of the real server; without one, every other path is a 404.
  */
-export function useNameIndexes(): {
-  /** @param behind The URL of the real server; without one, every other path is a 404. */
-  start(answers: Record<string, RouteAnswer>, behind?: string): Promise<NameIndex>
-} {
-  const servers: Server[] = []
-  afterAll(async () => {
-    for (const server of servers) {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    }
+export async function startIndex(answers: Record<string, RouteAnswer>, behind?: string): Promise<NameIndex> {
+  const asked: string[] = []
+  const { url } = await serving(async (request, response) => {
+    const path = request.url ?? ''
+    asked.push(path)
+    const body = await buffer(request)
+    const one = answers[path]
+    if (one !== undefined && 'does' in one) return one.does(response)
+    if (one !== undefined && 'body' in one) return send(response, one)
+    if (behind === undefined) return send(response, NOT_FOUND)
+    const { method = 'GET' } = request
+    const headers = { 'content-type': request.headers['content-type'] ?? '' }
+    const real = await ask(behind, path, { method, headers, body })
+    const type = real.headers['content-type'] ?? ''
+    send(response, { status: real.status, headers: { 'content-type': type }, body: changed(one, real) })
   })
-  return {
-    async start(answers, behind) {
-      const asked: string[] = []
-      const server = createServer({ keepAliveTimeout: KEPT }, async (request, response) => {
-        const path = request.url ?? ''
-        asked.push(path)
-        const chunks: Buffer[] = []
-        for await (const chunk of request) chunks.push(chunk as Buffer)
-        const one = answers[path]
-        if (one !== undefined && 'does' in one) return one.does(response)
-        if (one !== undefined && 'body' in one) return send(response, one)
-        if (behind === undefined) return send(response, NOT_FOUND)
-        const { method = 'GET' } = request
-        const headers = { 'content-type': request.headers['content-type'] ?? '' }
-        const real = await ask(behind, path, { method, headers, body: Buffer.concat(chunks) })
-        const type = real.headers['content-type'] ?? ''
-        const body = changed(one, real)
-        send(response, { status: real.status, headers: { 'content-type': type }, body })
-      })
-      servers.push(server)
-      server.listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
-    },
-  }
+  return { url, asked }
 }
 
 function changed(

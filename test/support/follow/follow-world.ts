@@ -9,31 +9,23 @@ import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
 import { admitBeef } from '../../../src/server/writer/admit.js'
 import { keptOutput } from '../cli/commands.js'
-import { useHeaderServices } from '../server/header-service.js'
+import { startHeaderService } from '../server/header-service.js'
 import { HostTracker } from '../server/host-tracker.js'
 import { type Environment, SILENT, treeOf, useServers } from '../server/test-server.js'
 import { storedRows } from '../storage/fact-rows.js'
 import { CrawledTree } from './crawled-tree.js'
-import { type JungleBusService, useJungleBuses } from './junglebus.js'
+import { type JungleBusService, startJungleBus } from './junglebus.js'
 
-interface Services {
-  servers: ReturnType<typeof useServers>
-  headerServices: ReturnType<typeof useHeaderServices>
-  junglebuses: ReturnType<typeof useJungleBuses>
-}
+type Servers = ReturnType<typeof useServers>
 
 /** Trees with a source and headers of their chain, for the tests of one file. */
-export function useFollowWorlds(): { world(): Promise<FollowWorld>; folder(): Promise<string> } & Pick<
-  Services,
-  'servers'
-> {
-  const services = {
-    servers: useServers(),
-    headerServices: useHeaderServices(),
-    junglebuses: useJungleBuses(),
-  }
-  const { servers } = services
-  return { world: () => openWorld(services), folder: () => servers.folder(), servers }
+export function useFollowWorlds(): {
+  world(): Promise<FollowWorld>
+  folder(): Promise<string>
+  servers: Servers
+} {
+  const servers = useServers()
+  return { world: () => openWorld(servers), folder: () => servers.folder(), servers }
 }
 
 export interface FollowOptions extends Partial<FollowerOptions> {
@@ -87,11 +79,11 @@ export interface FollowWorld {
 /** What was imported, by the transactions: most worlds have the same ones. */
 const importedOnce = new Map<string, Record<string, string[]>>()
 
-async function openWorld({ servers, headerServices, junglebuses }: Services): Promise<FollowWorld> {
+async function openWorld(servers: Servers): Promise<FollowWorld> {
   const tree = new CrawledTree()
-  const { settings: headersSettings } = await headerServices.start(tree.headers)
+  const { settings: headersSettings } = await startHeaderService(tree.headers)
   const tracker = new HostTracker(tree.headers)
-  const { url, service } = await junglebuses.start()
+  const { url, service } = await startJungleBus()
   service.know(...tree.records)
   const env = { ...treeOf(tree.chain.deployment), ...headersSettings }
   const open = (dataDir: string): Promise<Node> =>

@@ -1,7 +1,7 @@
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { listening } from '../server/connections.js'
+import { serving } from '../server/connections.js'
 import { type ChainView, FakeService, NOT_FOUND } from './fake-service.js'
 import { answerOfTransactions } from './junglebus-protocol.js'
 
@@ -50,25 +50,13 @@ class KnownRecords implements ChainView {
   }
 }
 
-/** Such services for the tests of one file; all are stopped when its tests are done. */
-export function useJungleBuses(): {
-  start(): Promise<{ url: string; service: JungleBusService; stop(): Promise<void> }>
-} {
-  const started: { close(): Promise<void> }[] = []
-  afterAll(async () => {
-    await Promise.all(started.map((server) => server.close()))
-  })
-  return {
-    async start() {
-      const service = new JungleBusService()
-      const server = await listening(service.listener)
-      let closed: Promise<void> | undefined
-      const stop = (): Promise<void> => {
-        closed ??= server.close()
-        return closed
-      }
-      started.push({ close: stop })
-      return { url: server.url, service, stop }
-    },
-  }
+/** Such a service for as long as the test runs. */
+export async function startJungleBus(): Promise<{
+  url: string
+  service: JungleBusService
+  stop(): Promise<void>
+}> {
+  const service = new JungleBusService()
+  const { url, close } = await serving(service.listener)
+  return { url, service, stop: close }
 }

@@ -1,6 +1,6 @@
 import { Transaction } from '@bsv/sdk'
 import express from 'express'
-import { listening } from '../server/connections.js'
+import { serving } from '../server/connections.js'
 import type { TestWallet } from './test-wallet.js'
 
 /** What lies outside a miner's machine, in the protocols that it speaks. */
@@ -25,7 +25,7 @@ export async function walletServer(wallet: TestWallet): Promise<{ url: string; c
       }
     })
   }
-  return await listening(app)
+  return await serving(app)
 }
 
 /** The statuses of ARC with which a transaction is under way (`Status` of its API). */
@@ -71,6 +71,6 @@ export async function arcServer(): Promise<ArcServer> {
       response.status(Number(status)).json({ status, txid, detail: 'no', title: status })
     else response.json({ txid, txStatus: status, extraInfo: '' })
   })
-  const arc: ArcServer = { ...(await listening(app)), received, keys, says: 'SEEN_ON_NETWORK' }
+  const arc: ArcServer = { ...(await serving(app)), received, keys, says: 'SEEN_ON_NETWORK' }
   return arc
 }

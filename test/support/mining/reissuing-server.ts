@@ -6,7 +6,7 @@ import { verifyNode } from '../../../src/client/verify-name.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { FAKE_MINT_PAYER } from '../../../src/payments/mints.js'
-import { listening } from '../server/connections.js'
+import { serving } from '../server/connections.js'
 import { ask, submission } from '../server/test-server.js'
 
 /**
@@ -17,7 +17,7 @@ export async function reissuingServer(
   behind: string,
 ): Promise<{ url: string; reissued: string[]; close(): Promise<void> }> {
   const reissued: string[] = []
-  const server = await listening(async (request, response) => {
+  const server = await serving(async (request, response) => {
     const body = await bodyOf(request)
     const path = request.url ?? '/'
     if (path === '/submit') reissued.push(await reissue(behind, body))

@@ -3,20 +3,32 @@ import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 
 /** How long an idle connection is kept, in milliseconds: one that ends as a busy client sends is an error to that client. */
-export const KEPT = 300_000
+const KEPT = 300_000
 
-/** A server that is none of ours. */
+/** A server that is none of ours. It may be closed more than once. */
 export async function listening(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
   // A test that fails before it closes this one is not to keep the process up.
   const server = createServer({ keepAliveTimeout: KEPT }, listener).unref()
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  let closed: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise((done) => server.close(done))
+  }
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((closed) => server.close(closed))
+    close() {
+      closed ??= close()
+      return closed
     },
   }
+}
+
+/** Such a server for as long as the test runs; it may be closed before. */
+export async function serving(listener: RequestListener): ReturnType<typeof listening> {
+  const served = await listening(listener)
+  onTestFinished(served.close)
+  return served
 }
 
 /**
@@ -59,28 +71,22 @@ export interface OpenSocket {
   ended: Promise<void>
 }
 
-/** Connects to where a server listens; every socket is destroyed when the tests of the file are done. */
-export function useSockets(): (url: string) => Promise<OpenSocket> {
-  const sockets: Socket[] = []
-  afterAll(() => {
-    for (const socket of sockets) socket.destroy()
+/** Connects to where a server listens. The socket is destroyed when the test is done. */
+export async function openSocket(url: string): Promise<OpenSocket> {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  onTestFinished(() => void socket.destroy())
+  let text = ''
+  socket.setEncoding('latin1')
+  socket.on('data', (chunk: string) => {
+    text += chunk
   })
-  return async (url) => {
-    const { hostname, port } = new URL(url)
-    const socket = connect({ host: hostname, port: Number(port) })
-    sockets.push(socket)
-    let text = ''
-    socket.setEncoding('latin1')
-    socket.on('data', (chunk: string) => {
-      text += chunk
-    })
-    const ended = new Promise<void>((resolve) => {
-      socket.once('end', resolve)
-      // A connection that is reset has ended, too; it may hear of it more than once.
-      socket.on('error', () => resolve())
-      socket.once('close', () => resolve())
-    })
-    await once(socket, 'connect')
-    return { socket, send: (bytes) => void socket.write(bytes, 'latin1'), heard: () => text, ended }
-  }
+  const ended = new Promise<void>((resolve) => {
+    socket.once('end', resolve)
+    // A connection that is reset has ended, too; it may hear of it more than once.
+    socket.on('error', () => resolve())
+    socket.once('close', () => resolve())
+  })
+  await once(socket, 'connect')
+  return { socket, send: (bytes) => void socket.write(bytes, 'latin1'), heard: () => text, ended }
 }

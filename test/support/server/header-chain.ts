@@ -41,6 +41,8 @@ export class Block {
   readonly txids: string[]
   /** The hashes of its merkle tree, the txids first. */
   private readonly levels: string[][]
+  /** The blocks behind it that hold nothing, by their salt: chains share them, as making them takes longer than most tests. */
+  private readonly empty = new Map<string, Block>()
 
   constructor(
     readonly parent: Block | undefined,
@@ -63,6 +65,14 @@ export class Block {
       root,
       time: parent === undefined ? time : parent.header.time + SPACING,
     })
+  }
+
+  /** The block behind it that holds nothing. */
+  next(salt: string): Block {
+    const height = this.header.height + 1
+    const next = this.empty.get(salt) ?? new Block(this, { height, salt, transactions: [] })
+    this.empty.set(salt, next)
+    return next
   }
 
   /** The merkle path of one of its transactions. Throws where it is none. */
@@ -114,8 +124,11 @@ export class Branch {
    * @param root Of transactions that nobody shows, instead of that of these.
    */
   mine(transactions: readonly Mined[] = [], root?: string): Block {
-    const { tip, salt } = this
-    this.last = new Block(this.last, { height: tip.height + 1, salt, transactions, root })
+    const { tip, salt, last } = this
+    const isEmpty = transactions.length === 0 && root === undefined
+    this.last = isEmpty
+      ? last.next(salt)
+      : new Block(last, { height: tip.height + 1, salt, transactions, root })
     return this.last
   }
 
@@ -148,6 +161,9 @@ export class Branch {
   }
 }
 
+/** The first blocks of chains, by height and time. */
+const firsts = new Map<string, Block>()
+
 /** A chain of real headers over real merkle trees, that can fork. Its work is as easy as that of a regression test network. */
 export class HeaderChain {
   /** The lowest header. */
@@ -157,7 +173,9 @@ export class HeaderChain {
 
   /** @param time When its first block was mined, in seconds since 1970; by default, some time in the past. */
   constructor(height: number = FIRST_HEIGHT, time?: number) {
-    const first = new Block(undefined, { height, salt: 'main', transactions: [], time })
+    const key = `${height} ${time}`
+    const first = firsts.get(key) ?? new Block(undefined, { height, salt: 'main', transactions: [], time })
+    firsts.set(key, first)
     this.first = first.header
     this.active = new Branch(first, 'main')
   }

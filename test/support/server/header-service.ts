@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
-import { listening } from './connections.js'
+import { serving } from './connections.js'
 import type { Block, Header, HeaderChain } from './header-chain.js'
 import type { Environment } from './test-server.js'
 
@@ -250,28 +250,11 @@ export function headersSettings(chain: HeaderChain, url: string): Environment {
   }
 }
 
-/** Services of block headers for the tests of one file; all are stopped when its tests are done. */
-export function useHeaderServices(): {
-  /** `settings` are those of a host that has it as its only source of headers. */
-  start(
-    chain: HeaderChain,
-  ): Promise<{ url: string; settings: Environment; service: HeaderService; stop(): Promise<void> }>
-} {
-  const started: { close(): Promise<void> }[] = []
-  afterAll(async () => {
-    await Promise.all(started.map((server) => server.close()))
-  })
-  return {
-    async start(chain) {
-      const service = new HeaderService(chain)
-      const server = await listening(service.listener)
-      let closed: Promise<void> | undefined
-      const close = (): Promise<void> => {
-        closed ??= server.close()
-        return closed
-      }
-      started.push({ close })
-      return { url: server.url, settings: headersSettings(chain, server.url), service, stop: close }
-    },
-  }
+/** A service for as long as the test runs. `settings` are those of a host that has it as its only source of headers. */
+export async function startHeaderService(
+  chain: HeaderChain,
+): Promise<{ url: string; settings: Environment; service: HeaderService; stop(): Promise<void> }> {
+  const service = new HeaderService(chain)
+  const { url, close } = await serving(service.listener)
+  return { url, settings: headersSettings(chain, url), service, stop: close }
 }

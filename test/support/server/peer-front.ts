@@ -1,9 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { listening } from './connections.js'
+import { serving } from './connections.js'
 import { ask, type TestServer } from './test-server.js'
 
 /** A question of a peer, and what the host behind the front says to it. */
@@ -58,33 +59,20 @@ export function asEngine(beefs: Uint8Array[]): Fault {
 }
 
 /** A host as its peers see it through a front that may lie, or break off. */
-export class PeerFront {
+class PeerFront {
   url = ''
   host: Pick<TestServer, 'url'> | undefined
   fault: Fault | undefined
   /** The txids of the nodes that were asked for, in order. */
   readonly nodes: string[] = []
   lists = 0
-  private close = async (): Promise<void> => {}
 
-  async open(): Promise<this> {
-    const { url, close } = await listening((request, response) => {
-      // A host that has ended is one that does not answer.
-      this.answer(request, response).catch(() => response.destroy())
-    })
-    this.url = url
-    this.close = close
-    return this
-  }
-
-  async end(): Promise<void> {
-    await this.close()
-  }
+  // A host that has ended is one that does not answer.
+  readonly listener: RequestListener = (request, response) =>
+    void this.answer(request, response).catch(() => response.destroy())
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const body = Buffer.concat(chunks)
+    const body = await buffer(request)
     const path = request.url ?? ''
     const asked = JSON.parse(body.toString('utf8')) as Record<string, unknown>
     if (path === '/requestForeignGASPNode') this.nodes.push(String(asked.txid))
@@ -107,16 +95,10 @@ export class PeerFront {
   }
 }
 
-/** Fronts for the tests of one file. */
-export function useFronts(): { open(host?: Pick<TestServer, 'url'>): Promise<PeerFront> } {
-  const fronts: PeerFront[] = []
-  afterAll(() => Promise.all(fronts.map((front) => front.end())))
-  return {
-    async open(host) {
-      const front = await new PeerFront().open()
-      front.host = host
-      fronts.push(front)
-      return front
-    },
-  }
+/** A front for as long as the test runs. */
+export async function openFront(host?: PeerFront['host']): Promise<PeerFront> {
+  const front = new PeerFront()
+  front.host = host
+  front.url = (await serving(front.listener)).url
+  return front
 }

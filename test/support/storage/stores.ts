@@ -59,9 +59,7 @@ const NO_TREE: AdmissionOptions = {
 /** The order of the log, and what follows from it: other orders of arrival give other ones. */
 const OF_ORDER = new Set(['seq', 'ord'])
 
-const opened = new Set<DerivingStore>()
-
-/** Opens a fresh log and its index in a folder of their own. The test closes it with {@link closeStores}. */
+/** Opens a fresh log and its index in a folder of their own, for as long as the test runs. */
 export async function openStore(): Promise<DerivingStore> {
   const folder = await mkdtemp(join(tmpdir(), 'minetree-'))
   const files = storeFiles(folder)
@@ -77,6 +75,12 @@ export async function openStore(): Promise<DerivingStore> {
         writer.deriveBy(rules)
       },
     })
+  }
+  let closed: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    await writer.close()
+    for (const reader of readers) reader.close()
+    await rm(folder, { recursive: true })
   }
   const store = open()
   store.deriveBy(admission)
@@ -103,20 +107,13 @@ export async function openStore(): Promise<DerivingStore> {
       withFile(files.log, (sql) => sql.exec(`create trigger broken before insert on log begin ${full}; end`))
       return async () => withFile(files.log, (sql) => sql.exec('drop trigger broken'))
     },
-    async close() {
-      opened.delete(made)
-      await writer.close()
-      for (const reader of readers) reader.close()
-      await rm(folder, { recursive: true })
+    close() {
+      closed ??= close()
+      return closed
     },
   }
-  opened.add(made)
+  onTestFinished(made.close)
   return made
-}
-
-/** Closes every store that is open and removes its folder. */
-export async function closeStores(): Promise<void> {
-  for (const store of [...opened]) await store.close()
 }
 
 function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {

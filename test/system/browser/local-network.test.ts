@@ -2,7 +2,7 @@ import { fill } from '../../../src/cli/local-network/fill.js'
 import { saidIn, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
@@ -34,7 +34,7 @@ const PROBE = `<p id="said"></p><script>
 
 /** What a server answers, with the probe in its pages: what they are from inside, no one else can see. */
 async function probed(gateway: string) {
-  return await listening(async (request, response) => {
+  return await serving(async (request, response) => {
     const answer = await fetch(`${gateway}${request.url}`, { redirect: 'manual' })
     for (const [name, value] of answer.headers) {
       if (!/^(?:connection|keep-alive|content-length|transfer-encoding)$/.test(name))
@@ -50,18 +50,14 @@ inBrowser('the site of a local network has its style, its picture, its melody an
   const server = await emptyLocalNetwork(servers)
   const { origin } = await fill(networkOf(server))
   const site = await probed(server.url)
-  try {
-    const { page } = await browser.open(`${site.url}/content/${origin}:-1/`)
-    expect(await saidIn(page)).toEqual({
-      origin: 'null',
-      title: 'home – a network of your own',
-      width: '640px',
-      picture: 480,
-      seconds: 6,
-      names: 'h, ho, hom, home, hu, hum',
-      command: `npx minetree mine hey --url ${site.url}`,
-    })
-  } finally {
-    await site.close()
-  }
+  const { page } = await browser.open(`${site.url}/content/${origin}:-1/`)
+  expect(await saidIn(page)).toEqual({
+    origin: 'null',
+    title: 'home – a network of your own',
+    width: '640px',
+    picture: 480,
+    seconds: 6,
+    names: 'h, ho, hom, home, hu, hum',
+    command: `npx minetree mine hey --url ${site.url}`,
+  })
 })

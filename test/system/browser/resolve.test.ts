@@ -9,7 +9,7 @@ import { saidIn, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 
 // The client bundled into a page, beside an index that is costly to check; and its worker, bundled as an entry of its own.
 
@@ -130,7 +130,7 @@ const ANSWERS: Record<string, (response: ServerResponse) => void> = {
 
 inBrowser('a name is resolved in a page and in workers, and what hangs or costs is ended', async () => {
   const found = { tip: formatOutpoint(tip), proven: true }
-  const site = await listening(async ({ url = '/' }, response) => {
+  const site = await serving(async ({ url = '/' }, response) => {
     const [path = ''] = url.split('?')
     const answer = ANSWERS[path]
     if (answer !== undefined) return answer(response)
@@ -151,5 +151,4 @@ inBrowser('a name is resolved in a page and in workers, and what hangs or costs 
     refused: expect.stringMatching(/^(TOO_COSTLY|SCRIPT_TIMEOUT)$/),
     hasTurns: true,
   })
-  await site.close()
 })

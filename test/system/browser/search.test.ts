@@ -4,7 +4,7 @@ import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint
 import { saidIn, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 
 const built = useBuiltCli()
 const browser = useBrowser()
@@ -33,7 +33,7 @@ const PAGE = `<!doctype html><title>search</title>
 
 /** What the page said, served with a policy for its scripts. */
 async function saidUnder(scripts: string): Promise<Record<string, unknown>> {
-  const site = await listening(async ({ url: path = '/' }, response) => {
+  const site = await serving(async ({ url: path = '/' }, response) => {
     response.setHeader('Content-Security-Policy', `script-src 'self' 'unsafe-inline' ${scripts}`)
     if (path === '/') return void response.setHeader('Content-Type', 'text/html').end(PAGE)
     const file = path.endsWith('.js')
@@ -42,9 +42,7 @@ async function saidUnder(scripts: string): Promise<Record<string, unknown>> {
     response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
   })
   const { page } = await browser.open(site.url)
-  const said = (await saidIn(page)) as Record<string, unknown>
-  await site.close()
-  return said
+  return (await saidIn(page)) as Record<string, unknown>
 }
 
 function isSolution(nonce: unknown, difficulty: number): boolean {

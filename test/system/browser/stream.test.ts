@@ -10,7 +10,7 @@ import { hasChromium } from '../../support/browser/chromium.js'
 import { testWith } from '../../support/cli/commands.js'
 import { cut, streamPath, streamsOn } from '../../support/gateway/streams.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
@@ -67,7 +67,7 @@ async function* slowly(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 /** A player's site: its page, and what it asks of a gateway. */
 async function playerOf(gateway: string, video: string) {
   const asked: { range: string | undefined; status: number | undefined }[] = []
-  const site = await listening((request, response) => {
+  const site = await serving((request, response) => {
     if (request.url === '/') {
       response.setHeader('Content-Type', 'text/html').end(page(video))
     } else if (request.url !== video) {
@@ -102,21 +102,17 @@ describe('a film in chunks, in a browser', () => {
     )
     const [first] = await streamsOn(server, new FakeChain()).streamOf(chunks, 'video/webm; stream=gw')
     const player = await playerOf(server.url, streamPath(first))
-    try {
-      const { page: shown } = await browser.open(player.url)
-      const said = await saidIn(shown)
-      expect(said).toMatchObject({ size: [640, 360], played: { at: expect.any(Number) } })
-      const { duration, played, seeked, ended } = said as Record<string, number> &
-        Record<'played' | 'seeked' | 'ended', { at: number; ready: number }>
-      expect(duration).toBeCloseTo(SECONDS, 0)
-      expect(played.at).toBeLessThan(SECONDS - 1)
-      expect(seeked.at).toBeGreaterThanOrEqual(SECONDS - 1.2)
-      expect(ended.at).toBeGreaterThanOrEqual(SECONDS - 0.2)
-      // HAVE_CURRENT_DATA or more: there is a picture.
-      for (const { ready } of [played, seeked, ended]) expect(ready).toBeGreaterThanOrEqual(2)
-    } finally {
-      await player.close()
-    }
+    const { page: shown } = await browser.open(player.url)
+    const said = await saidIn(shown)
+    expect(said).toMatchObject({ size: [640, 360], played: { at: expect.any(Number) } })
+    const { duration, played, seeked, ended } = said as Record<string, number> &
+      Record<'played' | 'seeked' | 'ended', { at: number; ready: number }>
+    expect(duration).toBeCloseTo(SECONDS, 0)
+    expect(played.at).toBeLessThan(SECONDS - 1)
+    expect(seeked.at).toBeGreaterThanOrEqual(SECONDS - 1.2)
+    expect(ended.at).toBeGreaterThanOrEqual(SECONDS - 0.2)
+    // HAVE_CURRENT_DATA or more: there is a picture.
+    for (const { ready } of [played, seeked, ended]) expect(ready).toBeGreaterThanOrEqual(2)
     // Its cache asks whether what it has still holds: the tag is the stream's, whatever part it has.
     const { asked } = player
     expect(asked.filter(({ status }) => status !== 206 && status !== 304)).toEqual([])

@@ -9,16 +9,15 @@ import {
 import { says, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, text } from '../../support/gateway/site.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // A site on a name, in a browser that trusts only the page which starts the worker: whatever it shows is proven, or an error.
 
 const servers = useServers()
-const indexes = useNameIndexes()
 const browser = useBrowser()
 const pages = await builtPages()
 const hosted = await hostedServer(servers)
@@ -37,9 +36,6 @@ const SITE = [
   text('<!doctype html><h1>a page below</h1>', 'text/html'),
 ]
 const { mint, site } = await hosted.named('al', ...SITE)
-
-const opened: { close(): Promise<void> }[] = []
-afterAll(() => Promise.all(opened.map((each) => each.close())))
 
 /** A host that serves what is trusted, and nothing else: the page, and two scripts. */
 interface TrustedHost {
@@ -63,7 +59,7 @@ async function startHost(gateway: string, headers: SiteConfig['headers'] = 'none
     headers,
   }
   const state: TrustedHost = { url: '', config }
-  const host = await listening(async ({ url = '/' }, response) => {
+  const host = await serving(async ({ url = '/' }, response) => {
     response.setHeader('Content-Security-Policy', verifiedSitePolicy(state.config))
     response.setHeader('Cache-Control', 'no-cache')
     const script = Object.values(SITE_SCRIPTS).find((path) => url.split('?')[0] === path)
@@ -76,7 +72,6 @@ async function startHost(gateway: string, headers: SiteConfig['headers'] = 'none
       .setHeader('Content-Type', 'text/javascript')
       .end(own ?? (await readFile(new URL(script.slice(1), pages))))
   })
-  opened.push(host)
   state.url = `http://localhost:${new URL(host.url).port}`
   return state
 }
@@ -86,7 +81,7 @@ const trustedHost = async (...of: Parameters<typeof startHost>): Promise<string>
 
 const gateway = async (lies: Record<string, RouteAnswer> = {}): Promise<string> => {
   const cors = Object.entries(lies)
-  return (await indexes.start(Object.fromEntries(cors), hosted.server.url)).url
+  return (await startIndex(Object.fromEntries(cors), hosted.server.url)).url
 }
 
 const swapped =
@@ -170,7 +165,7 @@ inBrowser('an earlier visitor gets the new gateways of a site, and the old one m
   let isGone = false
   const gone: RouteAnswer = { does: (response) => response.destroy() }
   const answers = new Proxy<Record<string, RouteAnswer>>({}, { get: () => (isGone ? gone : undefined) })
-  const host = await startHost((await indexes.start(answers, hosted.server.url)).url)
+  const host = await startHost((await startIndex(answers, hosted.server.url)).url)
   const { page } = await browser.open(`${host.url}/`)
   await says(page, 'h1', 'proven')
   const script = await page.evaluate(() => navigator.serviceWorker.controller?.scriptURL)

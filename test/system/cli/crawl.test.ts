@@ -5,7 +5,7 @@ import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { type Ended, useBuiltCli } from '../../support/cli/built-cli.js'
 import { CrawledTree } from '../../support/follow/crawled-tree.js'
-import { type JungleBusService, useJungleBuses } from '../../support/follow/junglebus.js'
+import { type JungleBusService, startJungleBus } from '../../support/follow/junglebus.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 import { type Environment, treeOf, useServers } from '../../support/server/test-server.js'
@@ -15,7 +15,6 @@ import { storedRows } from '../../support/storage/fact-rows.js'
 
 const cli = useBuiltCli()
 const servers = useServers()
-const junglebuses = useJungleBuses()
 const vectors = mainnetVectors()
 
 interface Case {
@@ -27,7 +26,7 @@ interface Case {
 
 async function setUp(): Promise<Case> {
   const tree = new CrawledTree()
-  const { url, service } = await junglebuses.start()
+  const { url, service } = await startJungleBus()
   service.know(...tree.records)
   const env = {
     ...treeOf(tree.chain.deployment),
@@ -134,7 +133,7 @@ if (vectors === undefined) {
 } else {
   const { genesis, mints } = vectors.mineTree
   test('the live tree as recorded is followed, and is what an import of it is', async () => {
-    const { url, service } = await junglebuses.start()
+    const { url, service } = await startJungleBus()
     const recorded = [genesis.slice(0, 64), ...mints.map(({ txid }) => txid)].map(
       (txid, place): TransactionRecord => {
         const transaction = mainnetTransaction(txid)

@@ -5,7 +5,7 @@ import { isLoopback, KnownTrees } from '../../../src/cli/known-trees.js'
 import { type ServerDeployment, serverDeployment } from '../../../src/mining/server-deployment.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { keptOutput } from '../../support/cli/commands.js'
-import { useNameIndexes } from '../../support/client/name-index.js'
+import { startIndex } from '../../support/client/name-index.js'
 import { namedWorld } from '../../support/client/name-proofs.js'
 import { sampleOf } from '../../support/nightly.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
@@ -15,7 +15,6 @@ import { type TestServer, treeOf, useServers } from '../../support/server/test-s
 
 const cli = useBuiltCli()
 const servers = useServers()
-const indexes = useNameIndexes()
 
 const { deployment, line } = namedWorld()
 const genesis = formatOutpoint(deployment.genesis)
@@ -108,7 +107,7 @@ describe('a server that names something else than it did first', () => {
   )('%s stops the command', async (_, changed, message) => {
     const config = await servers.folder()
     let lie = {}
-    const { url } = await indexes.start(
+    const { url } = await startIndex(
       { '/deployment.json': { change: (json) => ({ ...(json as object), ...lie }) } },
       server.url,
     )
@@ -130,7 +129,7 @@ describe('a server that names something else than it did first', () => {
   test('stops nothing where another one still says the same, and is named', async () => {
     const config = await servers.folder()
     let lie = {}
-    const { url } = await indexes.start(
+    const { url } = await startIndex(
       { '/deployment.json': { change: (json) => ({ ...(json as object), ...lie }) } },
       server.url,
     )
@@ -150,12 +149,12 @@ test('a server that joins later has to follow the tree that is remembered', asyn
   const config = await servers.folder()
   const known = elsewhere(server.url)
   await resolving(config, [known])
-  const other = await indexes.start(saying({ genesis: OTHER_GENESIS }), server.url)
+  const other = await startIndex(saying({ genesis: OTHER_GENESIS }), server.url)
   const lying = await resolving(config, [known, elsewhere(other.url)])
   expect(lying.code).toBe(0)
   expect(lying.stderr).toContain(`follows the tree of ${OTHER_GENESIS}, and the others that of ${genesis}`)
   expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([known])
-  const honest = await indexes.start({}, server.url)
+  const honest = await startIndex({}, server.url)
   const joined = await resolving(config, [known, elsewhere(honest.url)])
   expect(joined).toMatchObject({ code: 0, stderr: expect.stringContaining('trusting') })
   expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([
@@ -254,7 +253,7 @@ describe('what the user configured', () => {
     const alone = await resolving(config, [server.url], { GENESIS })
     expect(alone).toMatchObject({ code: 0, stderr: '' })
     expect(JSON.parse(alone.stdout)).toMatchObject({ genesis, genesisFrom: 'settings' })
-    const { url } = await indexes.start(saying({ difficulty: 60 }), server.url)
+    const { url } = await startIndex(saying({ difficulty: 60 }), server.url)
     const unlike = await resolving(config, [server.url, url], { GENESIS })
     expect(unlike.stderr).toContain(
       `the servers name different rules for the tree of ${genesis}: set COVENANT_VERSION, DIFFICULTY and NAME_MARKER`,

@@ -18,19 +18,8 @@ import { until } from '../../support/server/waiting.js'
 
 const cli = useBuiltCli()
 const servers = useServers()
-const services: { close(): Promise<void> }[] = []
-afterAll(async () => void (await Promise.all(services.map((service) => service.close()))))
 
 const DIFFICULTY = 8
-
-/** A service that is closed when the tests are done. */
-async function closed<Service extends { close(): Promise<void> }>(
-  starting: Promise<Service>,
-): Promise<Service> {
-  const service = await starting
-  services.push(service)
-  return service
-}
 
 /** A server with a tree of our own covenant, and nothing mined in it. */
 async function tree({
@@ -140,7 +129,7 @@ describe('with a key', () => {
 
   test('mints go to miners before any overlay hears of them', async () => {
     const server = await tree()
-    const arc = await closed(arcServer())
+    const arc = await arcServer()
     const { data, args } = await purse(5000)
     const { code } = await runIn(data, mine(server, 'ab', ...args, '--arc', arc.url), {
       ARC_API_KEY: 'secret',
@@ -154,7 +143,7 @@ describe('with a key', () => {
 
   test('a mint that miners refuse is submitted nowhere, and its coins are free', async () => {
     const server = await tree()
-    const arc = await closed(arcServer())
+    const arc = await arcServer()
     const { data, args } = await purse(900)
     arc.says = 'REJECTED'
     const refused = await runIn(data, mine(server, 'a', ...args, '--arc', arc.url))
@@ -168,7 +157,7 @@ describe('with a key', () => {
 
   /** Mines until the mint is kept and a miner has it, and ends the command there, as a crash would. */
   const stoppedHalfway = async (server: TestServer) => {
-    const arc = await closed(arcServer())
+    const arc = await arcServer()
     arc.says = 'no answer'
     const { data, args } = await purse(5000)
     const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url), { XDG_DATA_HOME: data })
@@ -223,7 +212,7 @@ describe('with a key', () => {
 test('a wallet pays, and knows how to spend the name', async () => {
   const server = await tree()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
-  const { url } = await closed(walletServer(wallet))
+  const { url } = await walletServer(wallet)
   const data = await servers.folder()
   const { code, stderr } = await runIn(data, mine(server, 'ab', '--wallet', url))
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
@@ -244,7 +233,7 @@ test('a wallet pays, and knows how to spend the name', async () => {
 test('what a wallet signed before a crash is sent by the next command, and nothing is paid twice', async () => {
   const server = await tree()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
-  const { url } = await closed(walletServer(wallet))
+  const { url } = await walletServer(wallet)
   const data = await servers.folder()
   const command = mine(server, 'a', '--wallet', url)
   const asked = new Promise<void>((sending) => {
@@ -267,7 +256,7 @@ test('what a wallet signed before a crash is sent by the next command, and nothi
 
 test('a mint that is stuck concerns its own name, and is not paid for again', async () => {
   const server = await tree()
-  const arc = await closed(arcServer())
+  const arc = await arcServer()
   const { data, args } = await purse(4000, 4000)
   const run = async (name: string) => await runIn(data, mine(server, name, ...args, '--arc', arc.url))
   arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
@@ -293,7 +282,7 @@ describe('a mint that somebody puts into another transaction before the server h
 
   test('is the name of the payer, and mining continues from it', async () => {
     const server = await tree()
-    const front = await closed(reissuingServer(server.url))
+    const front = await reissuingServer(server.url)
     const { data, args } = await purse(5000, 5000, 5000)
     const { code, stdout, stderr } = await runIn(data, mine({ url: front.url }, 'ab', ...args))
     const [first, second] = front.reissued
@@ -308,8 +297,8 @@ describe('a mint that somebody puts into another transaction before the server h
 
   test('is reported by the next command if the first one ended too early', async () => {
     const server = await tree()
-    const front = await closed(reissuingServer(server.url))
-    const arc = await closed(arcServer())
+    const front = await reissuingServer(server.url)
+    const arc = await arcServer()
     const { data, args } = await purse(5000)
     const again = (url: string) => mine({ url }, 'a', ...args, '--arc', arc.url)
     expect((await runIn(data, again(front.url))).code).toBe(0)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { type Ended, useBuiltCli } from '../../support/cli/built-cli.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { ownerOf } from '../../support/graph/owner-of.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -16,7 +16,6 @@ import { type Environment, type TestServer, treeOf, useServers } from '../../sup
 
 const cli = useBuiltCli()
 const servers = useServers()
-const indexes = useNameIndexes()
 
 const world = namedWorld()
 const { chain, deployment, line, mints, origin, purse, tip, transfers, way } = world
@@ -40,7 +39,7 @@ beforeAll(async () => {
 })
 
 const index = async (routes: Record<string, RouteAnswer>): Promise<string> =>
-  (await indexes.start(routes, server.url)).url
+  (await startIndex(routes, server.url)).url
 
 /** A run of the command, without the lines that say now and then how far it is: there are some if the machine is slow. */
 const run = async (args: string[], env: Environment = treeOf(deployment)): Promise<Ended> => {
@@ -144,7 +143,7 @@ describe('resolve', () => {
     expect(await asking(server.url, other.url)).toEqual(refusedWith(line1('different trees'), 2))
     expect(await asking(none.url)).toEqual(refusedWith(line1('follows no tree'), 3))
     expect(await asking(live.url)).toEqual(refusedWith(line1('PROFILE is local, and'), 2))
-    const stranger = await indexes.start({ '/deployment.json': { body: 'nothing' } })
+    const stranger = await startIndex({ '/deployment.json': { body: 'nothing' } })
     expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
   })
 

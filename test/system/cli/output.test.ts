@@ -8,7 +8,7 @@ import { CommandOutput } from '../../../src/cli/output.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { blockOfTwo, proofIn } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { ask, posted, submission, treeOf, useServers } from '../../support/server/test-server.js'
 
 // The command as it is installed: what it writes, with any settings and input.
@@ -78,20 +78,16 @@ test.each([
   ['mine', ['mine', 'alice'], 1],
   ['publish', ['publish', 'package.json'], 4],
 ])('%s writes in one line what a server says, and no more than text', async (command, args, exit) => {
-  const { url, close } = await listening((request, response) => {
+  const { url } = await serving((request, response) => {
     // A client that publishes goes on to submit only where this is a server of a local network.
     const isDeployment = command === 'publish' && request.url === '/deployment.json'
     response.writeHead(isDeployment ? 200 : 400, { 'Content-Type': 'application/json' })
     response.end(isDeployment ? LOCAL_DEPLOYMENT : JSON.stringify({ error: HOSTILE, code: HOSTILE }))
   })
-  try {
-    const { code, stdout, stderr } = await cli.run([...args, '--url', url], SECRETS)
-    expect({ code, stdout }).toEqual({ code: exit, stdout: '' })
-    expect(stderr).toMatch(/^(?:minetree: publishing [^\n]+\n)?minetree: [^\n]+\n$/)
-    expect(HARMFUL.test(stderr)).toBe(false)
-  } finally {
-    await close()
-  }
+  const { code, stdout, stderr } = await cli.run([...args, '--url', url], SECRETS)
+  expect({ code, stdout }).toEqual({ code: exit, stdout: '' })
+  expect(stderr).toMatch(/^(?:minetree: publishing [^\n]+\n)?minetree: [^\n]+\n$/)
+  expect(HARMFUL.test(stderr)).toBe(false)
 })
 
 /** Output to streams, and what was written to each. */
@@ -157,7 +153,7 @@ describe('a long text', () => {
 test('an error of 30 MB is neither read to its end nor printed', async () => {
   const size = 30_000_000
   let sent = 0
-  const { url, close } = await listening((request, response) => {
+  const { url } = await serving((request, response) => {
     if (request.method === 'GET') {
       response.end(LOCAL_DEPLOYMENT)
       return
@@ -178,11 +174,10 @@ test('an error of 30 MB is neither read to its end nor printed', async () => {
   expect(code).toBe(5)
   expect(stderr).toMatch(/\nminetree: \S+\/submit answered more than \d+ bytes\n$/)
   expect(sent).toBeLessThan(size)
-  await close()
 })
 
 test('an error that is read is cut, also with the stack', async () => {
-  const { url, close } = await listening((request, response) => {
+  const { url } = await serving((request, response) => {
     if (request.method === 'GET') {
       response.end(LOCAL_DEPLOYMENT)
       return
@@ -199,7 +194,6 @@ test('an error that is read is cut, also with the stack', async () => {
   expect(debug.stderr).toMatch(/… \([\d,]+ more characters\)\n +at /)
   expect(debug.stderr.length).toBeLessThan(30_000)
   expect(JSON.parse(debug.stdout).error).toMatch(/… \([\d,]+ more characters\)$/)
-  await close()
 })
 
 test.each([
@@ -207,11 +201,11 @@ test.each([
   ['blocked', ['blocked'], { ADMIN_TOKEN: SECRETS.ADMIN_TOKEN }],
 ])('%s follows no redirect, and reads no endless answer', async (_, args, env) => {
   const asked: string[] = []
-  const inside = await listening((request, response) => {
+  const inside = await serving((request, response) => {
     asked.push(request.url ?? '')
     response.end(LOCAL_DEPLOYMENT)
   })
-  const redirecting = await listening((request, response) => {
+  const redirecting = await serving((request, response) => {
     response.writeHead(307, { Location: inside.url + (request.url ?? '') }).end()
   })
   const redirected = await cli.run([...args, '--url', redirecting.url], env)
@@ -221,7 +215,7 @@ test.each([
     stderr: expect.stringContaining('does not answer'),
   })
   expect(asked).toEqual([])
-  const endless = await listening((_request, response) => {
+  const endless = await serving((_request, response) => {
     const chunk = Buffer.alloc(65_536, ' ')
     const more = (): void => {
       while (response.write(chunk)) if (response.destroyed) return
@@ -235,5 +229,4 @@ test.each([
     stdout: '',
     stderr: expect.stringMatching(/^[^\n]*answered more than \d+ bytes\n$/),
   })
-  for (const server of [inside, redirecting, endless]) await server.close()
 })

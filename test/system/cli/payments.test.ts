@@ -17,8 +17,6 @@ const cli = useBuiltCli()
 const servers = useServers()
 const key = new PrivateKey(61)
 const hostKey = new PrivateKey(62)
-const services: { close(): Promise<void> }[] = []
-afterAll(async () => void (await Promise.all(services.map((service) => service.close()))))
 
 /** A host with names of the key, a miner, and a journal. */
 async function scene({ names = ['a'], coins = [5000] }: { names?: string[]; coins?: number[] } = {}) {
@@ -35,7 +33,6 @@ async function scene({ names = ['a'], coins = [5000] }: { names?: string[]; coin
   for (const name of names)
     await server.submit(beefOf(chain.mint(name, { ownerLock })), ['tm_names', 'tm_ordinals'])
   const arc = await arcServer()
-  services.push(arc)
   const folder = await servers.folder()
   const [keyFile, coinFile] = [join(folder, 'key.wif'), join(folder, 'coins.beef')]
   await writeFile(keyFile, key.toWif())

@@ -13,7 +13,7 @@ import {
 } from '../../../src/cli/publish-files.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { type TestServer, useServers } from '../../support/server/test-server.js'
 
 // What of a folder is not published, and how the command says so.
@@ -372,7 +372,7 @@ describe('the command', () => {
   test('publishes nothing where everything is left out, and says what to do', async () => {
     const folder = await folderOf({ '.env': '', 'a/.b': '' })
     const asked: string[] = []
-    const other = await listening((request, response) => {
+    const other = await serving((request, response) => {
       asked.push(request.url ?? '')
       response.end()
     })
@@ -383,7 +383,6 @@ describe('the command', () => {
       stderr: `minetree: nothing of ${folder} is published: all of it is left out (.env: it is hidden); name a file, or bring files back in ${folder}/.publishignore, as !.env\n`,
     })
     expect(asked).toEqual([])
-    await other.close()
   })
 
   test('publishes a hidden file that is named, and what a link that is named leads to', async () => {

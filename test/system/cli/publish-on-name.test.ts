@@ -12,7 +12,7 @@ import { arcServer } from '../../support/mining/miners-services.js'
 import { paymentsIn, statesIn } from '../../support/payments/journals.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { type Answer, ask, treeOf, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 
@@ -145,102 +145,94 @@ test('changing one heading of a site of 1.1 MB costs about as much as the headin
   for (let i = 0; i < 20; i++) files[`blog/2025/post-${i}.html`] = `<p>${i}</p>`
   const { data, site, shown, run } = await scene(files)
   const arc = await arcServer()
-  try {
-    const paying = await payingKey(data, arc.url, 500_000)
-    expect(await run('b', site, ...paying)).toMatchObject({ code: 0 })
-    await writeFile(join(site, 'blog/2026/post.html'), `<h1>two</h1>${'x'.repeat(2000)}`)
-    const dry = (await run('b', site, '--dry-run', '--json')).json()
-    const updated = await run('b', site, ...paying, '--json')
-    expect(updated).toMatchObject({
-      code: 0,
-      stderr: expect.stringContaining('1 changed, 51 kept, 1 as a patch;'),
-    })
-    const sizes = (): number[] => paymentsIn(data).map(({ transaction }) => transaction.toBinary().length)
-    const [before = 0, after = 0] = sizes()
-    const [paidBefore, paidAfter] = paymentsIn(data).map(({ fee }) => fee)
-    process.stdout.write(
-      `first publish: ${before} bytes, ${paidBefore} satoshis of fees; after one heading: ${after} bytes, ${paidAfter} satoshis (${((100 * after) / before).toFixed(2)} %)\n`,
-    )
-    expect(before).toBeGreaterThan(1_080_000)
-    // A patch on the page, and the directories above it: of the year with 1 entry, the blog with 2, the site with 3.
-    expect(after).toBeLessThan(200 + 3 * 130 + 6 * 90 + 500)
-    expect(dry.transactionBytes).toBeGreaterThanOrEqual(after - 10)
-    expect(dry.transactionBytes).toBeLessThan(after + 100)
-    expect(await shown('b', '/blog/2026/post.html')).toContain('<h1>two</h1>')
-    expect(Buffer.from(await shown('b', '/assets/picture-7.png')).length).toBeGreaterThan(36_000)
-    expect(await shown('b', '/blog/2025/post-3.html')).toBe('<p>3</p>')
-    // What is removed costs the directory.
-    await rm(join(site, 'assets/picture-3.png'))
-    const removed = await run('b', site, ...paying, '--json')
-    expect(removed.json()).toMatchObject({ new: 0, changed: 0, removed: 1, kept: 51 })
-    expect(sizes().at(-1)).toBeLessThan(31 * 95 + 900)
-  } finally {
-    await arc.close()
-  }
+  const paying = await payingKey(data, arc.url, 500_000)
+  expect(await run('b', site, ...paying)).toMatchObject({ code: 0 })
+  await writeFile(join(site, 'blog/2026/post.html'), `<h1>two</h1>${'x'.repeat(2000)}`)
+  const dry = (await run('b', site, '--dry-run', '--json')).json()
+  const updated = await run('b', site, ...paying, '--json')
+  expect(updated).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('1 changed, 51 kept, 1 as a patch;'),
+  })
+  const sizes = (): number[] => paymentsIn(data).map(({ transaction }) => transaction.toBinary().length)
+  const [before = 0, after = 0] = sizes()
+  const [paidBefore, paidAfter] = paymentsIn(data).map(({ fee }) => fee)
+  process.stdout.write(
+    `first publish: ${before} bytes, ${paidBefore} satoshis of fees; after one heading: ${after} bytes, ${paidAfter} satoshis (${((100 * after) / before).toFixed(2)} %)\n`,
+  )
+  expect(before).toBeGreaterThan(1_080_000)
+  // A patch on the page, and the directories above it: of the year with 1 entry, the blog with 2, the site with 3.
+  expect(after).toBeLessThan(200 + 3 * 130 + 6 * 90 + 500)
+  expect(dry.transactionBytes).toBeGreaterThanOrEqual(after - 10)
+  expect(dry.transactionBytes).toBeLessThan(after + 100)
+  expect(await shown('b', '/blog/2026/post.html')).toContain('<h1>two</h1>')
+  expect(Buffer.from(await shown('b', '/assets/picture-7.png')).length).toBeGreaterThan(36_000)
+  expect(await shown('b', '/blog/2025/post-3.html')).toBe('<p>3</p>')
+  // What is removed costs the directory.
+  await rm(join(site, 'assets/picture-3.png'))
+  const removed = await run('b', site, ...paying, '--json')
+  expect(removed.json()).toMatchObject({ new: 0, changed: 0, removed: 1, kept: 51 })
+  expect(sizes().at(-1)).toBeLessThan(31 * 95 + 900)
 })
 
 test('what was signed before a crash is sent by the next command, which pays for the rest alone; an identity stays', async () => {
   const { server, data, env, site, shown, run } = await scene()
   const arc = await arcServer()
-  try {
-    const paying = await payingKey(data, arc.url, 20_000)
-    expect(await cli.run(['bind', 'b', '--url', server.url, ...paying], env)).toMatchObject({ code: 0 })
-    const crash = async (): Promise<void> => {
-      const sent = new Set(arc.received.map((each) => each.id('hex')))
-      // What was sent before is sent again first.
-      arc.says = (each) => (sent.has(each.id('hex')) ? 'SEEN_ON_NETWORK' : 'no answer')
-      const running = cli.start(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
-      await until(() => arc.received.some((each) => !sent.has(each.id('hex'))))
-      running.child.kill('SIGKILL')
-      await running.ended
-      arc.says = 'SEEN_ON_NETWORK'
-    }
-    await crash()
-    expect(statesIn(data)).toEqual(['admitted', 'pending'])
-    // A dry run sends nothing.
-    expect(await run('b', site, '--dry-run')).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('2 new;'),
-    })
-    expect(statesIn(data)).toEqual(['admitted', 'pending'])
-    const again = await run('b', site, ...paying, '--json')
-    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('it is finished now') })
-    expect(again.json()).toMatchObject({ name: 'b', isUnchanged: true })
-    expect(paymentsIn(data).map(({ kind, isAdmitted }) => [kind, isAdmitted])).toEqual([
-      ['move', true],
-      ['publish', true],
-    ])
-    expect(await shown('b')).toBe('<h1>first</h1>')
-
-    await writeFile(join(site, 'index.html'), '<h1>second</h1>')
-    await crash()
-    await writeFile(join(site, 'style/main.css'), 'h2 {}')
-    const both = await run('b', site, ...paying, '--json')
-    expect(both.json()).toMatchObject({ new: 0, changed: 1, kept: 1, sequence: 4 })
-    expect(statesIn(data)).toEqual(['admitted', 'admitted', 'admitted', 'admitted'])
-    expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>second</h1>', 'h2 {}'])
-    const resolved = await cli.run(['resolve', 'b', '--url', server.url], env)
-    expect(resolved.stdout).toContain(`key     ${key.toPublicKey().toString()} `)
-
-    const back = await run('b', '--to', '2', ...paying)
-    expect(back).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/about \d+ satoshis: a fee of \d+ /),
-    })
-    expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>first</h1>', 'h1 {}'])
-    await writeFile(join(site, 'index.html'), '<h1>third</h1>')
-    const dear = await run('b', site, ...paying, '--max-fee', '1')
-    expect(dear).toMatchObject({ code: 4, stderr: expect.stringContaining('and 1 are allowed') })
-    // Nothing was paid for twice: not a change, and not a file.
-    const paid = paymentsIn(data).map(({ transaction }) =>
-      Buffer.from(transaction.toBinary()).toString('latin1'),
-    )
-    expect(paid).toHaveLength(5)
-    for (const body of ['<h1>first</h1>', '<h1>second</h1>', 'h1 {}', 'h2 {}'])
-      expect([body, paid.filter((each) => each.includes(body)).length]).toEqual([body, 1])
-  } finally {
-    await arc.close()
+  const paying = await payingKey(data, arc.url, 20_000)
+  expect(await cli.run(['bind', 'b', '--url', server.url, ...paying], env)).toMatchObject({ code: 0 })
+  const crash = async (): Promise<void> => {
+    const sent = new Set(arc.received.map((each) => each.id('hex')))
+    // What was sent before is sent again first.
+    arc.says = (each) => (sent.has(each.id('hex')) ? 'SEEN_ON_NETWORK' : 'no answer')
+    const running = cli.start(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
+    await until(() => arc.received.some((each) => !sent.has(each.id('hex'))))
+    running.child.kill('SIGKILL')
+    await running.ended
+    arc.says = 'SEEN_ON_NETWORK'
   }
+  await crash()
+  expect(statesIn(data)).toEqual(['admitted', 'pending'])
+  // A dry run sends nothing.
+  expect(await run('b', site, '--dry-run')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('2 new;'),
+  })
+  expect(statesIn(data)).toEqual(['admitted', 'pending'])
+  const again = await run('b', site, ...paying, '--json')
+  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('it is finished now') })
+  expect(again.json()).toMatchObject({ name: 'b', isUnchanged: true })
+  expect(paymentsIn(data).map(({ kind, isAdmitted }) => [kind, isAdmitted])).toEqual([
+    ['move', true],
+    ['publish', true],
+  ])
+  expect(await shown('b')).toBe('<h1>first</h1>')
+
+  await writeFile(join(site, 'index.html'), '<h1>second</h1>')
+  await crash()
+  await writeFile(join(site, 'style/main.css'), 'h2 {}')
+  const both = await run('b', site, ...paying, '--json')
+  expect(both.json()).toMatchObject({ new: 0, changed: 1, kept: 1, sequence: 4 })
+  expect(statesIn(data)).toEqual(['admitted', 'admitted', 'admitted', 'admitted'])
+  expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>second</h1>', 'h2 {}'])
+  const resolved = await cli.run(['resolve', 'b', '--url', server.url], env)
+  expect(resolved.stdout).toContain(`key     ${key.toPublicKey().toString()} `)
+
+  const back = await run('b', '--to', '2', ...paying)
+  expect(back).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/about \d+ satoshis: a fee of \d+ /),
+  })
+  expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>first</h1>', 'h1 {}'])
+  await writeFile(join(site, 'index.html'), '<h1>third</h1>')
+  const dear = await run('b', site, ...paying, '--max-fee', '1')
+  expect(dear).toMatchObject({ code: 4, stderr: expect.stringContaining('and 1 are allowed') })
+  // Nothing was paid for twice: not a change, and not a file.
+  const paid = paymentsIn(data).map(({ transaction }) =>
+    Buffer.from(transaction.toBinary()).toString('latin1'),
+  )
+  expect(paid).toHaveLength(5)
+  for (const body of ['<h1>first</h1>', '<h1>second</h1>', 'h1 {}', 'h2 {}'])
+    expect([body, paid.filter((each) => each.includes(body)).length]).toEqual([body, 1])
 })
 
 test('a server that changes or leaves out what was inscribed makes nobody pay for a broken site', async () => {
@@ -248,7 +240,7 @@ test('a server that changes or leaves out what was inscribed makes nobody pay fo
   const arc = await arcServer()
   const kept = new Map<string, Answer>()
   let lie: 'none' | 'changes a file' | 'leaves the last state out' = 'none'
-  const front = await listening(async (request, response) => {
+  const front = await serving(async (request, response) => {
     const body = await buffer(request)
     const { method = 'GET', url = '/' } = request
     const headers = passed(request.headers)
@@ -262,36 +254,31 @@ test('a server that changes or leaves out what was inscribed makes nobody pay fo
     if (at >= 0) other?.copy(sent, at)
     response.writeHead(answer.status, { 'Content-Type': answer.headers['content-type'] ?? '' }).end(sent)
   })
-  try {
-    const paying = await payingKey(data, arc.url, 20_000)
-    const publish = async () =>
-      await cli.run(['publish', site, '--name', 'b', '--url', front.url, ...paying], env)
-    expect(await publish()).toMatchObject({ code: 0 })
-    // What is known of the first state is what the server shows of the name later.
-    await writeFile(join(site, 'index.html'), '<h1>second</h1>')
-    expect(
-      await cli.run(['publish', site, '--name', 'b', '--url', front.url, '--dry-run'], env),
-    ).toMatchObject({
+  const paying = await payingKey(data, arc.url, 20_000)
+  const publish = async () =>
+    await cli.run(['publish', site, '--name', 'b', '--url', front.url, ...paying], env)
+  expect(await publish()).toMatchObject({ code: 0 })
+  // What is known of the first state is what the server shows of the name later.
+  await writeFile(join(site, 'index.html'), '<h1>second</h1>')
+  expect(await cli.run(['publish', site, '--name', 'b', '--url', front.url, '--dry-run'], env)).toMatchObject(
+    {
       code: 0,
-    })
-    const direct = await cli.run(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
-    expect(direct).toMatchObject({ code: 0 })
-    await writeFile(join(site, 'index.html'), '<h1>third</h1>')
-    for (const [each, code, why] of [
-      ['changes a file', 1, /no index proved b: .+ is not the tip/],
-      ['leaves the last state out', 5, /nothing is paid for .+ and the server does not show that/],
-    ] as const) {
-      lie = each
-      expect(await publish()).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(why) })
-      expect(paymentsIn(data)).toHaveLength(2)
-    }
-    lie = 'none'
-    expect(await publish()).toMatchObject({ code: 0 })
-    expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>third</h1>', 'h1 {}'])
-  } finally {
-    await arc.close()
-    await front.close()
+    },
+  )
+  const direct = await cli.run(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
+  expect(direct).toMatchObject({ code: 0 })
+  await writeFile(join(site, 'index.html'), '<h1>third</h1>')
+  for (const [each, code, why] of [
+    ['changes a file', 1, /no index proved b: .+ is not the tip/],
+    ['leaves the last state out', 5, /nothing is paid for .+ and the server does not show that/],
+  ] as const) {
+    lie = each
+    expect(await publish()).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(why) })
+    expect(paymentsIn(data)).toHaveLength(2)
   }
+  lie = 'none'
+  expect(await publish()).toMatchObject({ code: 0 })
+  expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>third</h1>', 'h1 {}'])
 })
 
 /** The headers of a request that say what it holds. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { HeaderChain } from '../../support/server/header-chain.js'
 import { HostTracker } from '../../support/server/host-tracker.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
@@ -105,7 +105,7 @@ test('a chunk that the server does not take, after one that it has', async () =>
 })
 
 test('a server that does not answer, and what is no URL of one', async () => {
-  const { url, close } = await listening(() => {})
+  const { url, close } = await serving(() => {})
   await close()
   expect(await failure([small, '--url', url])).toMatch(new RegExp(`^${url} does not answer: .*ECONNREFUSED`))
   for (const text of ['nowhere', 'ftp://127.0.0.1/', ''])
@@ -114,23 +114,21 @@ test('a server that does not answer, and what is no URL of one', async () => {
 
 test('a server that hangs up while it is sent to', async () => {
   const deployment = { profile: 'local', network: 'main' }
-  const other = await listening((request, response) => {
+  const other = await serving((request, response) => {
     if (request.method === 'GET') response.end(JSON.stringify(deployment))
     else request.socket.destroy()
   })
   expect(await failure([small, '--url', other.url])).toMatch(
     new RegExp(`^${other.url} hung up on \\d+ bytes, which may be too many: .+$`),
   )
-  await other.close()
 })
 
 test.each([
   ['text', 'hello'],
   ['the deployment of another service', '{"profile": "another", "network": "main"}'],
 ])('a server of another kind, which answers with %s', async (_, answer) => {
-  const other = await listening((_request, response) => response.end(answer))
+  const other = await serving((_request, response) => response.end(answer))
   expect(await failure([small, '--url', other.url])).toBe(`${other.url} is not a minetree server`)
-  await other.close()
 })
 
 test('a server that follows the live network, though it would believe anything', async () => {

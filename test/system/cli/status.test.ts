@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const cli = useBuiltCli()
@@ -55,16 +55,12 @@ describe('minetree status', () => {
   })
 
   test('another program that listens there is said to be none', async () => {
-    const other = await listening((_request, response) => response.end('{"status":"ok"}'))
-    try {
-      const { code, stderr } = await cli.run(['status', '--url', other.url], {
-        DATA_DIR: await servers.folder(),
-      })
-      expect(stderr).toMatch(/is no minetree node: set --url or PORT\n$/)
-      expect(code).toBe(2)
-    } finally {
-      await other.close()
-    }
+    const other = await serving((_request, response) => response.end('{"status":"ok"}'))
+    const { code, stderr } = await cli.run(['status', '--url', other.url], {
+      DATA_DIR: await servers.folder(),
+    })
+    expect(stderr).toMatch(/is no minetree node: set --url or PORT\n$/)
+    expect(code).toBe(2)
   })
 
   test('what a node quotes reaches the terminal escaped, and its address may have a path', async () => {
@@ -73,20 +69,16 @@ describe('minetree status', () => {
       sources: [{ name: 'junglebus', state: 'failing', lastError: { message: 'no \u001b]0;title\u0007' } }],
     }
     const asked: unknown[] = []
-    const node = await listening((request, response) => {
+    const node = await serving((request, response) => {
       asked.push(request.url)
       response.end(JSON.stringify(health))
     })
-    try {
-      const env = { DATA_DIR: await servers.folder() }
-      const { code, stdout } = await cli.run(['status', '--url', `${node.url}/below/`], env)
-      expect(code).toBe(0)
-      expect(asked).toEqual(['/below/health'])
-      expect(stdout).toContain('source: junglebus, failing: no ')
-      expect([...stdout].filter((character) => character < ' ' && character !== '\n')).toEqual([])
-    } finally {
-      await node.close()
-    }
+    const env = { DATA_DIR: await servers.folder() }
+    const { code, stdout } = await cli.run(['status', '--url', `${node.url}/below/`], env)
+    expect(code).toBe(0)
+    expect(asked).toEqual(['/below/health'])
+    expect(stdout).toContain('source: junglebus, failing: no ')
+    expect([...stdout].filter((character) => character < ' ' && character !== '\n')).toEqual([])
     expect(await cli.run(['status', '--url', 'nowhere'])).toMatchObject({
       code: 2,
       stderr: 'minetree: not the URL of a server: "nowhere"\n',

@@ -16,7 +16,7 @@ import { TestWallet } from '../../support/mining/test-wallet.js'
 import { statesIn } from '../../support/payments/journals.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { posted, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 import { freePort } from '../../support/services/free-port.js'
 
@@ -24,8 +24,6 @@ import { freePort } from '../../support/services/free-port.js'
 
 const cli = useBuiltCli()
 const servers = useServers()
-const services: { close(): Promise<void> }[] = []
-afterAll(async () => void (await Promise.all(services.map((service) => service.close()))))
 
 const ALL = ['SHIP tm_names', 'SHIP tm_ordinals', 'SLAP ls_names', 'SLAP ls_ordinals', 'SLAP ls_ship']
 const hostKey = new PrivateKey(31)
@@ -168,7 +166,6 @@ describe('with a key', () => {
   test('is stored before it is sent, sent again until the network decides, and submitted to nobody before that', async () => {
     const { env, server, data, args } = await host()
     const arc = await arcServer()
-    services.push(arc)
     arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
     const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
     const undecided = await cli.run(line, env)
@@ -195,7 +192,7 @@ describe('with a key', () => {
     const line = [...args, ...(await purse(5000)), '--yes']
     expect((await cli.run(line, env)).code).toBe(0)
     const statuses = [502, 404]
-    const proxy = await listening(async (request, response) => {
+    const proxy = await serving(async (request, response) => {
       const body = await buffer(request)
       const { url = '', method = 'GET', headers } = request
       const asked = { method, headers: { 'Content-Type': headers['content-type'] ?? '' }, body }
@@ -203,7 +200,6 @@ describe('with a key', () => {
         url === '/submit' ? { status: statuses.shift() ?? 0, body: '' } : await server.ask(url, asked)
       response.writeHead(answer.status).end(answer.body)
     })
-    services.push(proxy)
     for (const _ of [502, 404]) {
       expect(await cli.run([...line, '--url', proxy.url], env)).toMatchObject({ code: 5 })
       expect(statesIn(data)).toEqual(['admitted'])
@@ -231,18 +227,16 @@ describe('with a key', () => {
   test('is not paid for again because a server denies it, and is on request once tokens were revoked elsewhere', async () => {
     const { env, server, data, args } = await host()
     const arc = await arcServer()
-    services.push(arc)
     const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
     const nothing = JSON.stringify({ type: 'output-list', outputs: [] })
     const answers: Record<string, { status: number; body: string | Buffer }> = {}
-    const denying = await listening(async (request, response) => {
+    const denying = await serving(async (request, response) => {
       const body = await buffer(request)
       const { url = '', method = 'GET', headers } = request
       const answer =
         answers[url] ?? (await server.ask(url, { method, headers: passed(headers), body: Buffer.from(body) }))
       response.writeHead(answer.status).end(answer.body)
     })
-    services.push(denying)
     const denied = [...line, '--url', denying.url]
     answers['/lookup'] = { status: 200, body: nothing }
     for (const _ of [1, 2, 3, 4])
@@ -268,7 +262,6 @@ describe('with a key', () => {
   test('what the network rejects is paid for anew', async () => {
     const { env, server, data, args } = await host()
     const arc = await arcServer()
-    services.push(arc)
     arc.says = 'REJECTED'
     const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
     expect(await cli.run(line, env)).toMatchObject({ code: 4 })
@@ -282,8 +275,7 @@ describe('with a key', () => {
 test('a wallet pays, signs first, and sends what is stored', async () => {
   const { env, server, data, args } = await host()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 100_000))
-  const { url, close } = await walletServer(wallet)
-  services.push({ close })
+  const { url } = await walletServer(wallet)
   const line = [...args, '--wallet', url, '--yes', '--max-fee', '5000']
   const first = await cli.run(line, env)
   expect({ ...first, names: namesIn(first.stdout) }).toMatchObject({ code: 0, names: ALL })

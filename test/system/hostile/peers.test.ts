@@ -13,8 +13,6 @@ const MAX_SENT = TOPICS * (16 + 8) * MiB
 const GENESIS = `${'ab'.repeat(32)}_0`
 
 const servers = useServers()
-const opened: HostileServer[] = []
-afterAll(() => Promise.all(opened.map((each) => each.close())))
 
 /** A logger, and a promise that resolves when it has logged the end of each topic's sync. */
 function brokenOff() {
@@ -38,7 +36,7 @@ test.each(deeds)('%s', async (name) => {
   const peer = await HostileServer.open((_, response) =>
     BODY_DEEDS[name](response, { internal: internal.url }),
   )
-  opened.push(internal, peer)
+  for (const each of [internal, peer]) onTestFinished(() => each.close())
   const env = { GENESIS, SYNC_PEERS: peer.url, SYNC_INTERVAL_MS: '0', SYNC_TIMEOUT_MS: '2000' }
   const { logger, all } = brokenOff()
   const server = await servers.start(env, { logger })

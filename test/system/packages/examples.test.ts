@@ -6,7 +6,7 @@ import { press, says, textOf, useBrowser } from '../../support/browser/browser.j
 import { inBrowser } from '../../support/browser/chromium.js'
 import { installedExample } from '../../support/cli/installed-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 // The examples as somebody has them who copies one of their folders: installed, built, and opened in a browser.
@@ -30,8 +30,8 @@ const react = await installedExample('react')
 const withRegistry = 'missing' in plain || 'missing' in react ? describe.skip : describe
 
 /** Serves the files of a folder, as any server of files does. */
-async function serving(folder: string): Promise<{ url: string; close: () => Promise<void> }> {
-  return await listening((request, response) => {
+async function serveFolder(folder: string): Promise<{ url: string }> {
+  return await serving((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     const path = join(folder, pathname === '/' ? 'index.html' : pathname)
     readFile(path).then(
@@ -44,38 +44,34 @@ async function serving(folder: string): Promise<{ url: string; close: () => Prom
 
 /** Searches for names in a page: one that is there, and one that is not. */
 async function lookUp(folder: string, fill: { server?: string }): Promise<void> {
-  const { url, close } = await serving(folder)
+  const { url } = await serveFolder(folder)
   const query = fill.server === undefined ? `?server=${server.url}` : ''
   const { page, complaints } = await browser.open(`${url}/${query}`)
-  try {
-    await page.waitForSelector('input[name=name]')
-    if (fill.server !== undefined) {
-      await page.$eval('input[name=server]', (input) => {
-        input.value = ''
-      })
-      await page.type('input[name=server]', fill.server)
-    }
-    await page.type('input[name=name]', 'alice')
-    await press(page, 'button')
-    await says(
-      page,
-      '[role=status]',
-      `alice is verified at ${world.outpoints.site} and belongs to ${'1'.padStart(40, '0')}`,
-    )
-    await says(page, 'pre', 'Gardens, bread and small computers')
-    await page.$eval('input[name=name]', (input) => {
+  await page.waitForSelector('input[name=name]')
+  if (fill.server !== undefined) {
+    await page.$eval('input[name=server]', (input) => {
       input.value = ''
     })
-    await page.type('input[name=name]', 'nobody')
-    await press(page, 'button')
-    await says(page, '[role=status]', 'nobody is not claimed')
-    expect((await textOf(page, 'pre')) ?? '').not.toContain('Gardens')
-    // Browsers log the 404 of a name that is not claimed.
-    expect(complaints.filter((each) => !each.includes('404'))).toEqual([])
-  } finally {
-    await page.close()
-    await close()
+    await page.type('input[name=server]', fill.server)
   }
+  await page.type('input[name=name]', 'alice')
+  await press(page, 'button')
+  await says(
+    page,
+    '[role=status]',
+    `alice is verified at ${world.outpoints.site} and belongs to ${'1'.padStart(40, '0')}`,
+  )
+  await says(page, 'pre', 'Gardens, bread and small computers')
+  await page.$eval('input[name=name]', (input) => {
+    input.value = ''
+  })
+  await page.type('input[name=name]', 'nobody')
+  await press(page, 'button')
+  await says(page, '[role=status]', 'nobody is not claimed')
+  expect((await textOf(page, 'pre')) ?? '').not.toContain('Gardens')
+  // Browsers log the 404 of a name that is not claimed.
+  expect(complaints.filter((each) => !each.includes('404'))).toEqual([])
+  await page.close()
 }
 
 withRegistry('the examples', () => {

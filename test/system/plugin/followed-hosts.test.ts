@@ -8,11 +8,6 @@ import { describeWithMariadb } from '../../support/storage/databases.js'
 
 // Processes of a host that share a database, over the real engine 0.4.6: one of them follows the chain.
 
-const hosts: GaspHost[] = []
-afterEach(async () => {
-  await Promise.all(hosts.splice(0).map((host) => host.stop()))
-})
-
 const stateOf = async ({ url }: GaspHost): Promise<string> =>
   ((await ask(url, '/follower')).json as { state: string }).state
 
@@ -36,7 +31,7 @@ describeWithMariadb('processes of a host over', (mariadb) => {
     const start = async (): Promise<GaspHost> => {
       const settings = { knexUrl, deployment, engine: '0.4.6' as const, peers: [], attached: false }
       const host = await startGaspHost({ ...settings, follow })
-      hosts.push(host)
+      onTestFinished(() => host.stop())
       return host
     }
     const late = ['bab', 'd'].map((name) => tree.mintOf(name))

@@ -26,13 +26,9 @@ const BOTH = ['tm_names', 'tm_ordinals']
 const ORDINALS = ['tm_ordinals']
 
 const { start } = useServers()
-const hosts: GaspHost[] = []
 const databases: string[] = []
 const onMariadb = MISSING_FOR_MARIADB.length > 0 ? describe.skip : describe
 
-afterEach(async () => {
-  await Promise.all(hosts.splice(0).map((host) => host.stop()))
-})
 afterAll(async () => {
   if (databases.length === 0) return
   const root = await createConnection(mariadbUrl(await portOfShared('mariadb'), ''))
@@ -64,7 +60,7 @@ async function host(
   const { deployment } = world.chain
   const urls = peers.map(({ url }) => url)
   const started = await startGaspHost({ knexUrl, deployment, engine: ENGINE, peers: urls, attached })
-  hosts.push(started)
+  onTestFinished(() => started.stop())
   return started
 }
 

@@ -25,16 +25,11 @@ interface Places {
 
 describeWithMariadb('a host on MariaDB that is killed while its log does not answer', (mariadb) => {
   const { folder } = useServers()
-  const within = { proxies: [] as TcpProxy[], hosts: [] as GaspHost[] }
-  afterEach(async () => {
-    for (const host of within.hosts.splice(0)) await host.stop()
-    for (const proxy of within.proxies.splice(0)) await proxy.stop()
-  })
 
   async function proxyTo(url: string): Promise<{ proxy: TcpProxy; url: string }> {
     const behind = new URL(url)
     const proxy = await startTcpProxy(Number(behind.port))
-    within.proxies.push(proxy)
+    onTestFinished(() => proxy.stop())
     behind.port = String(proxy.port)
     return { proxy, url: behind.href }
   }
@@ -56,7 +51,7 @@ describeWithMariadb('a host on MariaDB that is killed while its log does not ans
     }
     const start = async (): Promise<GaspHost> => {
       const host = await startGaspHost(settings)
-      within.hosts.push(host)
+      onTestFinished(() => host.stop())
       return host
     }
     const host = await start()

@@ -1,11 +1,10 @@
 import { join } from 'node:path'
 import { builtPackage } from '../../support/cli/built-package.js'
 import { rounds } from '../../support/nightly.js'
-import { useHeaderServices } from '../../support/server/header-service.js'
+import { startHeaderService } from '../../support/server/header-service.js'
 import { expectHeadersOutliveKills, longHeaderChain } from '../../support/server/killed-headers.js'
 import { useServers } from '../../support/server/test-server.js'
 
-const services = useHeaderServices()
 const servers = useServers()
 
 test('headers are linked and complete, though processes that store them are killed', async () => {
@@ -15,7 +14,7 @@ test('headers are linked and complete, though processes that store them are kill
   await expectHeadersOutliveKills({
     main,
     env,
-    started: await services.start(chain),
+    started: await startHeaderService(chain),
     chain,
     kills: rounds(2, 4),
   })

@@ -5,20 +5,18 @@ import { packageVersion } from '../../../src/server/config/package-info.js'
 import type { ChainStatus } from '../../../src/server/telemetry/chain-status.js'
 import { keptOutput } from '../../support/cli/commands.js'
 import { CrawledTree } from '../../support/follow/crawled-tree.js'
-import { useJungleBuses } from '../../support/follow/junglebus.js'
-import { useHeaderServices } from '../../support/server/header-service.js'
+import { startJungleBus } from '../../support/follow/junglebus.js'
+import { startHeaderService } from '../../support/server/header-service.js'
 import { contractOf } from '../../support/server/openapi-contract.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 
 const servers = useServers()
-const headerServices = useHeaderServices()
-const junglebuses = useJungleBuses()
 
 test('a service says how far it has followed the chain, and a crawl beside it reports that', async () => {
   const tree = new CrawledTree()
-  const { settings } = await headerServices.start(tree.headers)
-  const { url: source, service } = await junglebuses.start()
+  const { settings } = await startHeaderService(tree.headers)
+  const { url: source, service } = await startJungleBus()
   service.know(...tree.records)
   const env = {
     ...{ ...treeOf(tree.chain.deployment), ...settings, CHAIN_SOURCES: `junglebus=${source}` },

@@ -11,13 +11,12 @@ import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../support/server/header-chain.js'
-import { useHeaderServices } from '../../support/server/header-service.js'
+import { startHeaderService } from '../../support/server/header-service.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
 
 // Commands that have no block headers yet, and fetch them from a source that takes its time.
 
 const servers = useServers()
-const services = useHeaderServices()
 
 /** Output on a terminal, and what resolves once it shows a text. */
 function terminal() {
@@ -50,7 +49,7 @@ async function setUp() {
   const mint = chain.mint('o')
   headers.mine([mint])
   headers.grow(100)
-  const { service, settings } = await services.start(headers)
+  const { service, settings } = await startHeaderService(headers)
   const folder = await servers.folder()
   const env = { ...treeOf(chain.deployment), ...settings, XDG_CACHE_HOME: folder, XDG_CONFIG_HOME: folder }
   return { chain, headers, mint, service, env, folder }

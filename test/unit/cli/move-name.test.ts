@@ -130,16 +130,12 @@ test('a key pays with its coins, and each transaction is kept with its change', 
 })
 
 describe('with a wallet', () => {
-  const closing: (() => Promise<void>)[] = []
-  afterAll(async () => void (await Promise.all(closing.map((close) => close()))))
-
   /** A wallet that holds a name, and what moves that. */
   async function holding(name: string) {
     const wallet = new TestWallet(coinsFor(new PrivateKey(7), 500_000))
     const ownerLock = await walletLock(new ProtoWallet(wallet.key), name)
     await server.submit(beefOf(chain.mint(name, { ownerLock })), ['tm_names', 'tm_ordinals'])
-    const { url, close } = await walletServer(wallet)
-    closing.push(close)
+    const { url } = await walletServer(wallet)
     const data = join(folder, `data-${name}`)
     const moveIt = async (deed: Command, more: Partial<MoveOptions> = {}) =>
       await move(name, deed, {

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createGzip } from 'node:zlib'
 import { boundedHttpClient, type FetchOptions, fetchBounded } from '../../../src/client/bounded-fetch.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 
 // One HTTP answer, read within bounds, from servers that do whatever they like.
 
@@ -12,15 +12,9 @@ const MAX_BYTES = 100_000
 /** Longer than any answer here takes: a test that waits for it fails by its own limit. */
 const NEVER = 600_000
 
-const open: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()))
-})
-
 async function serverThat(listener: RequestListener): Promise<string> {
-  const server = await listening(listener)
-  open.push(server)
-  return server.url
+  const { url } = await serving(listener)
+  return url
 }
 
 /** Writes for as long as anybody reads, and resolves with how much was written. */

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { resolveName } from '../../../src/client/resolve.js'
 import { createVerifiedFetch, type VerifiedFetchInit } from '../../../src/client/verified-fetch.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, text } from '../../support/gateway/site.js'
 import { streamsOn } from '../../support/gateway/streams.js'
@@ -13,7 +13,6 @@ import { givenTime } from '../../support/server/waiting.js'
 // Two honest servers and one that fails in some way, whatever it is asked: the answer is that of the two.
 
 const servers = useServers()
-const indexes = useNameIndexes()
 const hosted = await hostedServer(servers)
 const { server, chain } = hosted
 const blocks = new Map<string, number>()
@@ -89,9 +88,9 @@ const placed = <Each>(bad: Each, honest: Each, position: number): Each[] =>
 
 describe.each(FAILURES)('beside a server that %s', (_, answer, least = 20_000) => {
   let bad = ''
-  beforeAll(async () => {
+  beforeEach(async () => {
     const everywhere = new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer })
-    bad = (await indexes.start(everywhere)).url
+    bad = (await startIndex(everywhere)).url
   })
 
   test.each(CALLS)('%s is what the others say', async (_, resource, init, expected) => {

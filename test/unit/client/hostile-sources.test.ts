@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { OP } from '../../../backend/src/protocol/script-walk.js'
 import { type AskBounds, HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import {
   at,
   FakeHeaders,
@@ -18,7 +18,6 @@ import { givenTime } from '../../support/server/waiting.js'
 
 // An honest index, and beside it one that would have a reader wait, read or compute without end.
 
-const indexes = useNameIndexes()
 const { deployment, headers, line, mints, origin, tip, way } = namedWorld()
 
 const RECORD = '/svc/names/abc'
@@ -86,8 +85,7 @@ function drip(response: ServerResponse): void {
   response.on('close', () => clearInterval(timer))
 }
 
-const start = async (changed: Record<string, RouteAnswer> = {}) =>
-  await indexes.start({ ...HONEST, ...changed })
+const start = async (changed: Record<string, RouteAnswer> = {}) => await startIndex({ ...HONEST, ...changed })
 
 const resolve = async (
   sources: (NameSource | string)[],

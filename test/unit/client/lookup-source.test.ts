@@ -4,7 +4,7 @@ import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, recordsOf } from '../../support/client/name-proofs.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
 import { varint } from '../../support/protocol/raw-transaction.js'
@@ -13,7 +13,6 @@ import { givenTime } from '../../support/server/waiting.js'
 
 // Lookup services that are found by the SDK's resolver: each of its hosts is an index of its own.
 
-const indexes = useNameIndexes()
 const servers = useServers()
 const world = namedWorld()
 const { deployment, headers, line, purse, tip, transfers, way } = world
@@ -35,7 +34,7 @@ const list = (where: { vout: number }, bytes: Uint8Array) => ({
   outputs: [{ beef: Array.from(bytes), outputIndex: where.vout }],
 })
 
-const host = async (answer: RouteAnswer): Promise<string> => (await indexes.start({ '/lookup': answer })).url
+const host = async (answer: RouteAnswer): Promise<string> => (await startIndex({ '/lookup': answer })).url
 
 const source = (hosts: string[], more: ConstructorParameters<typeof LookupNameSource>[0] = {}) =>
   new LookupNameSource({
@@ -80,7 +79,7 @@ test('a name is resolved from a real server', async () => {
 
 test('the question is for the history, as one binary answer', async () => {
   let question = ''
-  const asked = await indexes.start({ '/lookup': { body: aggregate(tip, whole) } })
+  const asked = await startIndex({ '/lookup': { body: aggregate(tip, whole) } })
   const fetching: typeof fetch = async (url, init) => {
     question = String(init?.body)
     expect(new Headers(init?.headers).get('x-aggregation')).toBe('yes')
@@ -152,7 +151,7 @@ test('a host without encryption is for a network of one’s own', async () => {
 })
 
 test('where no host is found, that is the answer', async () => {
-  const trackers = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs: [] } } })
+  const trackers = await startIndex({ '/lookup': { body: { type: 'output-list', outputs: [] } } })
   const resolver = { networkPreset: 'testnet' as const, slapTrackers: [trackers.url] }
   await expect(resolve([], { resolver })).rejects.toMatchObject({
     code: 'NO_PROOF',
@@ -162,7 +161,7 @@ test('where no host is found, that is the answer', async () => {
 
 describe('hosts without end', () => {
   test('of 500, those are asked first that rank best, and no more than 64 in all', async () => {
-    const front = await indexes.start({})
+    const front = await startIndex({})
     const hosts = Array.from({ length: 500 }, (_, at) => `${front.url}/${at}`)
     await expect(resolve(hosts)).rejects.toMatchObject({
       message: expect.stringMatching(/; 436 more were not asked$/),
@@ -182,7 +181,7 @@ describe('hosts without end', () => {
     ['fail', { status: 500, body: {} }],
     ['show what does not hold', { body: aggregate(tip, beef(tip, way)) }],
   ])('thirty strangers that %s do not hide it from one honest host', async (_, answer) => {
-    const strangers = await indexes.start(new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer }))
+    const strangers = await startIndex(new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer }))
     const honest = await host({ body: aggregate(tip, whole) })
     const hosts = Array.from({ length: 30 }, (_, at) => `${strangers.url}/${at}`)
     for (const all of [
@@ -193,7 +192,7 @@ describe('hosts without end', () => {
   })
 
   test('strangers that say nothing leave time for the honest host after them', async () => {
-    const strangers = await indexes.start(
+    const strangers = await startIndex(
       new Proxy<Record<string, RouteAnswer>>({}, { get: () => ({ does: () => {} }) }),
     )
     const honest = await host({ body: aggregate(tip, whole) })
@@ -264,7 +263,7 @@ describe('trackers', () => {
     const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
     const broken = { beef: [1, 2, 3], outputIndex: 0 }
     const outputs = [null, broken, record(honest), record(`${honest}/`), { ...record(honest), beef: 'x' }]
-    const tracker = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs } } })
+    const tracker = await startIndex({ '/lookup': { body: { type: 'output-list', outputs } } })
     expect(await resolveBy([tracker.url])).toMatchObject({
       tip: { tip },
       reports: [{ index: honest, verdict: 'agrees' }],
@@ -277,7 +276,7 @@ describe('trackers', () => {
     ['an answer without end', { does: endless }],
     ['a failure', { status: 500, body: {} }],
   ])('that give %s say nothing', async (_, answer) => {
-    const tracker = await indexes.start({ '/lookup': answer })
+    const tracker = await startIndex({ '/lookup': answer })
     await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
   })
 
@@ -285,7 +284,7 @@ describe('trackers', () => {
     const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
     const strangers = Array.from({ length: 300 }, (_, at) => record(`https://127.0.0.1:1/${at}`))
     const outputs = [...strangers, record(honest)]
-    const tracker = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs } } })
+    const tracker = await startIndex({ '/lookup': { body: { type: 'output-list', outputs } } })
     const firsts = new Set<string>()
     for (let left = 20; left > 0; left--) {
       const [first] = await sourceBy([tracker.url]).find()
@@ -295,7 +294,7 @@ describe('trackers', () => {
   })
 
   test('that say nothing are waited for half of the time', async () => {
-    const tracker = await indexes.start({ '/lookup': { does: () => {} } })
+    const tracker = await startIndex({ '/lookup': { does: () => {} } })
     await expect(resolveBy([tracker.url], { timeout: 400 })).rejects.toMatchObject(refused('UNREACHABLE'))
   })
 })

@@ -1,7 +1,7 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { namedWorld } from '../../support/client/name-proofs.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
@@ -9,7 +9,6 @@ import { type TestServer, treeOf, useServers } from '../../support/server/test-s
 // A real server over HTTP, and others before it that lie: one test a lie.
 
 const servers = useServers()
-const indexes = useNameIndexes()
 
 const world = namedWorld()
 const { deployment, headers, line, mints, origin, purse, tip, transfers } = world
@@ -35,7 +34,7 @@ beforeAll(async () => {
 
 /** An index that answers truthfully, except on the given routes. */
 const index = async (changed: Record<string, RouteAnswer> = {}): Promise<string> =>
-  (await indexes.start(changed, server.url)).url
+  (await startIndex(changed, server.url)).url
 
 const resolve = async (
   urls: string[],
@@ -67,7 +66,7 @@ test('an honest index is followed', async () => {
 })
 
 test('three questions are asked, what the index says of the name first', async () => {
-  const { url, asked } = await indexes.start({}, server.url)
+  const { url, asked } = await startIndex({}, server.url)
   await resolve([url])
   expect(asked).toEqual([RECORD, PROOF, PROVENANCE])
 })

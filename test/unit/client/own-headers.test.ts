@@ -8,14 +8,12 @@ import type { SourceTip } from '../../../src/chain/headers/header-chain.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
 import { type HeaderSource, OwnHeaders, type OwnHeadersOptions } from '../../../src/client/own-headers.js'
 import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
-import { useNameIndexes } from '../../support/client/name-index.js'
+import { startIndex } from '../../support/client/name-index.js'
 import { outpointBeef } from '../../support/client/name-proofs.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../support/server/header-chain.js'
 
 // A chain of real headers with work that is easy, and sources that are honest, short, or lie.
-
-const indexes = useNameIndexes()
 
 const FIRST = 800_000
 const hello = new FakeChain().inscribe({ contentType: 'text/plain', body: Buffer.from('hello') })
@@ -352,7 +350,7 @@ test('a gateway whose headers are changed proves nothing: the fetch fails at the
     }
   }
   const fetched = async (change?: ReturnType<typeof otherRootAt>) => {
-    const { url } = await indexes.start(answers(change))
+    const { url } = await startIndex(answers(change))
     const chainTracker = new OwnHeaders({ sources: [url], checkpoint: checkpointAt(chain, FIRST + 10) })
     return await createVerifiedFetch({ gateways: [url], chainTracker })(hello.txid)
   }

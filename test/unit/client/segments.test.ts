@@ -16,7 +16,7 @@ import {
 import { MemorySegmentStore, type SegmentStore } from '../../../src/client/segment-store.js'
 import { Segments } from '../../../src/client/segments.js'
 import { type VerifiedName, verifyNameProof } from '../../../src/client/verify-name.js'
-import { useNameIndexes } from '../../support/client/name-index.js'
+import { startIndex } from '../../support/client/name-index.js'
 import { at, FakeHeaders, namedWorld, proofOf, provenanceOf } from '../../support/client/name-proofs.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
 import {
@@ -31,7 +31,6 @@ import { type TestServer, treeOf, useServers } from '../../support/server/test-s
 // What was verified once is neither fetched nor verified again, and nothing else is believed for it.
 
 const servers = useServers()
-const indexes = useNameIndexes()
 
 /** A store whose texts a test can see and change. */
 class OpenStore implements SegmentStore {
@@ -303,7 +302,7 @@ describe('a name that has moved', () => {
   test('is not taken back by an index that is behind', async () => {
     const store = await kept()
     const answer = { origin: formatOutpoint(origin), tip: { outpoint: first.outpoint(0), spent: false } }
-    const behind = await indexes.start(
+    const behind = await startIndex(
       {
         [paths.record]: { body: answer },
         [`${paths.provenance}?known=${formatOutpoint(tip)}`]: { body: provenanceOf([mints.abc, first]) },
@@ -316,8 +315,8 @@ describe('a name that has moved', () => {
       reports: [{ verdict: 'stale' }],
     })
     // Nor by one that denies the name, beside what does not hold or fails, while a block still holds it.
-    const denying = await indexes.start({})
-    const garbage = await indexes.start({ [paths.record]: { body: answer }, [paths.proof]: { body: 'no' } })
+    const denying = await startIndex({})
+    const garbage = await startIndex({ [paths.record]: { body: answer }, [paths.proof]: { body: 'no' } })
     for (const segments of [store.segments, store.reopened().segments])
       for (const urls of [[denying.url], [denying.url, garbage.url], [garbage.url, denying.url, denying.url]])
         expect(await resolve(segments, new Asked(), urls)).toMatchObject({
@@ -338,7 +337,7 @@ describe('a name that has moved', () => {
   test('is not what an index says without proof', async () => {
     const store = await kept()
     const elsewhere = { origin: formatOutpoint(origin), tip: { outpoint: purse.outpoint(0), spent: false } }
-    const liar = await indexes.start({ [paths.record]: { body: elsewhere } }, server.url)
+    const liar = await startIndex({ [paths.record]: { body: elsewhere } }, server.url)
     await expect(resolve(store.segments, new Asked(), [liar.url])).rejects.toMatchObject({
       code: 'NO_PROOF',
       reports: [{ verdict: 'refuted' }],

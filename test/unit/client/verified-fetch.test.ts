@@ -7,7 +7,7 @@ import {
   type VerifiedFetchInit,
   type VerifiedFetchOptions,
 } from '../../../src/client/verified-fetch.js'
-import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { outpointBeef, proofOf, provenanceOf, recordsOf } from '../../support/client/name-proofs.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, type File, text } from '../../support/gateway/site.js'
@@ -26,7 +26,6 @@ import { givenTime } from '../../support/server/waiting.js'
 // A real server, and gateways before it that lie.
 
 const servers = useServers()
-const indexes = useNameIndexes()
 
 const hosted = await hostedServer(servers)
 const { server, chain } = hosted
@@ -76,7 +75,7 @@ const fetcher = (
 
 /** A gateway that lies on the given paths, below the server's own. */
 const gateway = async (lies: Record<string, RouteAnswer> = {}): Promise<string> =>
-  (await indexes.start(lies, server.url)).url
+  (await startIndex(lies, server.url)).url
 
 const proof = (outpoint: string): string => `/svc/gateway/proof/${outpoint}`
 
@@ -406,7 +405,7 @@ describe('a gateway that lies', () => {
 
   test('says nothing once is asked after the others for a while', async () => {
     await givenTime(3000, async (timeout) => {
-      const hanging = await indexes.start({ [proof(hello.txid)]: { does: () => {} } }, server.url)
+      const hanging = await startIndex({ [proof(hello.txid)]: { does: () => {} } }, server.url)
       const verified = fetcher([hanging.url, server.url], { timeout })
       expect(await (await verified(hello.txid)).text()).toBe('hello, world')
       expect(await (await verified(other.txid)).text()).toBe('other, world')
@@ -416,7 +415,7 @@ describe('a gateway that lies', () => {
 
   test('is right but late is asked first once, and not for every file', async () => {
     const bytes = Uint8Array.from((await server.ask(proof(hello.txid))).body)
-    const late = await indexes.start(
+    const late = await startIndex(
       {
         [proof(hello.txid)]: {
           does: (response) => void setTimeout(() => response.writeHead(200).end(bytes), 2000),
@@ -432,7 +431,7 @@ describe('a gateway that lies', () => {
 
   test('fails once after many good answers is not the last to be asked', async () => {
     let isFailing = false
-    const failing = await indexes.start(
+    const failing = await startIndex(
       {
         [proof(hello.txid)]: {
           does: (response) => {

@@ -5,26 +5,26 @@ import { Sql } from '../../../backend/src/facts/connection.js'
 
 // On Node 22.16 and later this asks `node:sqlite`, before that libsql.
 
-const opened: Sql[] = []
-const open = (): Sql => {
-  const sql = new Sql(':memory:')
-  opened.push(sql)
+const open = (file = ':memory:'): Sql => {
+  const sql = new Sql(file)
+  onTestFinished(() => sql.close())
+  return sql
+}
+const openTable = (): Sql => {
+  const sql = open()
   sql.exec('create table t (id integer primary key, bytes blob, text text)')
   return sql
 }
-afterEach(() => {
-  for (const sql of opened.splice(0)) sql.close()
-})
 
 test('a blob is a Buffer however it is read', () => {
-  const sql = open()
+  const sql = openTable()
   sql.run('insert into t values (1, ?, ?)', Uint8Array.of(1, 2), null)
   expect(sql.all('select bytes, text from t')).toEqual([{ bytes: Buffer.of(1, 2), text: null }])
   expect(sql.get('select bytes, text from t')).toMatchObject({ bytes: Buffer.of(1, 2), text: null })
 })
 
 test('one row after all rows of the same statement is that of its values', () => {
-  const sql = open()
+  const sql = openTable()
   for (const id of [1, 2, 3]) sql.run('insert into t values (?, null, ?)', id, `row ${id}`)
   const statement = 'select text from t where id = ?'
   expect(sql.all(statement, 1)).toEqual([{ text: 'row 1' }])
@@ -34,7 +34,7 @@ test('one row after all rows of the same statement is that of its values', () =>
 })
 
 test('what came after a savepoint can be taken back', () => {
-  const sql = open()
+  const sql = openTable()
   sql.exec('begin')
   expect(sql.run('insert into t values (1, null, null)')).toBe(1)
   sql.exec('savepoint trial')
@@ -46,20 +46,20 @@ test('what came after a savepoint can be taken back', () => {
 })
 
 test('asks the SQLite of the runtime where it has one', () => {
-  const version = open().get('select sqlite_version() as version')?.version
+  const version = openTable().get('select sqlite_version() as version')?.version
   // Node 20 has none.
   expect(version).toEqual(process.versions.sqlite ?? expect.stringMatching(/^3\.\d+\.\d+$/))
 })
 
 test('an empty blob is an empty Buffer, and a double is the number that it was', () => {
-  const sql = open()
+  const sql = openTable()
   sql.run('insert into t values (?, ?, ?)', 2 ** 53 - 1, new Uint8Array(), 'one')
   expect(sql.all('select * from t')).toEqual([{ id: 2 ** 53 - 1, bytes: Buffer.of(), text: 'one' }])
   expect(sql.get('select 0.5 as half, max(id) as most from t')).toEqual({ half: 0.5, most: 2 ** 53 - 1 })
 })
 
 test('an insert gives the id of its row, and none if it inserted nothing', () => {
-  const sql = open()
+  const sql = openTable()
   expect(sql.insert('insert into t values (7, null, null)')).toBe(7)
   expect(sql.insert('insert or ignore into t values (7, null, null)')).toBeUndefined()
 })
@@ -70,11 +70,7 @@ describe('an error has the code of SQLite', () => {
     folder = mkdtempSync(join(tmpdir(), 'connection-'))
   })
   afterEach(() => rmSync(folder, { recursive: true }))
-  const inFile = (name: string): Sql => {
-    const sql = new Sql(join(folder, name))
-    opened.push(sql)
-    return sql
-  }
+  const inFile = (name: string): Sql => open(join(folder, name))
 
   test('for a file that another connection holds', () => {
     const [one, other] = [inFile('busy.db'), inFile('busy.db')]

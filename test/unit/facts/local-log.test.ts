@@ -8,16 +8,14 @@ import { makeLog } from '../../../backend/src/facts/log-file.js'
 import { latestOf, nextOf, register } from '../../../backend/src/facts/registers.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
 
-const folders: string[] = []
-const opened: Sql[] = []
-afterEach(() => {
-  for (const sql of opened.splice(0)) sql.close()
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
-})
+function open(file = ':memory:'): Sql {
+  const sql = new Sql(file)
+  onTestFinished(() => sql.close())
+  return sql
+}
 
 function openLog(base = 1_000): { sql: Sql; log: LocalLog } {
-  const sql = new Sql(':memory:')
-  opened.push(sql)
+  const sql = open()
   makeLog(sql, { base })
   return { sql, log: new LocalLog(sql) }
 }
@@ -95,14 +93,12 @@ test.each([0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 5])(
 
 test('a long body is read from another file, and a damaged chunk of it is found', () => {
   const folder = mkdtempSync(join(tmpdir(), 'log-'))
-  folders.push(folder)
-  const sql = new Sql(join(folder, 'log.db'))
-  opened.push(sql)
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const sql = open(join(folder, 'log.db'))
   makeLog(sql)
   const stored = fact(2 * CHUNK_BYTES)
   new LocalLog(sql).insert(stored)
-  const reader = new Sql(':memory:')
-  opened.push(reader)
+  const reader = open()
   reader.exec(`attach '${join(folder, 'log.db')}' as log`)
   const log = new LocalLog(reader, 'log')
   expect(log.get(FACT.body, stored.key)?.body.length).toBe(2 * CHUNK_BYTES)

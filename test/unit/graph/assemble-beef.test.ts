@@ -5,9 +5,7 @@ import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { assembleBeef } from '../../../backend/src/graph/write-beef.js'
 import { blockOfTwo, proofIn, recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
-
-afterEach(closeStores)
+import { openStore } from '../../support/storage/stores.js'
 
 const output = { satoshis: 1, lockingScript: OPEN_LOCK }
 const make = (chain: FakeChain, ...parents: FakeTransaction[]): FakeTransaction =>

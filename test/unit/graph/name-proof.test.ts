@@ -9,9 +9,7 @@ import { overridden } from '../../support/gateway/faults.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
-
-afterEach(closeStores)
+import { openStore } from '../../support/storage/stores.js'
 
 const txidsOf = (transactions: { txid: string }[]): string[] => transactions.map(({ txid }) => txid)
 const at = (transaction: FakeTransaction, vout: number): Outpoint => parseOutpoint(transaction.outpoint(vout))

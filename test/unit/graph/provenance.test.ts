@@ -10,9 +10,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
-
-afterEach(closeStores)
+import { openStore } from '../../support/storage/stores.js'
 
 const ONE = { satoshis: 1, lockingScript: p2pkh(1) }
 const CONTENT = inscriptionScript({ contentType: 'text/plain', body: utf8('said') })

@@ -3,14 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Spool } from '../../../backend/src/host/spool.js'
 
-const spools: Spool[] = []
-afterEach(() => {
-  for (const spool of spools.splice(0)) spool.close()
-})
-
 function opened(folder: string, maxBytes?: number): Spool {
   const spool = new Spool(folder, maxBytes)
-  spools.push(spool)
+  onTestFinished(() => spool.close())
   return spool
 }
 

@@ -11,15 +11,11 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 
-const opened: FakeIndex[] = []
 function open(chain: FakeChain): FakeIndex {
   const index = new FakeIndex(chain)
-  opened.push(index)
+  onTestFinished(() => index.close())
   return index
 }
-afterEach(() => {
-  for (const each of opened.splice(0)) each.close()
-})
 
 const text = (body: string) => ({ contentType: 'text/plain', body: Buffer.from(body) })
 const BLOCK = { height: 100, root: 'ab'.repeat(32) }

@@ -18,16 +18,12 @@ import { encodeHeader, headerAt, headerCount, workOf } from '../../../backend/sr
 import { fromHex, joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import type { HeaderRange } from '../../../backend/src/protocol/header-store.js'
 
-const opened: Sql[] = []
 const open = (): Sql => {
   const sql = new Sql(':memory:')
-  opened.push(sql)
+  onTestFinished(() => sql.close())
   sql.exec(SCHEMA)
   return sql
 }
-afterEach(() => {
-  for (const sql of opened.splice(0)) sql.close()
-})
 
 const EASY = 0x207fffff
 /** A header with these bits has twice the work. */
@@ -287,8 +283,6 @@ test('the rows are a function of the facts, whatever their order, and the change
           }
           rows ??= dump(sql)
           expect(dump(sql)).toEqual(rows)
-          sql.close()
-          opened.pop()
         }
       },
     ),

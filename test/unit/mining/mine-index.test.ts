@@ -2,7 +2,7 @@ import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/out
 import { verifyNameMint, verifyNode } from '../../../src/client/verify-name.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
@@ -84,12 +84,9 @@ test('a refusal quotes the server', async () => {
 })
 
 describe('a server that is none of ours', () => {
-  const others: { close(): Promise<void> }[] = []
-  afterAll(async () => void (await Promise.all(others.map((other) => other.close()))))
   const answering = async (body: string): Promise<HttpMineIndex> => {
-    const other = await listening((_request, response) => void response.end(body))
-    others.push(other)
-    return new HttpMineIndex({ url: other.url })
+    const { url } = await serving((_request, response) => void response.end(body))
+    return new HttpMineIndex({ url })
   }
 
   test.each([

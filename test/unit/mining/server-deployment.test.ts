@@ -1,18 +1,17 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { TermsOverrides } from '../../../backend/src/protocol/profile.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
-import { useNameIndexes } from '../../support/client/name-index.js'
+import { startIndex } from '../../support/client/name-index.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
-const indexes = useNameIndexes()
 const { deployment } = new FakeChain({ covenantVersion: 1, tld: 'test' })
 const genesis = formatOutpoint(deployment.genesis)
 
 /** A server that describes its tree so. */
 async function describing(body: object): Promise<string> {
-  const { url } = await indexes.start({ '/deployment.json': { body } })
+  const { url } = await startIndex({ '/deployment.json': { body } })
   return url
 }
 

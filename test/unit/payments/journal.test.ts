@@ -15,13 +15,9 @@ const key = new PrivateKey(11)
 const [address, lock] = [key.toAddress(), toHex(p2pkhLockOf(key.toPublicKey()))]
 const unlockingScript = new UnlockingScript()
 
-const open: Journal[] = []
-afterAll(() => {
-  for (const journal of open) journal.close()
-})
 function opened(path: string, network = 'main'): Journal {
   const journal = new Journal(path, network)
-  open.push(journal)
+  onTestFinished(() => journal.close())
   return journal
 }
 const fileIn = async (): Promise<string> => join(await servers.folder(), 'minetree/payments.db')

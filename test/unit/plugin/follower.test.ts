@@ -15,7 +15,7 @@ import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-w
 import type { EngineVersion } from '../../support/plugin/engines.js'
 import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
 import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
-import { useHeaderServices } from '../../support/server/header-service.js'
+import { startHeaderService } from '../../support/server/header-service.js'
 import { ask, posted, SILENT } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { openSqlite } from '../../support/storage/sqlite-database.js'
@@ -24,11 +24,6 @@ import { openSqlite } from '../../support/storage/sqlite-database.js'
 // test/system/plugin/followed-hosts.test.ts.
 
 const worlds = useFollowWorlds()
-const headerServices = useHeaderServices()
-const closing: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
 
 const QUICK = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
 
@@ -43,7 +38,7 @@ const TRACKERS: Record<'tracker' | 'headers', (world: FollowWorld) => Promise<Tr
     },
   }),
   headers: async ({ tree: { headers } }) => {
-    const { url } = await headerServices.start(headers)
+    const { url } = await startHeaderService(headers)
     const first = [...headers.branch.blocks()].at(-1)?.header
     return {
       settings: {
@@ -96,7 +91,7 @@ async function start(
     stopped ??= Promise.resolve(follower?.stop()).then(() => host.stop())
     await stopped
   }
-  closing.push(stop)
+  onTestFinished(stop)
   return { host, follower, stop }
 }
 
@@ -281,7 +276,7 @@ test('a host that ran without one gets all names once it has one, also while it 
     ...{ deployment, engine: '0.4.6' as const },
     database: { name: 'host', KNEX_URL: `sqlite:${folder}`, MONGO_URL: '' },
   })
-  closing.push(() => host.stop())
+  onTestFinished(() => host.stop())
   host.writes.release()
   for (const each of [tree.chain.genesis, tree.mintOf('a')])
     await host.submit(encodeBeef([tree.record(tree.purse), tree.record(each)]))
@@ -290,7 +285,7 @@ test('a host that ran without one gets all names once it has one, also while it 
   const { engine, knex } = host.host
   const sources = { CHAIN_SOURCES: `junglebus=${url}`, ...QUICK, ...settings }
   const follower = attachFollower(knex, { settings: sources, engine, logger: SILENT })
-  closing.push(() => follower.stop())
+  onTestFinished(() => follower.stop())
   const started = { host, follower, stop: () => follower.stop() }
   await hasCaughtUp(started, tree)
   await until(async () => (await placesOf(started, 'bab')).length === 2, 'the engine has all')
@@ -299,7 +294,8 @@ test('a host that ran without one gets all names once it has one, also while it 
 
 test('what keeps it from following is one line that says what to do', async () => {
   const { writer, close } = await openSqlite(await worlds.folder())
-  closing.push(close, () => hostedIndex(writer).close())
+  onTestFinished(close)
+  onTestFinished(() => hostedIndex(writer).close())
   expect(() => attachFollower(undefined)).toThrow('call configureKnex or configureMongo of the host first')
   expect(() => attachFollower(writer)).toThrow('configure ls_names over this database first')
   const { host } = await start(await worlds.world(), { folder: await worlds.folder() })

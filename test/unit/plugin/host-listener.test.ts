@@ -5,7 +5,7 @@ import { encodeVarint } from '../../../backend/src/protocol/byte-cursor.js'
 import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { attachHostListener, type HostListenerOptions, storesOf } from '../../../src/plugin/index.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/connections.js'
+import { serving } from '../../support/server/connections.js'
 import { ask, posted, submission, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { openSqlite } from '../../support/storage/sqlite-database.js'
@@ -14,10 +14,6 @@ import { openSqlite } from '../../support/storage/sqlite-database.js'
 
 const { folder } = useServers()
 const chain = new FakeChain()
-const closing: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
 
 const inChain: HostListenerOptions['chainTracker'] = { isValidRootForHeight: async () => true }
 
@@ -25,15 +21,15 @@ const inChain: HostListenerOptions['chainTracker'] = { isValidRootForHeight: asy
 async function host(options: Partial<HostListenerOptions> = {}, answer: RequestHandler = answering(200)) {
   const { writer, close } = await openSqlite(await folder())
   const stores = storesOf(writer)
-  closing.push(close, () => hostedIndex(writer).close())
+  onTestFinished(close)
+  onTestFinished(() => hostedIndex(writer).close())
   const { graph } = stores
   const app = express()
   const errors: unknown[] = []
   const onError = (error: unknown): void => void errors.push(error)
   attachHostListener(app, stores, { chainTracker: inChain, onError, retryAfter: 5, ...options })
   app.use(express.json(), express.raw({ type: 'application/octet-stream' }), answer)
-  const server = await listening(app)
-  closing.push(() => server.close())
+  const server = await serving(app)
   return {
     url: server.url,
     errors,

@@ -23,9 +23,7 @@ import {
   type MintOverrides,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
-
-afterEach(closeStores)
+import { openStore } from '../../support/storage/stores.js'
 
 /** What the topic says of a transaction, and which refusals it reported. */
 async function judge(

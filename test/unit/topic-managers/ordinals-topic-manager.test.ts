@@ -15,9 +15,7 @@ import {
   mapTail,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
-
-afterEach(closeStores)
+import { openStore } from '../../support/storage/stores.js'
 
 async function judge(
   subject: FakeTransaction,

@@ -5,14 +5,9 @@ import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
 
-const opened: OpenedWriter[] = []
-afterEach(async () => {
-  for (const each of opened.splice(0)) await each.close()
-})
-
 function open(...options: ConstructorParameters<typeof OpenedWriter>): OpenedWriter {
   const each = new OpenedWriter(...options)
-  opened.push(each)
+  onTestFinished(() => each.close())
   return each
 }
 
@@ -123,7 +118,8 @@ describe('what becomes a fact', () => {
   )
 
   test('what is blocked or said of a transaction is a register, written when it changes', async () => {
-    const { writer, ...store } = open()
+    const store = open()
+    const { writer } = store
     const record = { kind: 'name', value: 'x', reason: 'one', since: 5 } as const
     expect(await writer.change('block', record)).toMatchObject({ result: record })
     expect(await writer.change('block', { ...record, reason: 'two', since: 6 })).toMatchObject({
@@ -142,16 +138,15 @@ describe('what becomes a fact', () => {
       })
     for (const value of ['v', 'v']) await writer.setting('genesis', value)
     await writer.setting('checked_tip', '7')
-    const subjects = opened[0]
-      ?.log('select key from log where kind = 5 order by seq')
+    const subjects = store
+      .log('select key from log where kind = 5 order by seq')
       .map(({ key }) => key.subarray(0, -4).toString())
     expect(subjects).toEqual([
       'setting base',
       ...['block name x', 'block name x', 'block name x'],
       ...[`block outpoint ${'ab'.repeat(32)}_1`, `sighting ${said.txid}`, 'setting genesis'],
     ])
-    expect(opened[0]?.log('select * from state')).toEqual([{ name: 'checked_tip', value: '7' }])
-    expect(store.chain).toBeDefined()
+    expect(store.log('select * from state')).toEqual([{ name: 'checked_tip', value: '7' }])
   })
 
   test('what the policy did not take is noted with the transaction, and reported once', async () => {

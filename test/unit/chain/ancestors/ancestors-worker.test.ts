@@ -2,7 +2,7 @@ import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { AncestorsWorkerOptions } from '../../../../src/chain/ancestors/ancestors-worker.js'
 import { HEIGHT, proven, workerOver } from '../../../support/follow/ancestors-world.js'
-import { useJungleBuses } from '../../../support/follow/junglebus.js'
+import { startJungleBus } from '../../../support/follow/junglebus.js'
 import {
   beefOf,
   FakeChain,
@@ -14,7 +14,6 @@ import { type Environment, type TestServer, treeOf, useServers } from '../../../
 import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
-const junglebuses = useJungleBuses()
 
 const TOPICS = ['tm_ordinals']
 
@@ -39,7 +38,7 @@ function ordinal(chain: FakeChain, steps: number, inscribed: (step: number) => b
 const SETTINGS = { CHAIN_TRACKER: 'scripts-only', FOLLOW_ORDINALS: 'none', CHAIN_SOURCE_RATE: '10000' }
 
 async function follow(chain: FakeChain, env: Environment = {}) {
-  const { url, service } = await junglebuses.start()
+  const { url, service } = await startJungleBus()
   const server = await servers.start({
     ...treeOf(chain.deployment),
     ...{ ...SETTINGS, CHAIN_SOURCES: `junglebus=${url}` },

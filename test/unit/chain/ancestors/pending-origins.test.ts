@@ -1,5 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { useJungleBuses } from '../../../support/follow/junglebus.js'
+import { startJungleBus } from '../../../support/follow/junglebus.js'
 import { recordOf } from '../../../support/protocol/block.js'
 import {
   beefOf,
@@ -18,7 +18,6 @@ import {
 import { eventually, until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
-const junglebuses = useJungleBuses()
 
 const HEIGHT = 800_000
 const coin = (satoshis: number) => ({ satoshis, lockingScript: OPEN_LOCK })
@@ -55,7 +54,7 @@ type World = ReturnType<typeof movedOrdinal>
 
 /** A host with the ordinal and its move, whose source has the payment, but answers for it only when it is let. */
 async function hostOf(world: World) {
-  const { url, service } = await junglebuses.start()
+  const { url, service } = await startJungleBus()
   service.know(proven(world.purse))
   let release: () => void = () => {}
   const released = new Promise<void>((resolve) => {

@@ -9,8 +9,6 @@ import { HeaderChain } from '../../../support/server/header-chain.js'
 
 const ID = 'c2f8'
 const LIMIT = 100_000
-const closing: (() => Promise<void>)[] = []
-afterAll(() => Promise.all(closing.map((close) => close())))
 
 class World {
   readonly chain = new HeaderChain()
@@ -72,7 +70,7 @@ class World {
       },
       ...options,
     })
-    closing.push(async () => {
+    onTestFinished(async () => {
       await sources.close()
       await feed.stop()
       await close()

@@ -28,11 +28,6 @@ interface Running extends Omit<FollowWorld, 'follower'> {
   block(...transactions: FakeTransaction[]): void
 }
 
-const open: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const each of open.splice(0)) await each.close()
-})
-
 async function running(options: Partial<FollowerOptions> = {}, dataDir?: string): Promise<Running> {
   const all = await world()
   return await runningIn(all, dataDir ?? (await folder()), options)
@@ -45,12 +40,8 @@ async function runningIn(
 ): Promise<Running> {
   const node = await all.open(dataDir)
   const { follower, stop, rested } = all.follower(node, { pollInterval: NEVER, ...options })
-  open.push({
-    async close() {
-      await stop()
-      await node.close()
-    },
-  })
+  onTestFinished(node.close)
+  onTestFinished(stop)
   follower.start()
   await until(() => follower.status().state === 'keeping up', 'the first sweep ends')
   const { tree, service } = all
@@ -128,12 +119,8 @@ test('it has not caught up with a source that does not know the coins it is aske
   all.service.fault = (path) => (path.includes('/spend/') ? { kind: 'status', status: 404 } : undefined)
   const node = await all.open(await folder())
   const { follower, stop } = all.follower(node, { pollInterval: 50 })
-  open.push({
-    async close() {
-      await stop()
-      await node.close()
-    },
-  })
+  onTestFinished(node.close)
+  onTestFinished(stop)
   follower.start()
   await until(() => follower.status().failures > 1, 'a further sweep asks again')
   expect(follower.status().state).toBe('catching up')
@@ -161,7 +148,8 @@ test('it catches up until a whole sweep has found its node able to answer', asyn
       },
     },
   })
-  open.push({ close: () => stop().then(() => node.close()) })
+  onTestFinished(node.close)
+  onTestFinished(stop)
   follower.start()
   await until(() => follower.status().lastError, 'its node is out')
   const before = refused

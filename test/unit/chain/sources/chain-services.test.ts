@@ -6,12 +6,10 @@ import { JungleBusSource } from '../../../../src/chain/sources/junglebus.js'
 import { WhatsOnChainSource } from '../../../../src/chain/sources/whatsonchain.js'
 import { type ChainService, paidChain, type ServiceKind } from '../../../support/follow/chain-services.js'
 import type { Fault } from '../../../support/follow/fake-service.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 
 const LIMIT = { maxBytes: 100_000 }
 const CLIENTS = { junglebus: JungleBusSource, whatsonchain: WhatsOnChainSource, arc: ArcSource }
-const servers: { close(): Promise<void> }[] = []
-afterAll(() => Promise.all(servers.map((server) => server.close())))
 
 /** A source of a kind over a chain that holds `coin` in a block. */
 async function setUp(
@@ -19,9 +17,8 @@ async function setUp(
 ): Promise<ReturnType<typeof paidChain> & { service: ChainService; source: SingleSource }> {
   const world = paidChain()
   const { services } = world
-  const server = await listening(services.listener(kind))
-  servers.push(server)
-  const source = new CLIENTS[kind]({ url: server.url })
+  const { url } = await serving(services.listener(kind))
+  const source = new CLIENTS[kind]({ url })
   return { ...world, service: services[kind], source }
 }
 

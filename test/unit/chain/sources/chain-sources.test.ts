@@ -5,12 +5,10 @@ import { type ChainService, paidChain, type ServiceKind } from '../../../support
 import type { Fault } from '../../../support/follow/fake-service.js'
 import { proofIn } from '../../../support/protocol/block.js'
 import type { FakeTransaction } from '../../../support/protocol/fake-chain.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import type { HeaderChain } from '../../../support/server/header-chain.js'
 
 const LIMIT = { maxBytes: 100_000 }
-const closing: (() => unknown)[] = []
-afterAll(() => Promise.all(closing.map((close) => close())))
 
 type World = ReturnType<typeof paidChain> & {
   /** In order of preference. */
@@ -29,8 +27,7 @@ async function setUp(
   const all = kinds.map((kind) => services.service(kind))
   const addresses = await Promise.all(
     all.map(async ({ listener }, index) => {
-      const { url, close } = await listening(listener)
-      closing.push(close)
+      const { url } = await serving(listener)
       return { kind: kinds[index] ?? 'junglebus', url }
     }),
   )
@@ -38,7 +35,7 @@ async function setUp(
   const logger = { info: () => {}, warn: (message: unknown) => void warnings.push(String(message)) }
   const usual = { rate: 10_000, firstRest: 3_600_000, patience: 0, random: () => 1 }
   const sources = openSources({ ...usual, addresses, logger, ...options })
-  closing.push(() => sources.close())
+  onTestFinished(() => sources.close())
   const [first, second = first] = all as [ChainService, ...ChainService[]]
   return { ...world, all, sources, warnings, first, second }
 }
@@ -313,7 +310,7 @@ describe('what the network said', () => {
   test('an overlay host cannot say', async () => {
     const { sources } = await setUp(['junglebus'])
     const overlay = openSources({ addresses: [{ kind: 'overlay', url: 'http://127.0.0.1:1' }], rate: 1 })
-    closing.push(() => overlay.close())
+    onTestFinished(() => overlay.close())
     expect([sources.canSight, overlay.canSight]).toEqual([true, false])
     expect(await overlay.sightings(['ab'.repeat(32)])).toEqual(new Map())
   })

@@ -1,12 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { ChaintracksStream } from '../../../../src/chain/sources/chaintracks-stream.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import { until } from '../../../support/server/waiting.js'
-
-const closing: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close()
-})
 
 /** The stream of a server that writes to its n-th connection, from 0. */
 async function setUp(
@@ -14,7 +9,7 @@ async function setUp(
   { idleTimeout = 500 } = {},
 ): Promise<{ events: () => number; opened: () => number }> {
   let opened = 0
-  const server = await listening((_, response) => {
+  const server = await serving((_, response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' })
     response.write(': connected\n\n')
     write(response, opened++)
@@ -22,10 +17,7 @@ async function setUp(
   let events = 0
   const onTip = (): void => void events++
   const streams = new ChaintracksStream({ url: server.url, onTip, idleTimeout, firstPause: 1 })
-  closing.push(async () => {
-    await streams.close()
-    await server.close()
-  })
+  onTestFinished(() => streams.close())
   streams.start()
   return { events: () => events, opened: () => opened }
 }

@@ -2,14 +2,12 @@ import { setImmediate as nextLoop } from 'node:timers/promises'
 import { openFetcher } from '../../../../src/chain/sources/header-fetcher.js'
 import { SourceClient } from '../../../../src/chain/sources/source-client.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { useHeaderServices } from '../../../support/server/header-service.js'
-
-const services = useHeaderServices()
+import { startHeaderService } from '../../../support/server/header-service.js'
 
 test('readers do not wait while thousands of headers are read from JSON', async () => {
   const chain = new HeaderChain()
   chain.grow(5000)
-  const { url } = await services.start(chain)
+  const { url } = await startHeaderService(chain)
   const client = new SourceClient({ url })
   let isReading = false
   let turns = 0

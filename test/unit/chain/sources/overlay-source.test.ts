@@ -3,13 +3,11 @@ import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { OverlaySource } from '../../../../src/chain/sources/overlay-source.js'
 import { recordOf } from '../../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { listening } from '../../../support/server/connections.js'
+import { listening, serving } from '../../../support/server/connections.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 const LIMIT = { maxBytes: 100_000 }
 const UNKNOWN = '12'.repeat(32)
-const closing: (() => unknown)[] = []
-afterAll(() => Promise.all(closing.map((close) => close())))
 const servers = useServers()
 const chain = new FakeChain()
 const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: p2pkh(1) }] })
@@ -23,7 +21,7 @@ function move(from: FakeTransaction, vout: number): FakeTransaction {
 }
 
 /** A host that has them all, as it is, and one of which only `/lookup` can be reached. */
-const hosts = (async () => {
+const hosts = await (async () => {
   const server = await servers.start(treeOf(chain.deployment))
   const submitted: [FakeTransaction, FakeTransaction[]][] = [
     [chain.genesis, []],
@@ -50,19 +48,19 @@ const hosts = (async () => {
       response.writeHead(answer.status).end(await answer.text())
     })
   })
-  closing.push(front.close)
+  afterAll(front.close)
   return { wallets: server.url, lookup: front.url }
 })()
 
-async function sourceOf(host: 'wallets' | 'lookup'): Promise<OverlaySource> {
-  const source = new OverlaySource({ url: (await hosts)[host] })
-  closing.push(() => source.client.close())
+function sourceOf(host: 'wallets' | 'lookup'): OverlaySource {
+  const source = new OverlaySource({ url: hosts[host] })
+  onTestFinished(() => source.client.close())
   return source
 }
 
 describe.each(['wallets', 'lookup'] as const)('an overlay host asked by its routes for %s', (host) => {
   test('has transactions with an output in a topic, with their proofs', async () => {
-    const source = await sourceOf(host)
+    const source = sourceOf(host)
     expect(await source.transaction(mint.txid, LIMIT)).toEqual(recordOf(mint, mint.height))
     expect(await source.proof(moved.txid)).toEqual(recordOf(moved, moved.height).proof)
     expect(await source.transaction(pending.txid, LIMIT)).toEqual(recordOf(pending))
@@ -71,20 +69,20 @@ describe.each(['wallets', 'lookup'] as const)('an overlay host asked by its rout
   })
 
   test('names the spender of the output of an ordinal', async () => {
-    const source = await sourceOf(host)
+    const source = sourceOf(host)
     expect(await source.spenderOf(parseOutpoint(moved.outpoint(0)))).toBe(pending.txid)
     expect(await source.spenderOf(parseOutpoint(pending.outpoint(0)))).toBeUndefined()
     expect(await source.spenderOf({ txid: UNKNOWN, vout: 0 })).toBeUndefined()
   })
 
   test('does not return more than was asked for', async () => {
-    const source = await sourceOf(host)
+    const source = sourceOf(host)
     await expect(source.transaction(mint.txid, { maxBytes: 10 })).rejects.toMatchObject({ code: 'TOO_LARGE' })
   })
 })
 
 test('the routes for wallets have the spenders of nodes too', async () => {
-  const source = await sourceOf('wallets')
+  const source = sourceOf('wallets')
   expect(await source.spenderOf(parseOutpoint(chain.genesis.outpoint(0)))).toBe(mint.txid)
 })
 
@@ -92,10 +90,10 @@ test.each<[string, string]>([
   ['bytes that are no BEEF', '{"outputs":[{"beef":[1,2,3],"outputIndex":0}]}'],
   ['an array of anything', '{"outputs":[{"beef":["a",{}],"outputIndex":0}]}'],
 ])('%s of a host are refused', async (_, answer) => {
-  const { url, close } = await listening((incoming, response) => {
+  const { url } = await serving((incoming, response) => {
     response.writeHead(incoming.url === '/lookup' ? 200 : 404).end(answer)
   })
   const source = new OverlaySource({ url })
-  closing.push(() => source.client.close(), close)
+  onTestFinished(() => source.client.close())
   await expect(source.spenderOf({ txid: UNKNOWN, vout: 0 })).rejects.toMatchObject({ code: 'BAD_ANSWER' })
 })

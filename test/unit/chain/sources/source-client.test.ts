@@ -2,11 +2,9 @@ import { gzipSync } from 'node:zlib'
 import { vi } from 'vitest'
 import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
 import { SourceClient, type SourceClientOptions } from '../../../../src/chain/sources/source-client.js'
-import { listening } from '../../../support/server/connections.js'
+import { listening, serving } from '../../../support/server/connections.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
 
-const closing: (() => unknown)[] = []
-afterAll(() => Promise.all(closing.map((close) => close())))
 afterEach(() => vi.useRealTimers())
 
 /** An answer: a status, and what else is said. */
@@ -18,7 +16,7 @@ async function setUp(
   options: Partial<SourceClientOptions> = {},
 ): Promise<{ client: SourceClient; asked: string[]; lines: string[]; answers: Answer[] }> {
   const asked: string[] = []
-  const { url, close } = await listening(({ url: path = '' }, response) => {
+  const { url } = await serving(({ url: path = '' }, response) => {
     asked.push(path)
     const [status, body, headers] = (answers.length > 1 ? answers.shift() : answers[0]) ?? [500]
     response.writeHead(status, headers).end(body)
@@ -30,10 +28,7 @@ async function setUp(
     logger: { info: log, warn: log },
     ...options,
   })
-  closing.push(async () => {
-    await client.close()
-    await close()
-  })
+  onTestFinished(() => client.close())
   return { client, asked, lines, answers }
 }
 
@@ -77,15 +72,12 @@ async function setUpStalled(options: Partial<SourceClientOptions>, part?: string
   const asked = new Promise<void>((resolve) => {
     onAsked = resolve
   })
-  const { url, close } = await listening((_, response) => {
+  const { url } = await serving((_, response) => {
     if (part !== undefined) response.writeHead(200).write(part)
     onAsked()
   })
   const client = new SourceClient({ ...{ url }, ...options })
-  closing.push(async () => {
-    await client.close()
-    await close()
-  })
+  onTestFinished(() => client.close())
   return { client, asked }
 }
 
@@ -130,9 +122,9 @@ test('no more is inflated than is asked for', async () => {
 
 test('no more than eight are asked at once', async () => {
   const waiting: (() => void)[] = []
-  const { url, close } = await listening((_, response) => void waiting.push(() => response.end('yes')))
+  const { url } = await serving((_, response) => void waiting.push(() => response.end('yes')))
   const client = new SourceClient({ url })
-  closing.push(() => Promise.all([client.close(), close()]))
+  onTestFinished(() => client.close())
   const questions = Array.from({ length: 10 }, () => client.ask('/a', TEXT))
   await until(() => waiting.length === 8)
   await loopTurns()
@@ -145,13 +137,13 @@ test('no more than eight are asked at once', async () => {
 
 test('clients of one service share its rate, and what is urgent goes first', async () => {
   const asked: string[] = []
-  const { url, close } = await listening(({ url: path = '' }, response) => {
+  const { url } = await serving(({ url: path = '' }, response) => {
     asked.push(path)
     response.end('yes')
   })
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] })
   const clients = ['/one', '/two'].map((base) => new SourceClient({ url: url + base, rate: 2 }))
-  closing.push(() => Promise.all([...clients.map((client) => client.close()), close()]))
+  for (const client of clients) onTestFinished(() => client.close())
   const questions = ['/a', '/b', '/c'].flatMap((path) => clients.map((client) => client.ask(path, TEXT)))
   const urgent = clients[0]?.ask('/urgent', { ...TEXT, isUrgent: true })
   const counts: number[] = []

@@ -1,7 +1,7 @@
 import { keptLog } from '../../../support/gateway/faults.js'
 import { FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { type HeaderService, useHeaderServices } from '../../../support/server/header-service.js'
+import { type HeaderService, startHeaderService } from '../../../support/server/header-service.js'
 import {
   type Answer,
   type Environment,
@@ -16,7 +16,6 @@ import { until } from '../../../support/server/waiting.js'
 // A server with headers of its own (docs/follow.md).
 
 const servers = useServers()
-const services = useHeaderServices()
 
 interface World {
   chain: FakeChain
@@ -33,7 +32,7 @@ async function setUp(
   const { kind = 'junglebus', isAway = false, env: more, ...start } = options
   const chain = new FakeChain()
   const headers = new HeaderChain()
-  const { url, service } = await services.start(headers)
+  const { url, service } = await startHeaderService(headers)
   if (isAway) service.mood = 'fails'
   const { height, hash } = headers.bestTip
   const env = {

@@ -9,18 +9,11 @@ import {
 import { SharedHeaders, shareHeaders } from '../../../../src/server/writer/open-headers.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
-import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
+import { type HeaderService, type Mood, startHeaderService } from '../../../support/server/header-service.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
-import { closeStores, type DerivingStore, openStore } from '../../../support/storage/stores.js'
+import { type DerivingStore, openStore } from '../../../support/storage/stores.js'
 
 // A chain of headers of our own, fetched from services that speak as the real ones do, and that fail and lie.
-
-const services = useHeaderServices()
-const opened: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const each of opened.splice(0).reverse()) await each.close()
-  await closeStores()
-})
 
 const FIRST = 800_000
 const KINDS = ['junglebus', 'chaintracks', 'whatsonchain', 'headersservice'] as const
@@ -43,7 +36,7 @@ interface Source {
 }
 
 async function sourceOf(chain: HeaderChain, kind: Kind = 'junglebus'): Promise<Source> {
-  const { url, service } = await services.start(chain)
+  const { url, service } = await startHeaderService(chain)
   return { service, address: { kind, url } }
 }
 
@@ -76,7 +69,7 @@ async function openHeaders(chain: HeaderChain, sources: Source[], options: Optio
     ...{ network: 'main', timeout: 60_000, rate: 10_000, pollInterval: 0, retryDelay: 50, logger },
     ...others,
   })
-  opened.push(headers)
+  onTestFinished(() => headers.close())
   const tips: ChainTip[] = []
   headers.onTip((tip) => tips.push(tip))
   headers.start()

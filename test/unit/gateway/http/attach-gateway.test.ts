@@ -10,7 +10,7 @@ import { attachGateway, type GatewayOptions } from '../../../../src/gateway/inde
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../../support/protocol/fake-chain.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import {
   type Answer,
   ask,
@@ -76,12 +76,8 @@ async function hosted<Result>(
   const app = express()
   for (const handler of before) app.use(handler)
   attachGateway(app, { graph: stored }, options)
-  const { url, close } = await listening(app.get('/fails', failing).use(lastWord, ownErrors))
-  try {
-    return await use((path, question) => ask(url, path, question))
-  } finally {
-    await close()
-  }
+  const { url } = await serving(app.get('/fails', failing).use(lastWord, ownErrors))
+  return await use((path, question) => ask(url, path, question))
 }
 
 const DIRECTORY = `/content/${site.outpoint(0)}`
@@ -260,13 +256,9 @@ test('a host that lets pages of other origins in by itself is not doubled', asyn
 test('below a path of the host, redirects stay below it', async () => {
   const app = express()
   attachGateway(app, { graph }, LOCAL)
-  const { url, close } = await listening(express().use('/names', app))
-  try {
-    expect(await ask(url, `/names${DIRECTORY}?a=b`)).toMatchObject({
-      status: 302,
-      headers: { location: `/names${DIRECTORY}/index.html?a=b` },
-    })
-  } finally {
-    await close()
-  }
+  const { url } = await serving(express().use('/names', app))
+  expect(await ask(url, `/names${DIRECTORY}?a=b`)).toMatchObject({
+    status: 302,
+    headers: { location: `/names${DIRECTORY}/index.html?a=b` },
+  })
 })

@@ -10,7 +10,7 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
 import { offeredRequests } from '../../../support/gateway/offered.js'
 import { directory, text } from '../../../support/gateway/site.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import { contractOf } from '../../../support/server/openapi-contract.js'
 import { type Answer, ask, type Question, SILENT, useServers } from '../../../support/server/test-server.js'
 
@@ -45,12 +45,8 @@ async function hosted<Result>(
   app.post(['/submit', '/lookup'], (_request, response) => {
     response.json({ engine: true })
   })
-  const { url, close } = await listening(app.use(lastWord))
-  try {
-    return await use((path, question) => ask(url, path, question), new URL(url).port)
-  } finally {
-    await close()
-  }
+  const { url } = await serving(app.use(lastWord))
+  return await use((path, question) => ask(url, path, question), new URL(url).port)
 }
 
 const HOSTS: [what: string, options: GatewayOptions][] = [

@@ -3,7 +3,7 @@ import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
-import { type Fault, useFronts } from '../../../support/server/peer-front.js'
+import { type Fault, openFront } from '../../../support/server/peer-front.js'
 import { admittedOn, heldRows, inStep, SyncedWorld, submitAll } from '../../../support/server/synced-world.js'
 import {
   type Environment,
@@ -18,21 +18,12 @@ import { until } from '../../../support/server/waiting.js'
 
 const { start } = useServers()
 const worlds = useHeaderWorlds()
-const fronts = useFronts()
 const ORDINALS = ['tm_ordinals']
 const NODES = '/requestForeignGASPNode'
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 
-/** Those of one test: they would ask each other on and on. */
-const hosts: TestServer[] = []
-afterEach(async () => {
-  await Promise.all(hosts.splice(0).map((server) => server.stop()))
-})
-
-async function host(world: SyncedWorld, env: Environment = {}, options = {}): Promise<TestServer> {
-  const server = await start({ ...treeOf(world.chain.deployment), SYNC_INTERVAL_MS: '100', ...env }, options)
-  hosts.push(server)
-  return server
+function host(world: SyncedWorld, env: Environment = {}, options = {}): Promise<TestServer> {
+  return start({ ...treeOf(world.chain.deployment), SYNC_INTERVAL_MS: '100', ...env }, options)
 }
 
 /** A host with some names, and a front before it. */
@@ -40,7 +31,7 @@ async function peer(mints = 12) {
   const world = new SyncedWorld()
   const full = await host(world)
   await submitAll(full, [world.genesis, ...world.mint(mints)])
-  return { world, full, front: await fronts.open(full) }
+  return { world, full, front: await openFront(full) }
 }
 
 /** The merkle path of a transaction in a block that holds nothing else. */
@@ -177,7 +168,7 @@ test('a graph of which a peer lies is dropped, with nothing stored, and the othe
 })
 
 test('a proof that the chain does not have brings nothing of its graph into the store, and others go on', async () => {
-  const front = await fronts.open()
+  const front = await openFront()
   const { chain, headers, server } = await worlds.start({ SYNC_PEERS: front.url, SYNC_INTERVAL_MS: '100' })
   const full = await start(treeOf(chain.deployment))
   const [a, ab, b] = [chain.mint('a'), chain.mint('ab'), chain.mint('b')]
@@ -304,7 +295,7 @@ test('what is blocked here is not brought back, and what it leads to is', async 
   const full = await host(world)
   await submitAll(full, [world.genesis, ...world.mint(3)])
   await submitAll(full, world.inscribe(3), ORDINALS)
-  const front = await fronts.open()
+  const front = await openFront()
   const late = await host(world, { SYNC_PEERS: front.url, ADMIN_TOKEN })
   const rows = full.rows()
   const offered = await full.node.graph.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })
@@ -330,7 +321,7 @@ test('what is blocked here is not brought back, and what it leads to is', async 
 test('an unmined mint is synced with its ancestors; if it conflicts with one held here, it waits until it is mined', async () => {
   const world = new SyncedWorld()
   const { chain } = world
-  const [full, front] = [await host(world), await fronts.open()]
+  const [full, front] = [await host(world), await openFront()]
   const late = await host(world, { SYNC_PEERS: front.url })
   const coins = Array.from({ length: 4 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
   const purse = chain.spend({ inputs: [], outputs: coins })

@@ -1,4 +1,4 @@
-import { asEngine, useFronts } from '../../../support/server/peer-front.js'
+import { asEngine, openFront } from '../../../support/server/peer-front.js'
 import {
   admittedOn,
   answersOf,
@@ -12,7 +12,6 @@ import { type Environment, type TestServer, treeOf, useServers } from '../../../
 // Hosts in step, over HTTP, by what one offers and the other asks for.
 
 const { start } = useServers()
-const fronts = useFronts()
 const ORDINALS = ['tm_ordinals']
 
 async function host(world: SyncedWorld, env: Environment = {}): Promise<TestServer> {
@@ -21,7 +20,7 @@ async function host(world: SyncedWorld, env: Environment = {}): Promise<TestServ
 
 test('hosts that have grown apart hold the same again, and so does one that knows only one of them', async () => {
   const world = new SyncedWorld()
-  const doors = [await fronts.open(), await fronts.open()] as const
+  const doors = [await openFront(), await openFront()] as const
   const left = await host(world, { SYNC_PEERS: doors[1].url })
   const right = await host(world, { SYNC_PEERS: doors[0].url })
   for (const server of [left, right]) await submitAll(server, [world.genesis])
@@ -52,7 +51,7 @@ test('a host gets names, nodes and histories from an engine, which refuses what 
   const moves = [...world.inscribe(3), ...world.transfer(9)]
   await submitAll(full, mints)
   await submitAll(full, moves, ORDINALS)
-  const front = await fronts.open(full)
+  const front = await openFront(full)
   const engine = asEngine([...mints, ...moves])
   const graphs: string[] = []
   const topics = new Set<string | undefined>()

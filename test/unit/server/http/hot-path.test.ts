@@ -17,7 +17,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import {
   ask,
   lastingHeaders,
@@ -147,11 +147,10 @@ test('nothing in memory is sent while the index is rebuilt', async () => {
   let state: 'equal' | 'rebuilding' = 'equal'
   const index = () => ({ state, done: 0.5 })
   const app = createApp({ config, overlay, graph, index, ping: async () => {}, logger: SILENT })
-  const host = await listening(app)
+  const host = await serving(app)
   expect((await ask(host.url, content)).status).toBe(200)
   state = 'rebuilding'
   expectError(await ask(host.url, content), { status: 503, code: 'NOT_READY' })
-  await host.close()
 })
 
 test('a handler ahead of the routes that throws is answered as an error', async () => {
@@ -166,10 +165,9 @@ test('a handler ahead of the routes that throws is answered as an error', async 
     [throwing, passing],
     [passing, throwing],
   ] satisfies [RequestHandler, RequestHandler][]) {
-    const host = await listening(aheadOfRoutes(express(), { handlers, errors }))
+    const host = await serving(aheadOfRoutes(express(), { handlers, errors }))
     const answer = await ask(host.url, '/')
     expect([answer.status, answer.body.toString()]).toEqual([500, 'Error: a fault'])
-    await host.close()
   }
 })
 

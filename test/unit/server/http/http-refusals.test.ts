@@ -1,13 +1,12 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { sendRaw, useSockets } from '../../../support/server/connections.js'
+import { openSocket, sendRaw } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 // What is refused before any route is asked, on real connections.
 
 const servers = useServers()
-const open = useSockets()
 const { logger, records } = keptLog()
 const server = await servers.start({}, { logger, limits: { maxHeaderBytes: 8000, maxPathBytes: 1000 } })
 const hasty = await servers.start({}, { logger, limits: { headersTimeout: 400, requestTimeout: 800 } })
@@ -82,7 +81,7 @@ test.each<[string, string, Refused]>([
     { status: 417, code: 'BAD_BODY' },
   ],
 ])('%s is refused in the one shape of errors', async (_, sent, refused) => {
-  const { send, heard, ended } = await open(server.url)
+  const { send, heard, ended } = await openSocket(server.url)
   send(sent)
   await ended
   expectRefusal(heard(), refused)
@@ -92,7 +91,7 @@ test.each([
   ['headers that do not end', `GET ${FILE} HTTP/1.1\r\n${HEAD}`],
   ['a body that does not end', `POST /lookup HTTP/1.1\r\n${HEAD}Content-Length: 9\r\n\r\n{`],
 ])('%s are waited for so long, and refused', async (_, sent) => {
-  const { send, heard, ended } = await open(hasty.url)
+  const { send, heard, ended } = await openSocket(hasty.url)
   send(sent)
   await ended
   expectRefusal(heard(), { status: 408, code: 'BAD_BODY' })
@@ -105,7 +104,7 @@ test('a path of the longest length is asked for, and 100-continue is met', async
   )
   expect(long).toMatch(/^HTTP\/1\.1 404 /)
   const body = '{"service":"ls_names","query":{"origin":"a"}}'
-  const { send, heard, ended } = await open(server.url)
+  const { send, heard, ended } = await openSocket(server.url)
   send(
     `POST /lookup HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   )
@@ -118,7 +117,7 @@ test('a request of HTTP/1.0 needs no host', async () => {
 })
 
 test('a refused HEAD has no body', async () => {
-  const { send, heard, ended } = await open(server.url)
+  const { send, heard, ended } = await openSocket(server.url)
   send(`HEAD ${FILE} HTTP/1.1\r\n${HEAD}X-Long: ${'a'.repeat(9000)}\r\n\r\n`)
   await ended
   expect(heard()).toMatch(/^HTTP\/1\.1 431 .*\r\n\r\n$/s)
@@ -127,7 +126,7 @@ test('a refused HEAD has no body', async () => {
 test('what cannot be read is refused behind the answers that are due, and not in the middle of one', async () => {
   const large = chain.inscribe({ contentType: 'text/plain', body: utf8('y'.repeat(3_000_000)) })
   await server.submit(beefOf(large), ['tm_ordinals'])
-  const { send, heard, ended } = await open(server.url)
+  const { send, heard, ended } = await openSocket(server.url)
   send(
     `GET /content/${large.outpoint(0)} HTTP/1.1\r\n${HEAD}\r\nGET ${FILE} HTTP/1.1\r\n${HEAD}\r\nnonsense\r\n\r\n`,
   )

@@ -1,7 +1,7 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
+import { type OpenSocket, openSocket } from '../../../support/server/connections.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
 
@@ -9,7 +9,6 @@ import { loopTurns, until } from '../../../support/server/waiting.js'
 
 const MiB = 1024 * 1024
 const servers = useServers()
-const open = useSockets()
 const chain = new FakeChain()
 /** Every client has two places for reads. */
 const server = await servers.start(
@@ -75,7 +74,7 @@ test('pairs of requests of all kinds that a client sends at once are answered, i
   for (const [at, one] of ROUTES.entries()) {
     // In both orders: a, b, a, c, a, d.
     const sent = ROUTES.slice(at).flatMap((other) => [one, other])
-    const { socket, heard, send } = await open(server.url)
+    const { socket, heard, send } = await openSocket(server.url)
     send(sent.map((each, place) => written(each, `n${place}`)).join(''))
     await until(() => idsOf(heard()).length >= sent.length, `answers beside ${one.path}`)
     expect(idsOf(heard())).toEqual(sent.map((_, place) => `n${place}`))
@@ -86,7 +85,7 @@ test('pairs of requests of all kinds that a client sends at once are answered, i
 /** Asks for something long and reads none of it, and then for something that shows in the store. */
 async function unread(long: Sent): Promise<OpenSocket & { marker: string }> {
   const marker = `${(++marked).toString(16).padStart(64, '9')}_0`
-  const client = await open(server.url)
+  const client = await openSocket(server.url)
   client.socket.pause()
   client.send(written(long, 'long') + written({ path: `/content/${marker}` }, 'next'))
   return { ...client, marker }
@@ -164,7 +163,7 @@ test.each([
     const all = first + written(ROUTES[0] as Sent, 'second')
     const inSteps = all.length < 1000 ? 1 : 30_000
     for (const step of [all.length, inSteps]) {
-      const { socket, heard, send } = await open(server.url)
+      const { socket, heard, send } = await openSocket(server.url)
       socket.setNoDelay(true)
       for (let at = 0; at < all.length; at += step) {
         send(all.slice(at, at + step))
@@ -183,10 +182,10 @@ test('bodies that never end keep no place of those that their client has for rea
   const posts = Object.entries(paths).filter(([, operations]) => 'post' in operations)
   expect(posts.length).toBeGreaterThan(9)
   for (const [path] of [...posts, ['/nothing'], [`/content/${note.outpoint(0)}`]] as [string][]) {
-    const endless = await Promise.all(Array.from({ length: 6 }, () => open(server.url)))
+    const endless = await Promise.all(Array.from({ length: 6 }, () => openSocket(server.url)))
     for (const { send } of endless)
       send(`POST ${path} HTTP/1.1\r\nHost: x\r\n${CLIENT}x-bsv-topic: tm_names\r\nContent-Length: 9\r\n\r\n[`)
-    const { send, heard } = await open(server.url)
+    const { send, heard } = await openSocket(server.url)
     send(written({ path: `/content/${note.outpoint(0)}` }, 'read'))
     await until(() => heard().endsWith('note'), `a read beside bodies to ${path}`)
     for (const { socket } of endless) socket.destroy()
@@ -194,7 +193,7 @@ test('bodies that never end keep no place of those that their client has for rea
 })
 
 test.each([1, 2, 3, 7, 64])('requests that come in pieces of %d bytes are answered as well', async (size) => {
-  const { send, socket, heard } = await open(server.url)
+  const { send, socket, heard } = await openSocket(server.url)
   socket.setNoDelay(true)
   const chunked =
     'POST /svc/names/origins HTTP/1.1\r\nHost: x\r\nX-Request-Id: chunked\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -218,7 +217,7 @@ test('a server stops while clients have sent much and read nothing', async () =>
   const stopping = await servers.start({ ...treeOf(chain.deployment) })
   await stopping.submit(beefOf(film), ['tm_ordinals'])
   const sent = written({ path: `/content/${film.outpoint(0)}` }, 'x').repeat(63)
-  const clients = await Promise.all(Array.from({ length: 4 }, () => open(stopping.url)))
+  const clients = await Promise.all(Array.from({ length: 4 }, () => openSocket(stopping.url)))
   for (const { socket, send } of clients) {
     socket.pause()
     send(sent)
@@ -235,7 +234,7 @@ test('over the limit for all, the connection that holds the most ends, and other
   )
   await small.submit(beefOf(film), ['tm_ordinals'])
   await small.submit(beefOf(note), ['tm_ordinals'])
-  const deaf = await Promise.all(Array.from({ length: 12 }, () => open(small.url)))
+  const deaf = await Promise.all(Array.from({ length: 12 }, () => openSocket(small.url)))
   let ended = 0
   for (const { socket, send } of deaf) {
     socket.pause()
@@ -244,7 +243,7 @@ test('over the limit for all, the connection that holds the most ends, and other
   }
   // Each keeps 256 KiB of the store in memory.
   await until(() => ended >= 8)
-  const { send, heard } = await open(small.url)
+  const { send, heard } = await openSocket(small.url)
   send(written({ path: `/content/${note.outpoint(0)}` }, 'read'))
   await until(() => heard().endsWith('note'))
   await loopTurns()

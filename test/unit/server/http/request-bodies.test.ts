@@ -12,7 +12,7 @@ import { Transfers } from '../../../../src/server/http/transfers.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
-import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
+import { type OpenSocket, openSocket } from '../../../support/server/connections.js'
 import {
   type Answer,
   posted,
@@ -23,7 +23,6 @@ import {
 } from '../../../support/server/test-server.js'
 
 const servers = useServers()
-const open = useSockets()
 const chain = new FakeChain()
 const KiB = 1024
 const MiB = 1024 * KiB
@@ -59,7 +58,7 @@ describe('a compressed body', () => {
   test.each(ROUTES)('to %s is refused before any of it has come', async (path, headers) => {
     const lines = Object.entries({ ...headers, 'Content-Encoding': 'br', 'Content-Length': '65' })
     const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-    const { socket, send, heard } = await open(plain.url)
+    const { socket, send, heard } = await openSocket(plain.url)
     send(`POST ${path} HTTP/1.1\r\nHost: x\r\n${head}\r\n`)
     await once(socket, 'data')
     expect(heard()).toMatch(
@@ -145,7 +144,7 @@ describe('a body', () => {
 
   test('over its limit by its own word is refused before it has come, and dropped as it comes', async () => {
     const server = await servers.start({ MAX_BODY_BYTES: '2000' })
-    const { socket, send, heard } = await open(server.url)
+    const { socket, send, heard } = await openSocket(server.url)
     stopTimeouts()
     send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 2001\r\n\r\n')
     await once(socket, 'data')
@@ -157,7 +156,7 @@ describe('a body', () => {
 
   test('of which much is still to come when it is refused is not read, and the connection ends', async () => {
     const server = await servers.start({ MAX_BODY_BYTES: '2000' })
-    const { socket, send, heard, ended } = await open(server.url)
+    const { socket, send, heard, ended } = await openSocket(server.url)
     send(`POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: ${64 * MiB}\r\n\r\n`)
     socket.write(Buffer.alloc(32 * MiB))
     await ended
@@ -197,7 +196,7 @@ describe('a body', () => {
 
   test('that comes in thousands of tiny chunks at once is not read on', async () => {
     const server = await servers.start()
-    const { socket, send, heard } = await open(server.url)
+    const { socket, send, heard } = await openSocket(server.url)
     const head = 'POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_ordinals"]\r\n'
     socket.on('error', () => {})
     send(`${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(20_000)}`)
@@ -210,7 +209,7 @@ describe('a body', () => {
 describe('bodies that are being read', () => {
   /** A submission that stops after so many bytes, of a client of its own. */
   async function unfinished(server: TestServer, { client, bytes }: { client: string; bytes: number }) {
-    const socket = await open(server.url)
+    const socket = await openSocket(server.url)
     const head = `Host: x\r\nX-Topics: ["tm_ordinals"]\r\nX-Forwarded-For: ${client}\r\nContent-Length: ${8 * MiB}\r\n`
     socket.send(`POST /submit HTTP/1.1\r\n${head}\r\n`)
     socket.socket.write(Buffer.alloc(bytes))

@@ -3,14 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
-import { useSockets } from '../../../support/server/connections.js'
+import { openSocket } from '../../../support/server/connections.js'
 import { type TestServer, untilReady, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 // Clients that are slow, send nothing or are gone, on real connections. The settings keep all times short.
 
 const servers = useServers()
-const open = useSockets()
 const MANY = 100
 const STALL = 2500
 
@@ -45,7 +44,7 @@ test('many clients whose headers never end keep nobody out, and their connection
   // Of a connection that stalls as well, as it would while this process does, nobody would read an answer.
   const hasty = await servers.start({}, { limits: { headersTimeout: 2500 } })
   await admit(note, hasty)
-  const slow = await Promise.all(Array.from({ length: MANY }, () => open(hasty.url)))
+  const slow = await Promise.all(Array.from({ length: MANY }, () => openSocket(hasty.url)))
   for (const { send } of slow) send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\nX-Drip: `)
   let on = true
   const dripping = (async () => {
@@ -63,11 +62,11 @@ test('many clients whose headers never end keep nobody out, and their connection
 })
 
 test('many clients whose bodies never end, or that say nothing, or nothing more, keep nobody out and are let go', async () => {
-  const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  const slow = await Promise.all(Array.from({ length: MANY }, () => openSocket(server.url)))
   for (const { send } of slow)
     send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 1000000\r\n\r\nx')
-  const mute = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
-  const asked = await open(server.url)
+  const mute = await Promise.all(Array.from({ length: MANY }, () => openSocket(server.url)))
+  const asked = await openSocket(server.url)
   asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
   await expectAnswers(server)
   await Promise.all([...slow, ...mute, asked].map(({ ended }) => ended))
@@ -78,7 +77,7 @@ test('many clients whose bodies never end, or that say nothing, or nothing more,
 test('clients that ask for much and read nothing are let go', async () => {
   // Those of the tests before are kept for a while.
   await until(() => openConnections() === 0)
-  const deaf = await Promise.all(Array.from({ length: 8 }, () => open(server.url)))
+  const deaf = await Promise.all(Array.from({ length: 8 }, () => openSocket(server.url)))
   for (const { socket, send } of deaf) {
     socket.pause()
     send(FILM)
@@ -96,7 +95,7 @@ test('clients that ask for much and read nothing are let go', async () => {
 test('a client that reads slowly gets all of it', async () => {
   const patient = await servers.start({ REQUEST_TIMEOUT_MS: '50000' })
   await admit(film, patient)
-  const { socket, send, heard } = await open(patient.url)
+  const { socket, send, heard } = await openSocket(patient.url)
   send(FILM)
   const end = once(socket, 'end')
   socket.pause()
@@ -126,8 +125,8 @@ test('nobody is let go while an answer is worked on, however long that takes', a
 
 test('connections over their number are closed, and those under it answered', async () => {
   const few = await servers.start({ MAX_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' })
-  const held = [await open(few.url), await open(few.url)]
-  const third = await open(few.url)
+  const held = [await openSocket(few.url), await openSocket(few.url)]
+  const third = await openSocket(few.url)
   await third.ended
   expect(third.heard()).toBe('')
   held[0]?.send('GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
@@ -138,12 +137,12 @@ test('connections over their number are closed, and those under it answered', as
 
 test('a server that stops waits for requests in flight, and not for connections without one', async () => {
   const stopping = await servers.start({ KEEP_ALIVE_TIMEOUT_MS: '300000' })
-  const mute = await open(stopping.url)
-  const idle = await open(stopping.url)
+  const mute = await openSocket(stopping.url)
+  const idle = await openSocket(stopping.url)
   idle.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
-  const begun = await open(stopping.url)
+  const begun = await openSocket(stopping.url)
   begun.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /health/li')
-  const refused = await open(stopping.url)
+  const refused = await openSocket(stopping.url)
   refused.send('POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc')
   await until(() => [idle, begun, refused].every(({ heard }) => heard().endsWith('}')))
   let answer = (): void => undefined
@@ -156,7 +155,7 @@ test('a server that stops waits for requests in flight, and not for connections 
       return undefined
     },
     during: async () => {
-      const asked = await open(stopping.url)
+      const asked = await openSocket(stopping.url)
       asked.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
       await until(() => isAsked)
       const stopped = stopping.stop()
@@ -176,14 +175,14 @@ test('a server that stops waits for requests in flight, and not for connections 
 test('one address has so many connections and no more, unless a proxy stands before the host', async () => {
   const env = { MAX_CLIENT_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' }
   const few = await servers.start(env)
-  const held = [await open(few.url), await open(few.url)]
-  const third = await open(few.url)
+  const held = [await openSocket(few.url), await openSocket(few.url)]
+  const third = await openSocket(few.url)
   await third.ended
   expect(third.heard()).toBe('')
   held[0]?.socket.destroy()
   await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
   const proxied = await servers.start({ ...env, TRUST_PROXY: '1' })
-  await Promise.all(Array.from({ length: 3 }, () => open(proxied.url)))
+  await Promise.all(Array.from({ length: 3 }, () => openSocket(proxied.url)))
   expect((await proxied.ask('/health/live')).status).toBe(200)
 })
 

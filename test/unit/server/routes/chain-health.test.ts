@@ -4,17 +4,14 @@ import { createApp } from '../../../../src/server/app.js'
 import { packageVersion } from '../../../../src/server/config/package-info.js'
 import type { ChainParts, ChainStatus } from '../../../../src/server/telemetry/chain-status.js'
 import { saidParts } from '../../../support/server/chain-parts.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { HeaderService, headersSettings, useHeaderServices } from '../../../support/server/header-service.js'
+import { HeaderService, headersSettings, startHeaderService } from '../../../support/server/header-service.js'
 import { contractOf } from '../../../support/server/openapi-contract.js'
 import { type Answer, ask, SILENT, untilReady, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
-const headerServices = useHeaderServices()
-const fronts: Awaited<ReturnType<typeof listening>>[] = []
-afterAll(() => Promise.all(fronts.map((front) => front.close())))
 
 /** A host with these parts, over HTTP. */
 async function hostWith(chain: ChainParts, reasons: Record<string, string> = {}) {
@@ -22,8 +19,7 @@ async function hostWith(chain: ChainParts, reasons: Record<string, string> = {})
   const { config, overlay, graph } = node
   const readiness = Object.fromEntries(Object.entries(reasons).map(([part, reason]) => [part, () => reason]))
   const ping = () => graph.ping()
-  const front = await listening(createApp({ config, overlay, graph, ping, readiness, chain, logger: SILENT }))
-  fronts.push(front)
+  const front = await serving(createApp({ config, overlay, graph, ping, readiness, chain, logger: SILENT }))
   return async (path: string): Promise<Answer> => {
     const answer = await ask(front.url, path)
     const document = (await ask(front.url, '/openapi.json')).json as OpenapiDocument
@@ -102,7 +98,7 @@ test('errors and reasons show strangers neither keys nor control characters, and
 test('a server shows the height of its source of headers, and the last error of that, without the key in its URL', async () => {
   const headers = new HeaderChain(900_000)
   const service = new HeaderService(headers)
-  const front = await listening((request, response) => {
+  const front = await serving((request, response) => {
     request.url = request.url?.replace(/^\/of\/a-key\b/, '') ?? ''
     service.listener(request, response)
   })
@@ -126,7 +122,7 @@ test('a server that fetches block headers is ready once it has them, and says ho
   const headers = new HeaderChain(900_000)
   headers.grow(3)
   const { hash: checkpoint } = headers.branch.block(900_000)?.header ?? {}
-  const { url, service } = await headerServices.start(headers)
+  const { url, service } = await startHeaderService(headers)
   service.mood = 'fails'
   const server = await servers.start({
     ...{ CHAIN_TRACKER: 'headers', HEADERS_SOURCES: `junglebus=${url}`, HEADERS_POLL_MS: '25' },

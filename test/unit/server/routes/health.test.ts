@@ -1,10 +1,9 @@
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
-import { useSockets } from '../../../support/server/connections.js'
+import { openSocket } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
-const open = useSockets()
 const servers = useServers()
 
 test('a host says of itself what the OpenAPI document of overlay-express has', async () => {
@@ -71,7 +70,7 @@ test('a host that is shutting down is not ready, and says that the connection en
       await mayAnswer
     },
     during: async () => {
-      const { send, heard, ended } = await open(server.url)
+      const { send, heard, ended } = await openSocket(server.url)
       send('GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n')
       await until(() => isAsked)
       const stopped = server.stop()

@@ -27,11 +27,6 @@ const chain = new FakeChain()
 const server = await servers.start(treeOf(chain.deployment))
 const KiB = 1024
 
-const opened: { close(): void }[] = []
-afterAll(() => {
-  for (const each of opened) each.close()
-})
-
 /** Counts the turns of the event loop that others have while something is under way. */
 async function turnsDuring<Result>(work: Promise<Result>): Promise<{ result: Result; turns: number }> {
   let isOver = false
@@ -80,7 +75,7 @@ describe('a large transaction', () => {
     const files = new FactFiles(chain.deployment)
     files.add(large)
     const reader = new Reader(files)
-    opened.push(reader, files)
+    for (const each of [files, reader]) onTestFinished(() => each.close())
     const store = new FactStore({ reader, writer: {} as Writer })
     const counts = { chunks: 0 }
     const counting = {

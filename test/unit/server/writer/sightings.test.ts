@@ -1,6 +1,6 @@
 import { ChainServices } from '../../../support/follow/chain-services.js'
 import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { listening } from '../../../support/server/connections.js'
+import { serving } from '../../../support/server/connections.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../../support/server/header-world.js'
 import { type Answer, type Environment, posted } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
@@ -8,10 +8,6 @@ import { until } from '../../../support/server/waiting.js'
 // A strict mint costs a second of work and a coin that need never be spent: a squat. What the network has seen beats it.
 
 const worlds = useHeaderWorlds()
-const fronts: { close(): Promise<void> }[] = []
-afterAll(async () => {
-  await Promise.all(fronts.map((front) => front.close()))
-})
 
 type Sources = Pick<ChainServices, 'junglebus' | 'whatsonchain' | 'arc' | 'know'>
 
@@ -36,11 +32,10 @@ async function contest(
   const names: string[] = []
   let network: ChainServices | undefined
   for (const kind of kinds) {
-    const { url, close } = await listening((request, response) => {
+    const { url } = await serving((request, response) => {
       if (network === undefined) response.writeHead(404).end()
       else network.listener(kind)(request, response)
     })
-    fronts.push({ close })
     names.push(`${kind}=${url}`)
   }
   const sources = {
