@@ -11,9 +11,10 @@ import { type PageFiles, readPageFiles } from '../gateway/pages/page-files.js'
 import { createApp } from './app.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
-import { isEmbedded } from './config/place.js'
+import { isEmbedded, placeOf } from './config/place.js'
 import { FollowedChain } from './followed-chain.js'
 import { openPeersSync } from './gasp/peers-sync.js'
+import { clientKey } from './http/gates.js'
 import { type HttpServer, listen, openHttpServer } from './http/http-server.js'
 import { type Images, openImages } from './images/images.js'
 import { type Node, openNode } from './node.js'
@@ -105,7 +106,7 @@ export async function startServer({
   engine.writes.onWritten = () => following?.ancestors.notify()
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   await chain.open()
-  const images = imageProgram && openImages({ ...config, logger, program: imageProgram })
+  const images = imageProgram && openImages({ ...config, logger, clientOf: clientKey, program: imageProgram })
   const metrics = metricsOf(node, chain.parts, images)
   if (ownsProcess) metrics.addProcess()
   const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(monotonic())), logger })
@@ -194,6 +195,7 @@ async function openListening(
 ): Promise<{ node: Node; early?: EarlyServer }> {
   const { config, logger } = options
   if (isEmbedded(config)) return { node: await openNode(options) }
+  logger.info({ database: placeOf(config) }, 'opening the store')
   let index: NodeIndex | undefined
   const opening = openNode({
     ...options,

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { createApp } from '../../src/server/app.js'
+import { clientKey } from '../../src/server/http/gates.js'
 import { openHttpServer } from '../../src/server/http/http-server.js'
 import { type Images, openImages } from '../../src/server/images/images.js'
 import type { Node } from '../../src/server/node.js'
@@ -116,7 +117,9 @@ test('every request of the OpenAPI document is answered as by the routes', async
   const hits = new Map<keyof Hosts, () => number>()
   for (const name of COMPARED) {
     const { config } = hosts[name].node
-    const images = MAKES_IMAGES.has(name) ? openImages({ ...config, logger: SILENT, program }) : undefined
+    const images = MAKES_IMAGES.has(name)
+      ? openImages({ ...config, logger: SILENT, clientOf: clientKey, program })
+      : undefined
     if (images !== undefined) closing.push(() => images.close())
     routes.set(name, await serveRoutes(hosts[name], { isCatchingUp: name === 'awaiting', images }))
     hits.set(name, countHits(hosts[name].node))

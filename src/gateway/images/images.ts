@@ -78,17 +78,22 @@ export interface ImageSource {
   chunks: () => Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 }
 
+export interface AskedImage {
+  wanted: WantedImage
+  request: Pick<Request, 'ip'>
+  signal: AbortSignal
+  charge: (milliseconds: number) => void
+}
+
 /** Makes images, which may take a while. */
 export interface ImageMaker {
   /**
-   * @param options.signal Aborted when nobody waits for it any more.
-   * @param options.charge Called with the milliseconds of the processor that it took, if it was not made before; also later.
+   * @param asked.request Says which client it is for: clients take turns.
+   * @param asked.signal Aborted when nobody waits for it any more.
+   * @param asked.charge Called with the milliseconds of the processor that it took, if it was not made before; also later.
    * @throws AnswerError if it cannot be made; the reason of the signal.
    */
-  image(
-    source: ImageSource,
-    options: { wanted: WantedImage; signal: AbortSignal; charge: (milliseconds: number) => void },
-  ): Promise<MadeImage>
+  image(source: ImageSource, asked: AskedImage): Promise<MadeImage>
   /** Removes everything that was made of some bytes. */
   forget(sha256: string): Promise<void>
 }
@@ -207,7 +212,7 @@ function serveImage({ store, images, answers, policy }: ImageRouteOptions): Requ
         chunks: () => chunksOf(() => resolved((_, content) => bodyOf(store, content)), { length, response }),
       },
       {
-        ...{ wanted, signal: leavingOf(response) },
+        ...{ wanted, request, signal: leavingOf(response) },
         charge: (milliseconds) => countMilliseconds(response, milliseconds),
       },
     )

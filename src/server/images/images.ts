@@ -10,7 +10,13 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { type Promised, promised } from '../../../backend/src/writer/calls.js'
 import { imagesFolder } from '../../../backend/src/writer/local-writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { ImageMaker, ImageSource, MadeImage, WantedImage } from '../../gateway/images/images.js'
+import type {
+  AskedImage,
+  ImageMaker,
+  ImageSource,
+  MadeImage,
+  WantedImage,
+} from '../../gateway/images/images.js'
 import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
 import type { CacheUse } from '../telemetry/metrics.js'
@@ -53,12 +59,15 @@ interface Job extends Promised<Read> {
   source: ImageSource
   wanted: WantedImage
   isStarted: boolean
+  /** Those with lower ones are made first, and those with the same in the order in which they came. */
+  turn: number
   /** Each charges a client that waits for it. */
-  charges: Set<(milliseconds: number) => void>
+  charges: Map<AskedImage['charge'], string>
 }
 
 type Options = Parameters<typeof storeFolder>[0] & {
   limits: Pick<Config['limits'], 'maxImageCacheBytes'>
+  clientOf: (request: AskedImage['request']) => string
   patience?: number
   maxMilliseconds?: number
   logger: Logger
@@ -81,6 +90,8 @@ export class Images implements ImageMaker {
   private readonly cache: ImageCache
   /** In the order in which they came. */
   private readonly jobs = new Map<string, Job>()
+  /** Of the image that is being made. */
+  private turn = 0
   private readonly closing = new AbortController()
   private running: Promise<void> | undefined
 
@@ -92,12 +103,12 @@ export class Images implements ImageMaker {
     this.cache = new ImageCache(imagesFolder(storeFolder(options)), options.limits.maxImageCacheBytes)
   }
 
-  async image(source: ImageSource, question: Parameters<ImageMaker['image']>[1]): Promise<MadeImage> {
-    const name = nameOf(source, question.wanted)
+  async image(source: ImageSource, asked: AskedImage): Promise<MadeImage> {
+    const name = nameOf(source, asked.wanted)
     const kept = await this.cache.get(name)
     const known = kept && read(kept)
     this.use[known === undefined ? 'misses' : 'hits']++
-    const { outcome, body } = known ?? (await this.made(name, source, question))
+    const { outcome, body } = known ?? (await this.made(name, source, asked))
     if ('refused' in outcome) throw new AnswerError(outcome.refused, outcome.message)
     return { ...outcome, body }
   }
@@ -117,14 +128,14 @@ export class Images implements ImageMaker {
   }
 
   /** Waits for a job, with all others that want the same. */
-  private async made(
-    name: string,
-    source: ImageSource,
-    { wanted, signal, charge }: Parameters<ImageMaker['image']>[1],
-  ): Promise<Read> {
+  private async made(name: string, source: ImageSource, asked: AskedImage): Promise<Read> {
+    const { wanted, request, signal, charge } = asked
     signal.throwIfAborted()
-    const job = this.jobs.get(name) ?? this.begin(name, source, wanted)
-    job.charges.add(charge)
+    const client = this.options.clientOf(request)
+    const turn = this.nextTurn(client)
+    const job = this.jobs.get(name) ?? this.begin(name, { source, wanted, turn })
+    job.turn = Math.min(job.turn, turn)
+    job.charges.set(charge, client)
     const leave = (): void => {
       if (job.isStarted) return
       job.charges.delete(charge)
@@ -140,19 +151,39 @@ export class Images implements ImageMaker {
     }
   }
 
-  private begin(name: string, source: ImageSource, wanted: WantedImage): Job {
-    if (this.jobs.size >= MAX_WAITING)
-      throw new AnswerError('NOT_READY', `${MAX_WAITING} images are waiting to be made; try again`)
-    const job: Job = { source, wanted, isStarted: false, charges: new Set(), ...promised<Read>() }
+  /** When one more image of a client is made: clients take turns, so it is a turn later for each that this one waits for. */
+  private nextTurn(client: string): number {
+    const own = [...this.jobs.values()].filter(({ charges }) => [...charges.values()].includes(client))
+    return this.turn + 1 + own.length
+  }
+
+  private begin(name: string, { source, wanted, turn }: Pick<Job, 'source' | 'wanted' | 'turn'>): Job {
+    if (this.jobs.size >= MAX_WAITING) this.makeRoom(turn)
+    const job: Job = { source, wanted, isStarted: false, turn, charges: new Map(), ...promised<Read>() }
     this.jobs.set(name, job)
     this.running ??= this.run()
     return job
   }
 
+  /** The last one leaves to another whose turn is earlier: so no few clients keep all others out. @throws AnswerError */
+  private makeRoom(turn: number): void {
+    const busy = new AnswerError('NOT_READY', `${MAX_WAITING} images are waiting to be made; try again`)
+    const [name, last] = this.inTurn().at(-1) ?? []
+    if (name === undefined || last === undefined || last.turn <= turn) throw busy
+    this.jobs.delete(name)
+    last.reject(busy)
+  }
+
+  private inTurn(): [name: string, job: Job][] {
+    const waiting = [...this.jobs].filter(([, { isStarted }]) => !isStarted)
+    return waiting.sort(([, one], [, other]) => one.turn - other.turn)
+  }
+
   private async run(): Promise<void> {
-    // Those that come meanwhile are visited too.
-    for (const [name, job] of this.jobs) {
+    for (let [next] = this.inTurn(); next !== undefined; [next] = this.inTurn()) {
+      const [name, job] = next
       job.isStarted = true
+      this.turn = job.turn
       try {
         const made = await this.work(job)
         // Before any client has it: one that finds it purged meanwhile removes it. The disk may be full.
@@ -173,7 +204,7 @@ export class Images implements ImageMaker {
     signal.throwIfAborted()
     const { logger, program, patience = PATIENCE, maxMilliseconds = MAX_MILLISECONDS } = this.options
     const charge = (milliseconds: number): void => {
-      for (const each of charges) each(milliseconds)
+      for (const each of charges.keys()) each(milliseconds)
     }
     // It throws where the store has too few bytes.
     const chunks = Readable.from(source.chunks())

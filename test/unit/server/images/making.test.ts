@@ -51,6 +51,7 @@ function open(script: string, options: Options = {}, sharp = 'sharp'): Images {
     dataDir,
     limits,
     logger: SILENT,
+    clientOf: ({ ip }) => String(ip),
     program: pathToFileURL(file),
     ...options,
   })
@@ -65,15 +66,22 @@ const HANGING = 'process.stdin.resume(); setInterval(() => {}, 1000)'
 interface Asked {
   width?: number
   body?: Buffer
+  ip?: string
   signal?: AbortSignal
   charged?: number[]
 }
 
-function ask(images: Images, { width = 16, body = Buffer.from('bytes'), signal, charged = [] }: Asked = {}) {
+function ask(
+  images: Images,
+  { width = 16, body = Buffer.from('bytes'), ip = '127.0.0.1', signal, charged = [] }: Asked = {},
+) {
   const wanted: WantedImage = { width, fit: 'limit', gravity: 'center', format: 'png', quality: 100 }
   return images.image(
     { sha256: sha256(body).toString('hex'), chunks: () => [body.subarray(0, 2), body.subarray(2)] },
-    { wanted, signal: signal ?? new AbortController().signal, charge: (each) => charged.push(each) },
+    {
+      ...{ wanted, request: { ip }, signal: signal ?? new AbortController().signal },
+      charge: (each) => charged.push(each),
+    },
   )
 }
 
@@ -138,6 +146,33 @@ test('the queue is bounded, and what leaves it makes room', async () => {
     expect.objectContaining({ code: 'NOT_READY' }),
     ...Array.from({ length: 31 }, () => new Error('left')),
   ])
+})
+
+test('clients take turns, also for the last place: those that fill the queue keep nobody out', async () => {
+  await rm(GATE, { force: true })
+  const images = open(`process.stdin.resume(); whenOpen(() => say(Buffer.from(String(wanted.width))))`)
+  const widths = Array.from({ length: 32 }, (_, index) => index + 1)
+  const ofFour = widths.map((width) =>
+    ask(images, { width, ip: `203.0.113.${Math.ceil(width / 8)}` }).then(
+      () => undefined,
+      (error: unknown) => error,
+    ),
+  )
+  await until(() => started().length === 1 && images.waiting === 32)
+  const others = [
+    ask(images, { width: 100, ip: '198.51.100.1' }),
+    // Somebody else waits for this one, as the last of a client.
+    ask(images, { width: 16, ip: '198.51.100.1' }),
+  ]
+  expect(await Promise.race([ofFour.at(-1), ...others])).toMatchObject({
+    code: 'NOT_READY',
+    headers: { 'Retry-After': '5' },
+  })
+  writeFileSync(GATE, '')
+  await Promise.all(others)
+  expect((await Promise.all(ofFour)).filter((error) => error !== undefined).length).toBe(1)
+  const made = started().map((line) => Number.parseInt(line, 10))
+  expect(made.slice(0, 10)).toEqual([1, 9, 17, 25, 100, 2, 10, 16, 18, 26])
 })
 
 test.each([
@@ -218,7 +253,7 @@ test('bytes that the store cannot read are no image that is damaged', async () =
     },
   }
   const wanted: WantedImage = { width: 16, fit: 'limit', gravity: 'center', format: 'png', quality: 100 }
-  const asked = { wanted, signal: new AbortController().signal, charge() {} }
+  const asked = { wanted, request: { ip: undefined }, signal: new AbortController().signal, charge() {} }
   for (let times = 0; times < 2; times++)
     await expect(images.image(source, asked)).rejects.toThrow(RangeError)
   expect(images.use).toEqual({ hits: 0, misses: 2 })
