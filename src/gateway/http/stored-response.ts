@@ -318,7 +318,13 @@ function pathOf(url: string): string {
   return url.slice(0, url.indexOf('?'))
 }
 
+/** Where a URL escapes what needs no escape (RFC 3986 6.2.2.2), or has capitals in a txid. */
+const OTHER_SPELLING =
+  /%(?:2[DEde]|3\d|[46][1-9A-Fa-f]|[57][\dAa]|5[Ff]|7[Ee])|(?<!\w)(?![\da-f]{64})[\dA-Fa-f]{64}/
+
+/** Undefined also for another spelling of a path than ours: there are too many of each. */
 function keyOf(url: string, request: Request, queryKey: QueryKey): string | undefined {
+  if (OTHER_SPELLING.test(url)) return undefined
   if (!url.includes('?')) return url
   const key = queryKey(request)
   if (key === undefined) return undefined

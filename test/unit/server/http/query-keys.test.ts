@@ -73,6 +73,20 @@ test.each([
   expect(misses()).toBe(before)
 })
 
+test('another spelling of a path is answered alike, and takes no memory', async () => {
+  const path = `/content/${outpoint}`
+  const { body, headers } = await server.ask(path)
+  const capitals = `/content/${note.txid.toUpperCase()}_0`
+  const spellings = [capitals, `/content/${note.txid.toUpperCase()}`, path.replace(/0$/, '%30')]
+  const { answers } = server.node.caches
+  const before = { ...answers }
+  for (const spelling of [...spellings, ...spellings]) {
+    const answer = await server.ask(spelling)
+    expect([answer.status, answer.body, answer.headers.etag]).toEqual([200, body, headers.etag])
+    expect([spelling, answers]).toEqual([spelling, before])
+  }
+})
+
 test('on a host that shows content, a query that changes nothing is answered from memory', async () => {
   const { port } = new URL(server.url)
   await server.submit(beefOf(chain.mint('b')), ['tm_names', 'tm_ordinals'])
