@@ -1,4 +1,5 @@
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
+import { PATCH_TYPE } from '../../backend/src/protocol/patch.js'
 
 /** What a page can show of content, by its type. */
 export type ContentKind =
@@ -12,6 +13,7 @@ export type ContentKind =
   | 'page'
   | 'pdf'
   | 'stream'
+  | 'patch'
   | 'other'
 
 /** How a kind is called where there is little room. */
@@ -26,6 +28,7 @@ export const KIND_LABELS: Record<ContentKind, string> = {
   page: 'page',
   pdf: 'PDF',
   stream: 'chunk',
+  patch: 'patch',
   other: 'bytes',
 }
 
@@ -49,6 +52,7 @@ export function kindOf(contentType: string): ContentKind {
   if (NAMES.has(contentType)) return 'name'
   if (DIRECTORIES.has(contentType)) return 'directory'
   if (CHUNKS.has(contentType)) return 'stream'
+  if (contentType === PATCH_TYPE) return 'patch'
   const essence = essenceOf(contentType)
   if (IMAGES.test(essence)) return 'image'
   if (essence.startsWith('audio/')) return 'audio'
@@ -57,6 +61,17 @@ export function kindOf(contentType: string): ContentKind {
   if (essence === 'application/pdf') return 'pdf'
   if (essence === 'application/json' || essence.endsWith('+json')) return 'json'
   return essence.startsWith('text/') ? 'text' : 'other'
+}
+
+/** The kind of what is shown. @param content.shows The type of what it makes, if it is a patch. */
+export function kindShown({
+  contentType,
+  shows = contentType,
+}: {
+  contentType: string
+  shows?: string | undefined
+}): ContentKind {
+  return kindOf(shows)
 }
 
 /** Whether a page can quote the bytes as they are. */

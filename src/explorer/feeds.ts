@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { KIND_LABELS, kindOf } from './content-kinds.js'
+import { KIND_LABELS, kindShown } from './content-kinds.js'
 import { prefixesText, sizeText } from './parts.js'
 import { blockTimes, contentViews, type Explorer, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
@@ -43,7 +43,8 @@ export function inscriptionsFeed(explorer: Explorer, base: string): string {
   const timeOf = blockTimes(explorer, outputs)
   const views = contentViews(explorer, outputs, { quoted: TILE_QUOTE })
   const entries = outputs.map(({ outpoint, content, height }, at) => {
-    const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${sizeText(views[at] ?? content)}`
+    const view = views[at] ?? content
+    const label = `${KIND_LABELS[kindShown(view)]}, ${sizeText(view)}`
     return {
       path: `/ordinal/${formatOutpoint(outpoint)}`,
       title: `An inscription: ${label}`,

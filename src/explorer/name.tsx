@@ -5,7 +5,7 @@ import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
 import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { kindOf } from './content-kinds.js'
+import { kindOf, kindShown } from './content-kinds.js'
 import { Life, lifeOf, MapCard, Owner, unprovenSteps, Verification, VerifyButton } from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
@@ -66,7 +66,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
     )
   const content = view?.host === undefined ? view : { ...view, host: host ?? view.host }
   const isClaim = content === undefined || kindOf(content.contentType) === 'name'
-  const isSite = !isClaim && kindOf(content.contentType) === 'directory' && content.files === undefined
+  const isSite = !isClaim && kindShown(content) === 'directory' && content.files === undefined
   const [originText, tipText] = [formatOutpoint(origin), formatOutpoint(tip)]
   const src = `/content/${originText}:-1`
   const proof = `${site.namesPrefix}/proof/${name}`

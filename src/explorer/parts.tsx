@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { NameThing } from '../../backend/src/read/things.js'
-import { KIND_LABELS, kindOf } from './content-kinds.js'
+import { isQuotable, KIND_LABELS, kindShown } from './content-kinds.js'
 import type { DirectoryFiles, DirectorySize } from './directory-files.js'
 import { byteSize, count, counted, isWellFormed, moment, shortened, shortOutpoint, shown } from './text.js'
 
@@ -187,6 +187,8 @@ export interface ContentView {
   outpoint: string
   /** As inscribed. */
   contentType: string
+  /** The type of what a patch makes, if this store has what it is built on. */
+  shows?: string | undefined
   /** In bytes. */
   length: number
   /** The start of short text. */
@@ -210,10 +212,12 @@ const TILE_IMAGE = 2_000_000
 /** How large content is: of a directory, what it leads to; of a stream, all of it. */
 export function sizeText({
   length,
+  shows,
   leadsTo,
   stream,
-}: Pick<ContentView, 'length' | 'leadsTo' | 'stream'>): string {
+}: Pick<ContentView, 'length' | 'shows' | 'leadsTo' | 'stream'>): string {
   const more = (isMore: boolean): string => (isMore ? 'more than ' : '')
+  if (shows !== undefined) return `patch of ${byteSize(length)}`
   if (stream !== undefined) return more(stream.isMore) + byteSize(stream.length)
   if (leadsTo === undefined || leadsTo.files === 0) return byteSize(length)
   const { files, bytes, isMore } = leadsTo
@@ -221,14 +225,14 @@ export function sizeText({
 }
 
 export function contentLabel(
-  content: Pick<ContentView, 'contentType' | 'length' | 'leadsTo' | 'stream'>,
+  content: Pick<ContentView, 'contentType' | 'length' | 'shows' | 'leadsTo' | 'stream'>,
 ): string {
-  return `${KIND_LABELS[kindOf(content.contentType)]} · ${sizeText(content)}`
+  return `${KIND_LABELS[kindShown(content)]} · ${sizeText(content)}`
 }
 
 /** A small preview of an inscription, which leads to its page. */
 export function Tile({ content }: { content: ContentView }): VNode {
-  const kind = kindOf(content.contentType)
+  const kind = kindShown(content)
   const type = shown(content.contentType, 40)
   return (
     <a class="tile" href={`/ordinal/${content.outpoint}`}>
@@ -245,7 +249,7 @@ export function Tile({ content }: { content: ContentView }): VNode {
 
 function TileContent({ content }: { content: ContentView }): VNode {
   const { outpoint, contentType, length, quote, files, host, image } = content
-  const kind = kindOf(contentType)
+  const kind = kindShown(content)
   if (files !== undefined)
     return files.total === 0 ? (
       <span class="glyph">an empty directory</span>
@@ -331,7 +335,7 @@ export function Preview({
   /** Where the whole stream is, if the content begins one. */
   stream?: string | undefined
 }): VNode {
-  const kind = kindOf(content.contentType)
+  const kind = kindShown(content)
   const src = `/content/${reference}`
   const { host = src } = content
   if (content.files !== undefined) return <Files files={content.files} src={host.replace(/\/$/, '')} />
@@ -361,7 +365,8 @@ export function Preview({
       // biome-ignore lint/a11y/useMediaCaption: a stranger's film has none
       <video class="view" controls preload="none" src={stream ?? src} />
     )
-  if (kind === 'page' || kind === 'directory')
+  // What patches make of a text is not quoted.
+  if (kind === 'page' || kind === 'directory' || (content.shows !== undefined && isQuotable(kind)))
     return (
       <iframe
         class="view"

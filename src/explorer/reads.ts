@@ -1,14 +1,16 @@
+import { unlessBlocked } from '../../backend/src/graph/blocklist.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { Attribute } from '../../backend/src/graph/listings.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { isHostLabel, outpointLabel } from '../../backend/src/protocol/host-label.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { BASE_BYTES, baseOf, PATCH_TYPE, PatchError, patchChain } from '../../backend/src/protocol/patch.js'
 import type { Steps } from '../../backend/src/protocol/steps.js'
 import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/read/listings.js'
 import type { TreeTerms } from '../../backend/src/read/name-offer.js'
-import { isQuotable, isResized, kindOf } from './content-kinds.js'
+import { isQuotable, isResized, kindShown } from './content-kinds.js'
 import { directorySize, filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
 import type { ContentView } from './parts.js'
@@ -43,9 +45,14 @@ export function contentView(
   { quoted }: { quoted: number },
 ): ContentView {
   const { contentType, length, sha256 } = content
-  const kind = kindOf(contentType)
+  const isPatch = contentType === PATCH_TYPE
+  const shows = isPatch ? typeMade({ store }, content) : undefined
+  const kind = kindShown({ contentType, shows })
   const host = kind === 'directory' || kind === 'page' ? outpointHostUrl(site, outpoint) : undefined
-  const view = { outpoint: formatOutpoint(outpoint), contentType, length, host }
+  const view = { outpoint: formatOutpoint(outpoint), contentType, shows, length, host }
+  const image = `${site.gatewayPrefix}/image/${view.outpoint}`
+  // What it makes is read by nobody before it is asked for.
+  if (isPatch) return site.hasImages && isResized(shows ?? '') ? { ...view, image } : view
   if (
     site.hasImages &&
     isResized(contentType) &&
@@ -53,7 +60,7 @@ export function contentView(
     length <= RESIZED_BYTES &&
     store.things.furtherChunks(outpoint) === undefined
   )
-    return { ...view, image: `${site.gatewayPrefix}/image/${view.outpoint}` }
+    return { ...view, image }
   if (kind === 'directory')
     return {
       ...view,
@@ -72,6 +79,22 @@ export function contentView(
     stream: length > quoted,
   })
   return { ...view, quote: length > quoted ? `${text}…` : text }
+}
+
+/** The type of what a patch makes: that of the content at the root of those that it is built on; undefined if that is not here. */
+function typeMade({ store }: Pick<Explorer, 'store'>, patch: ContentSummary): string | undefined {
+  const base = ({ contentType, sha256, length }: ContentSummary): ContentSummary | undefined => {
+    if (contentType !== PATCH_TYPE) return undefined
+    const start = { from: 0, length: Math.min(BASE_BYTES, length) }
+    return store.ordinals.output(baseOf(joinBytes([...store.content.chunks(sha256, start)])))?.content
+  }
+  try {
+    const { contentType } = unlessBlocked(() => patchChain(patch, base))?.[0] ?? patch
+    return contentType === PATCH_TYPE ? undefined : contentType
+  } catch (error) {
+    if (!(error instanceof PatchError)) throw error
+    return undefined
+  }
 }
 
 /** The outputs that ordinals show, of those that show any. */
@@ -95,7 +118,7 @@ export function contentViews(
     for (const output of outputs) {
       const view = contentView(explorer, output, { quoted })
       found.push(view)
-      if (view.leadsTo !== undefined) yield
+      if (view.leadsTo !== undefined || view.shows !== undefined) yield
     }
     return found
   }
@@ -104,11 +127,11 @@ export function contentViews(
 
 /**
  * What views of content follow from beside the content: the next chunk of a stream spends the last one, and what a directory leads to
- * may come later.
+ * or a patch is built on may come later.
  */
 export function dependenciesOfViews(views: readonly ContentView[]): Dependency[] {
-  return views.flatMap(({ outpoint, leadsTo, stream }) => {
-    if (leadsTo !== undefined) return [dependency.inscriptions]
+  return views.flatMap(({ outpoint, contentType, leadsTo, stream }) => {
+    if (leadsTo !== undefined || contentType === PATCH_TYPE) return [dependency.inscriptions]
     const last = stream?.last ?? readOutpoint(outpoint)
     return last === undefined ? [] : [dependency.spend(last)]
   })

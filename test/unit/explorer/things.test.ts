@@ -1,5 +1,7 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodePatch, PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
+import { encodeDelta } from '../../../backend/src/protocol/vcdiff.js'
 import type { Site } from '../../../src/explorer/page.js'
 import { contentViews, TILE_QUOTE } from '../../../src/explorer/reads.js'
 import { directory, type File, inBytes, text } from '../../support/gateway/site.js'
@@ -288,6 +290,40 @@ describe('inscriptions', () => {
     expect(views(3)).toHaveLength(3)
     expect(() => views(8)).toThrow('takes several turns of the event loop')
     expect(Object.keys(await tiles(tree, '/'))).toHaveLength(8)
+  })
+
+  test('a patch is shown as what it makes', async () => {
+    const tree = await treeFor()
+    const page = text('<!doctype html><p>a page of some length</p>', 'text/html')
+    const base = await inscribe(tree, [
+      page,
+      text('a text of some length'),
+      directory({ 'index.html': '_0' }),
+    ])
+    const on = (place: Outpoint, before: File, after: string): File => ({
+      contentType: PATCH_TYPE,
+      body: encodePatch({ base: place, delta: encodeDelta(before.body, utf8(after)) }),
+    })
+    const at = (vout: number): Outpoint => ({ txid: base.txid, vout })
+    const patches = [
+      on(at(0), page, '<!doctype html><p>a page of another length</p>'),
+      on(at(1), text('a text of some length'), 'a text of another length'),
+      on(at(2), directory({ 'index.html': '_0' }), JSON.stringify({ 'index.html': base.outpoint(0) })),
+      on({ ...at(0), txid: 'ab'.repeat(32) }, page, ''),
+      { contentType: PATCH_TYPE, body: utf8('no patch') },
+    ]
+    const patch = await inscribe(tree, patches)
+    const framed = /<iframe class="view" src="[^"]+\?framed"/
+    const size = (vout: number): number => patches[vout]?.body.length ?? 0
+    const shown = await tiles(tree)
+    for (const [vout, label] of ['page', 'text', 'site'].entries()) {
+      expect(shown[patch.outpoint(vout)]).toBe(`${label} patch of ${size(vout)} B`)
+      expect(await tree.page(`/ordinal/${patch.outpoint(vout)}`)).toMatch(framed)
+    }
+    for (const vout of [3, 4]) {
+      expect(shown[patch.outpoint(vout)]).toBe(`patch ${size(vout)} B`)
+      expect(await tree.page(`/ordinal/${patch.outpoint(vout)}`)).toContain('Open the content')
+    }
   })
 
   test('a directory that is too long to be read for a list hides nothing', async () => {
