@@ -3,7 +3,7 @@ import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { requireBytes } from '../client/arguments.js'
-import { readOutpointBeef, sdkTransactionIn } from '../client/bundle.js'
+import { type Bundle, readOutpointBeef, sdkTransactionIn } from '../client/bundle.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import type { VerifiedTip } from '../client/verify-history.js'
 
@@ -52,8 +52,7 @@ export function nameCoin(resolved: {
   provenance: Uint8Array
 }): NameCoin {
   const { name, tip, provenance } = resolved
-  requireBytes(provenance, 'provenance')
-  const { bundle } = readOutpointBeef(provenance, {})
+  const bundle = bundleIn(provenance)
   const output = bundle.output(tip.tip)
   const transaction = sdkTransactionIn(bundle, tip.tip.txid)
   if (
@@ -87,8 +86,7 @@ export function nameSteps(resolved: {
   provenance: Uint8Array
 }): NameStep[] {
   const { name, tip, provenance } = resolved
-  requireBytes(provenance, 'provenance')
-  const { bundle } = readOutpointBeef(provenance, {})
+  const bundle = bundleIn(provenance)
   return tip.path.map(({ outpoint }) => {
     const transaction = bundle.transaction(outpoint.txid)
     if (transaction !== undefined) return { ...outpoint, outputs: transaction.outputs }
@@ -97,6 +95,16 @@ export function nameSteps(resolved: {
       `the provenance of ${name} leaves ${outpoint.txid} out: resolve it again`,
     )
   })
+}
+
+const bundles = new WeakMap<Uint8Array, Bundle>()
+
+/** What a provenance holds: of the same bytes, read once. @throws ProofError; TypeError */
+function bundleIn(provenance: Uint8Array): Bundle {
+  requireBytes(provenance, 'provenance')
+  const bundle = bundles.get(provenance) ?? readOutpointBeef(provenance, {}).bundle
+  bundles.set(provenance, bundle)
+  return bundle
 }
 
 export function bindingOf({ lockingScript, bindingInputs }: NameOutput): IdentityBinding {

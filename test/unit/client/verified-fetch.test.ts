@@ -415,10 +415,16 @@ describe('a gateway that lies', () => {
 
   test('is right but late is asked first once, and not for every file', async () => {
     const bytes = Uint8Array.from((await server.ask(proof(hello.txid))).body)
+    let now = performance.now()
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+    onTestFinished(() => clock.mockRestore())
     const late = await startIndex(
       {
         [proof(hello.txid)]: {
-          does: (response) => void setTimeout(() => response.writeHead(200).end(bytes), 2000),
+          does(response) {
+            now += 2000
+            response.writeHead(200).end(bytes)
+          },
         },
       },
       server.url,

@@ -13,6 +13,7 @@ import {
   draftMove,
   type NameCoin,
   nameCoin,
+  nameSteps,
   requireBindingLock,
 } from '../../../src/identity/index.js'
 import type { Keep } from '../../../src/payments/draft.js'
@@ -83,6 +84,18 @@ async function move(name: string, key: PrivateKey, lock: Uint8Array): Promise<st
 const signer = (key: PrivateKey) => new ProtoWallet(key)
 const bind = async (name: string, key: PrivateKey, terms: BindingTerms = {}): Promise<string> =>
   await move(name, key, await bindingLock({ coin: await coinOf(name), signer: signer(key), ...terms }))
+
+test('a provenance is read once, for the output of a name and for all of its steps', async () => {
+  const { tip, origin } = await resolve('a')
+  const answer = await server.ask(`/svc/gateway/provenance/${formatOutpoint(origin.origin)}`)
+  const provenance = new Uint8Array(answer.body)
+  const subarray = vi.spyOn(provenance, 'subarray')
+  const { transaction } = nameCoin({ name: 'a', tip, provenance })
+  const reads = subarray.mock.calls.length
+  expect(reads).toBeGreaterThan(0)
+  expect(nameSteps({ name: 'a', tip, provenance }).at(-1)?.txid).toBe(transaction.id('hex'))
+  expect(subarray.mock.calls.length).toBe(reads)
+})
 
 test('a name is bound, rebound as it is transferred, and unbound', async () => {
   expect(await resolve('a')).toMatchObject({ identity: { state: 'unbound' }, confusables: [] })
