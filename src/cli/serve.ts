@@ -47,7 +47,6 @@ export async function serve({
     deploy,
   })
   const server = await unlessSignalled(starting, signalled, logger)
-  if (server === undefined) return
   sayHow({ config: server.node.config, logger, url: server.url })
   await sayAdvertised(server, logger)
   const stop = new AbortController()
@@ -71,23 +70,16 @@ async function seed(seeding: Seeding): Promise<void> {
   await seedLocalNetwork(seeding)
 }
 
-/** How long a start may take to finish after a signal, in milliseconds. */
-const START_GRACE = 5000
-
-/** The server once it has started; undefined after a signal, which also ends a start that hangs. */
+/** The server once it has started. A signal before that ends the process: a start answers nobody, and is as safe as from a power cut. */
 async function unlessSignalled(
   starting: Promise<RunningServer>,
   signalled: Promise<NodeJS.Signals>,
   logger: Logger,
-): Promise<RunningServer | undefined> {
+): Promise<RunningServer> {
   const first = await Promise.race([starting, signalled])
   if (typeof first !== 'string') return first
-  logger.info({ signal: first }, 'stopping before the start is complete')
-  const impatient = setTimeout(() => process.exit(first === 'SIGINT' ? 130 : 143), START_GRACE)
-  const server = await starting
-  await server.stop()
-  clearTimeout(impatient)
-  return undefined
+  logger.info({ signal: first }, 'stopped before the start was complete')
+  process.exit(0)
 }
 
 function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: string }): void {

@@ -72,13 +72,24 @@ describe('a server', () => {
     await once(asked, 'continue')
     asked.write(beef.subarray(0, 10))
     running.child.kill('SIGTERM')
-    await expectStopping(running.child.stdout)
+    await expectSaid(running.child.stdout, 'stopping')
     asked.end(beef.subarray(10))
     const [response] = await once(asked, 'response')
     expect(response.statusCode).toBe(200)
     response.resume()
     expect((await running.ended).code).toBe(0)
     expect(storedRows(env.DATA_DIR ?? '').nodes).toHaveLength(1)
+  })
+
+  test('says what it waits for before it listens, and ends then, too', async () => {
+    const place = 'mongodb://127.0.0.1:2/graph'
+    const running = cli.start(
+      ['serve'],
+      await settings({ MONGO_URL: `${place}?serverSelectionTimeoutMS=600000` }),
+    )
+    await expectSaid(running.child.stdout, `"database":"${place}"`)
+    running.child.kill('SIGTERM')
+    expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
   test('has its own name for what it listens on', async () => {
@@ -97,10 +108,10 @@ describe('a server', () => {
   })
 })
 
-async function expectStopping(stdout: NodeJS.ReadableStream | null): Promise<void> {
+async function expectSaid(stdout: NodeJS.ReadableStream | null, words: string): Promise<void> {
   if (stdout === null) throw new Error('no stdout')
   let said = ''
-  while (!said.includes('stopping')) said += String((await once(stdout, 'data'))[0])
+  while (!said.includes(words)) said += String((await once(stdout, 'data'))[0])
 }
 
 describe('a server that cannot start says why in one line', () => {
