@@ -29,7 +29,7 @@ import {
 import { wantedAdvertisements } from '../server/discovery/discovery.js'
 import { CommandError, usageError } from './command.js'
 import { type CommandOutput, grouped } from './output.js'
-import { OverlayServer } from './overlay-server.js'
+import { OverlayServer, serverUrl } from './overlay-server.js'
 import { openOwnHeaders } from './own-headers.js'
 import {
   confirmPayment,
@@ -72,6 +72,7 @@ const TOKEN_VALUE = 1
  */
 export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   const { config, output, maxFee } = options
+  const trackers = trackersOf(options)
   const host = advertisedHost(config)
   if (host === undefined) throw usageError('set SERVER_PRIVATE_KEY and HOSTING_URL, as for the server')
   const { key, url } = host
@@ -114,7 +115,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
         each,
       ]),
     )
-    for (const tracker of trackersOf(options)) await tell(tracker, [...sources.values()], options)
+    for (const tracker of trackers) await tell(tracker, [...sources.values()], options)
     report(output, { kept, missing, revoked, paid })
   } finally {
     payments?.journal.close()
@@ -202,7 +203,7 @@ async function approve(
 }
 
 function trackersOf({ tracker, config }: AdvertiseOptions): string[] {
-  if (tracker !== undefined) return tracker.map((url) => url.replace(/\/+$/, ''))
+  if (tracker !== undefined) return tracker.map((url) => serverUrl(url, 'a tracker'))
   if (config.profile.name === 'local') return []
   return config.network === 'test' ? DEFAULT_TESTNET_SLAP_TRACKERS : DEFAULT_SLAP_TRACKERS
 }

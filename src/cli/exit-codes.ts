@@ -60,7 +60,11 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
 ]
 
 /** The same, of errors without a class of their own. */
-const OF_CODE: Readonly<Record<string, ExitCode>> = { FAILED: 'failure', JOURNAL: 'unavailable' }
+const OF_CODE: Readonly<Record<string, ExitCode>> = {
+  FAILED: 'failure',
+  NOT_FOUND: 'notFound',
+  JOURNAL: 'unavailable',
+}
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof InterruptedError)

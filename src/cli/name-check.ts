@@ -51,7 +51,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   const { name, requireProofs, output, signal, cache } = options
   const env = { ...options.env, ...(options.genesis && { GENESIS: options.genesis }) }
   const config = readSettings({ output }, env)
-  const urls = [...new Set(options.urls.map(serverUrl))]
+  const urls = [...new Set(options.urls.map((url) => serverUrl(url)))]
   const asked = { urls, config, env, knownTrees: new KnownTrees(env), output, signal }
   const { deployment, from, agreed } = await treeToCheck(asked)
   const chainTracker = openOwnHeaders(config, { env, output, signal, keeps: cache !== false })

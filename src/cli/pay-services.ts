@@ -9,6 +9,7 @@ import { sendThroughArc } from '../payments/arc.js'
 import type { Payer } from '../payments/draft.js'
 import type { Config } from '../server/config/config.js'
 import { usageError } from './command.js'
+import { serverUrl } from './overlay-server.js'
 import { readSecretFile } from './user-files.js'
 
 // The services that pay for transactions and send them: a wallet, a key, ARC. Their answers are read within limits.
@@ -29,8 +30,8 @@ export const MAX_WALLET_TRANSACTION = MAX_WALLET_BYTES / 4
 const MAX_SIGNATURE = 80
 
 /** A wallet (BRC-100) with a JSON API. @throws CommandError if the URL is invalid. */
-export function walletAt(url: string, signal: AbortSignal): BindingWallet {
-  if (!URL.canParse(url)) throw usageError(`not the URL of a wallet: ${JSON.stringify(url)}`)
+export function walletAt(text: string, signal: AbortSignal): BindingWallet {
+  const url = serverUrl(text, 'a wallet')
   const client = clientOf(url, { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal })
   const drafting = clientOf(url, {
     ...{ timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES },
@@ -69,10 +70,7 @@ function clientOf(url: string, bounds: FetchOptions): WalletClient {
     })
     return new Response(new Uint8Array(body), { status })
   }
-  return new WalletClient(
-    new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet),
-    ORIGINATOR,
-  )
+  return new WalletClient(new HTTPWalletJSON(ORIGINATOR, url, fetchFromWallet), ORIGINATOR)
 }
 
 /** A `fetch` without limits of its own: that of Node gives up after five minutes, while the user may still be reading. */
@@ -138,7 +136,7 @@ export function arcFor({
   return sendThroughArc(
     arc === undefined
       ? defaultBroadcaster(config.network === 'test', options)
-      : new ARC(arc.replace(/\/+$/, ''), options),
+      : new ARC(serverUrl(arc, 'an ARC service'), options),
   )
 }
 

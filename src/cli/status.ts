@@ -1,6 +1,7 @@
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import type { Config } from '../server/config/config.js'
+import { StartError } from '../server/config/errors.js'
 import type { HealthReport } from '../server/routes/health-routes.js'
 import { logPlaceIn, shownPlace } from '../server/store/facts/log-place.js'
 import { type StoreStatus, storeStatus } from '../server/store/store-status.js'
@@ -16,8 +17,8 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 /**
  * Prints how a node is: what it says of itself where it runs, and what its folder holds.
  *
- * @throws CommandError (`unavailable`) if it does not run or is not ready, after all that is known is printed; whatever reading a log
- * throws.
+ * @throws CommandError (`unavailable`) if it does not run or is not ready, after all that is known is printed; GeneralError if the log
+ * is damaged.
  */
 export async function runStatus({
   config,
@@ -31,18 +32,21 @@ export async function runStatus({
   output: CommandOutput
 }): Promise<void> {
   const health = await healthAt(url, signal)
-  const store = await storeStatus(config)
+  const store = await storeStatus(config).catch((error: unknown) => {
+    if (error instanceof StartError) return error
+    throw error
+  })
   const reasons = Object.values(health?.reasons ?? {})
   const state = health === undefined ? 'stopped' : reasons.length === 0 ? 'ready' : 'not ready'
   const lines = [
     health === undefined ? `${url}: nothing answers` : `${url}: ${state}, minetree ${health.version}`,
     ...reasons.map((reason) => `  ${reason}`),
     ...(health ? linesOf(health) : []),
-    ...(store ? storeLines(store) : [`store: none in ${shownPlace(logPlaceIn(config))}`]),
+    ...storeLines(store, shownPlace(logPlaceIn(config))),
   ]
   // It may quote a server, or another program that listens there.
   output.result(
-    { url, state, ...(health && { health }), ...(store && { store }) },
+    { url, state, ...(health && { health }), ...(store && !(store instanceof StartError) && { store }) },
     ...lines.map(escapeControlChars),
   )
   if (state !== 'ready') throw new CommandError(`the node is ${state}`, { exit: 'unavailable' })
@@ -90,7 +94,10 @@ function linesOf({
   ]
 }
 
-function storeLines({ folder, logBytes, indexBytes, freeBytes, settings }: StoreStatus): string[] {
+function storeLines(store: StoreStatus | StartError | undefined, place: string): string[] {
+  if (store === undefined) return [`store: none in ${place}`]
+  if (store instanceof StartError) return [`store: ${store.message}`]
+  const { folder, logBytes, indexBytes, freeBytes, settings } = store
   const index = indexBytes === undefined ? 'no index yet' : `index ${bytesText(indexBytes)}`
   return [
     `store: ${folder}, log ${bytesText(logBytes)}, ${index}, ${bytesText(freeBytes)} free`,

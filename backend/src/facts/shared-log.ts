@@ -300,16 +300,21 @@ export const IS_COPIED = 'holds a complete copy of that log already'
  */
 export async function identify(meta: LogMeta, { copyOf, exists = false }: SharedLogOptions): Promise<string> {
   const [known, begun] = [await meta.get('id'), await meta.get(COPY_OF)]
-  if (exists && known === undefined) throw new CopyError('holds no log of facts')
+  if (exists && known === undefined) throw new CopyError('NOT_FOUND', 'holds no log of facts')
   if (begun !== copyOf) {
     if (copyOf === undefined)
       throw new CopyError(
+        'FAILED',
         'holds part of a copy: complete it by the same minetree copy, or empty the database',
       )
     if (begun !== undefined)
-      throw new CopyError('holds part of another copy, or of one from before a purge: empty the database')
-    if ((await meta.get(COPIED_FROM)) === copyOf) throw new CopyError(IS_COPIED)
-    if (!(await meta.isEmpty())) throw new CopyError('holds a log already: choose an empty database')
+      throw new CopyError(
+        'FAILED',
+        'holds part of another copy, or of one from before a purge: empty the database',
+      )
+    if ((await meta.get(COPIED_FROM)) === copyOf) throw new CopyError('FAILED', IS_COPIED)
+    if (!(await meta.isEmpty()))
+      throw new CopyError('FAILED', 'holds a log already: choose an empty database')
   }
   if (known === undefined) await meta.make()
   if (copyOf !== undefined) await meta.add(COPY_OF, copyOf)
@@ -320,9 +325,8 @@ export async function identify(meta: LogMeta, { copyOf, exists = false }: Shared
 }
 
 /** A database holds an incomplete copy, or a log where one is to be copied to, or none. */
-export class CopyError extends CodedError {
+export class CopyError extends GeneralError<'FAILED' | 'NOT_FOUND'> {
   override readonly name = 'CopyError'
-  readonly code = 'COPY'
 }
 
 /** How long a database may take for one call, in milliseconds. */

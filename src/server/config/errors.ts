@@ -38,6 +38,7 @@ const SAME: Readonly<Record<string, string>> = {
   EPERM: 'EACCES',
   EROFS: 'EACCES',
   SQLITE_READONLY: 'EACCES',
+  UNKNOWN_SQLITE_ERROR_1544: 'EACCES',
   SQLITE_FULL: 'ENOSPC',
   EDQUOT: 'ENOSPC',
 }

@@ -2,6 +2,7 @@ import { existsSync, statfsSync, statSync } from 'node:fs'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
+import { hasLog } from './facts/folder.js'
 import { logPlaceIn } from './facts/log-place.js'
 import { readSettings } from './facts/log-settings.js'
 
@@ -27,7 +28,7 @@ function bytesOf(file: string): number {
 export async function storeStatus(config: Config): Promise<StoreStatus | undefined> {
   const folder = storeFolder(config)
   const { log, index } = storeFiles(folder)
-  if (!existsSync(log)) return undefined
+  if (!hasLog(folder)) return undefined
   const { bavail, bsize } = statfsSync(folder)
   return {
     folder,

@@ -1,10 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../server/test-server.js'
 import { builtPackage } from './built-package.js'
+
+type User = Pick<SpawnOptions, 'uid' | 'gid'>
 
 /** A run of the command that has ended. */
 export interface Ended {
@@ -28,7 +30,7 @@ export interface Running {
  */
 export function useBuiltCli(options: { folder?: () => string } = {}): {
   /** Runs to the end. */
-  run(args: string[], env?: Environment): Promise<Ended>
+  run(args: string[], env?: Environment, as?: User): Promise<Ended>
   start(args: string[], env?: Environment): Running
   /** The folder of the package, with what is built in its `dist`. */
   folder(): string
@@ -50,11 +52,12 @@ export function useBuiltCli(options: { folder?: () => string } = {}): {
     await rm(cache, { recursive: true, force: true })
   })
 
-  const start = (args: string[], env: Environment = {}): Running => {
+  const start = (args: string[], env: Environment = {}, as: User = {}): Running => {
     const child = spawn(process.execPath, [join(folder, 'dist/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
       env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache, XDG_DATA_HOME: cache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...as,
     })
     children.push(child)
     let stdout = ''
@@ -80,5 +83,5 @@ export function useBuiltCli(options: { folder?: () => string } = {}): {
     listening.catch(() => {})
     return { child, url: listening, ended }
   }
-  return { start, run: async (args, env) => await start(args, env).ended, folder: () => folder }
+  return { start, run: async (args, env, as) => await start(args, env, as).ended, folder: () => folder }
 }

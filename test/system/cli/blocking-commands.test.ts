@@ -46,7 +46,7 @@ test('is shown what is wrong in one line', async () => {
     refused(2, '"alice" does not start with'),
   )
   expect(await run(['unblock', 'name:ALICE'])).toMatchObject(refused(4, '400: a name must be'))
-  expect(await cli.run(['blocked', '--url', 'http://127.0.0.1:9'], { ADMIN_TOKEN })).toMatchObject(
+  expect(await cli.run(['blocked', '--url', 'http://127.0.0.1:2'], { ADMIN_TOKEN })).toMatchObject(
     refused(5, 'does not answer'),
   )
 })

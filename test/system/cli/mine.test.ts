@@ -374,7 +374,7 @@ describe('what cannot be mined is said in one line', () => {
     ],
     ['no address', ['q', '--owner', 'nobody'], 'not a P2PKH address: "nobody"'],
     ['a wallet and a key', ['q', '--wallet', 'http://127.0.0.1:9', '--key-file', '/dev/null'], 'not both'],
-    ['no URL of a wallet', ['q', '--wallet', 'x'], 'not the URL of a wallet: "x"'],
+    ['no URL of a wallet', ['q', '--wallet', 'ftp://x'], 'not the URL of a wallet: "ftp://x"'],
     ['no key', ['q', '--key-file', '/dev/null'], '/dev/null does not hold a key as WIF'],
     ['no file', ['q', '--key-file', '/dev/null/x'], 'cannot read /dev/null/x'],
     ['no workers', ['q', '--workers', '0'], 'It must be a whole number from 1 to 1024'],
@@ -384,7 +384,7 @@ describe('what cannot be mined is said in one line', () => {
   })
 
   test('a server that is not there', async () => {
-    const line = await failure(['q', '--url', 'http://127.0.0.1:9'], undefined, 5)
+    const line = await failure(['q', '--url', 'http://127.0.0.1:2'], undefined, 5)
     expect(line).toContain('does not answer')
   })
 

@@ -150,7 +150,7 @@ describe('resolve', () => {
   test('takes the tree from those servers that name one, whatever the others do', async () => {
     const none = await servers.start()
     const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
-    const nobody = 'http://127.0.0.1:1'
+    const nobody = 'http://127.0.0.1:2'
     const args = ['resolve', 'abc', '--json', '--url', nobody, none.url, live.url, url]
     const { code, stdout, stderr } = await run(args, {})
     expect(code).toBe(0)
@@ -223,7 +223,7 @@ describe('verify', () => {
     expect(await run(['verify', 'abc', '--genesis', 'x', '--url', url])).toEqual(
       refusedWith(line1('GENESIS'), 2),
     )
-    expect(await run(['verify', 'abc', '--url', 'http://127.0.0.1:1'])).toEqual(
+    expect(await run(['verify', 'abc', '--url', 'http://127.0.0.1:2'])).toEqual(
       refusedWith(line1('does not answer'), 5),
     )
   })

@@ -108,8 +108,17 @@ test('a server that does not answer, and what is no URL of one', async () => {
   const { url, close } = await serving(() => {})
   await close()
   expect(await failure([small, '--url', url])).toMatch(new RegExp(`^${url} does not answer: .*ECONNREFUSED`))
-  for (const text of ['nowhere', 'ftp://127.0.0.1/', ''])
-    expect(await failure([small, '--url', text])).toBe(`not the URL of a server: ${JSON.stringify(text)}`)
+  for (const [text, why] of [
+    ['nowhere', ''],
+    ['ftp://127.0.0.1/', ''],
+    ['', ''],
+    ['http://127.0.0.1:9', ', as HTTP clients block that port'],
+    ['http://127.0.0.1:8080/?x', ', as it has a user, a query or a fragment'],
+    ['http://127.0.0.1:8080/#x', ', as it has a user, a query or a fragment'],
+  ] as const)
+    expect(await failure([small, '--url', text])).toBe(
+      `not the URL of a server${why}: ${JSON.stringify(text)}`,
+    )
 })
 
 test('a server that hangs up while it is sent to', async () => {

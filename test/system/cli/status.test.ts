@@ -45,7 +45,7 @@ describe('minetree status', () => {
     const { code, stdout } = await cli.run([
       'status',
       '--url',
-      'http://127.0.0.1:9',
+      'http://127.0.0.1:2',
       '--data',
       join(folder, 'none'),
     ])

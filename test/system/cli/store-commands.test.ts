@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -50,8 +51,12 @@ async function filled(body = NOTE): Promise<Store> {
 }
 
 /** Runs a command that is to fail: with one line that says why. */
-async function refused(args: string[], env: Store['env']): Promise<{ code: number | null; line: string }> {
-  const { code, stderr } = await cli.run(args, env)
+async function refused(
+  args: string[],
+  env: Store['env'],
+  as?: { uid: number; gid: number },
+): Promise<{ code: number | null; line: string }> {
+  const { code, stderr } = await cli.run(args, env, as)
   const lines = stderr.trim().split('\n')
   expect(lines).toHaveLength(1)
   expect(stderr).not.toMatch(/unexpected|at .*\.js/)
@@ -129,7 +134,7 @@ test('without a store, commands say so', async () => {
   ])
     expect([args, await refused(args, empty)]).toEqual([
       args,
-      { code: 1, line: expect.stringContaining(`there is no log of facts in ${empty.DATA_DIR}`) },
+      { code: 3, line: expect.stringContaining(`there is no log of facts in ${empty.DATA_DIR}`) },
     ])
   expect(readdirSync(empty.DATA_DIR)).toEqual([])
 })
@@ -139,10 +144,14 @@ test('a store is not copied into itself, nor over another one', async () => {
   // The last connection to a file of SQLite deletes the files beside it.
   const names = () => readdirSync(env.DATA_DIR).filter((name) => !/-(shm|wal)$/.test(name))
   const before = names()
-  for (const to of [join(env.DATA_DIR, 'sub'), join(env.DATA_DIR, 'sub', 'deeper'), env.DATA_DIR])
+  for (const [to, code, advice] of [
+    [join(env.DATA_DIR, 'sub'), 2, 'choose a folder elsewhere'],
+    [join(env.DATA_DIR, 'sub', 'deeper'), 2, 'choose a folder elsewhere'],
+    [env.DATA_DIR, 1, 'choose an empty folder'],
+  ] as const)
     expect([to, await refused(['copy', env.DATA_DIR, to], env)]).toEqual([
       to,
-      { code: 1, line: expect.stringMatching(/choose a folder elsewhere|choose an empty folder/) },
+      { code, line: expect.stringContaining(advice) },
     ])
   expect(names()).toEqual(before)
   for (const places of [
@@ -159,8 +168,8 @@ test('what is no outpoint, or has no content, is not purged', async () => {
   const { env, note } = await stored()
   const purge = (outpoint: string) => refused(['purge', outpoint, '--reason', 'x'], env)
   expect(await purge('nonsense')).toEqual({ code: 2, line: expect.stringContaining('no outpoint') })
-  expect(await purge(`${'0'.repeat(64)}_0`)).toEqual({ code: 1, line: expect.stringContaining('no content') })
-  expect(await purge(`${note.txid}_9`)).toEqual({ code: 1, line: expect.stringContaining('no content') })
+  expect(await purge(`${'0'.repeat(64)}_0`)).toEqual({ code: 3, line: expect.stringContaining('no content') })
+  expect(await purge(`${note.txid}_9`)).toEqual({ code: 3, line: expect.stringContaining('no content') })
 })
 
 test('after a setting was replaced, build-index derives the index by it', async () => {
@@ -399,10 +408,44 @@ test('on a folder that cannot be written to, commands say so in one line (needs 
         { code: 5, line: expect.stringMatching(/cannot open the store in .*(?:read-only|writable)/) },
       ])
     expect(await refused(['copy', env.DATA_DIR, join(folder, 'copy')], closed)).toEqual({
-      code: 1,
+      code: 5,
       line: expect.stringContaining('cannot write to'),
     })
   } finally {
     execFileSync('umount', ['-l', folder])
   }
+})
+
+test('of what belongs to another user, commands say so in one line (needs a right to be another user)', async () => {
+  const { env, note } = await filled()
+  const nobody = { uid: 65534, gid: 65534 }
+  chmodSync(cli.folder(), 0o755)
+  if (process.getuid?.() !== 0 || (await cli.run(['--version'], {}, nobody)).code !== 0) return
+  // It leaves no files beside the log, which others could read.
+  expect((await cli.run(['check'], env)).code).toBe(0)
+  const expectRefused = async (...args: string[]): Promise<void> =>
+    expect([args, await refused(args, env, nobody)]).toEqual([
+      args,
+      { code: 5, line: expect.stringMatching(/cannot open the store in .*(?:permission|writable)/) },
+    ])
+  const expectStatus = async (): Promise<void> =>
+    expect(await cli.run(['status', '--url', 'http://127.0.0.1:2'], env, nobody)).toMatchObject({
+      code: 5,
+      stdout: expect.stringMatching(/nothing answers\nstore: cannot open the store in .*permission/),
+    })
+  // Nobody else may look into the folder above.
+  await expectRefused('check')
+  await expectStatus()
+  chmodSync(join(env.DATA_DIR, '..'), 0o755)
+  for (const args of [
+    ['serve'],
+    ['check'],
+    ['build-index', '--again'],
+    ['setting'],
+    ['purge', note.outpoint(0), '--reason', 'x'],
+    ['prune'],
+    ['copy', env.DATA_DIR, join(env.DATA_DIR, '..', 'copy')],
+  ])
+    await expectRefused(...args)
+  await expectStatus()
 })

@@ -366,9 +366,9 @@ describe('pays nothing', () => {
 test('trackers are told, and one that does not answer is a warning', async () => {
   const { env, args } = await host()
   const tracker = await servers.start({ ...env, PORT: '0', DATA_DIR: await servers.folder() })
-  const line = [...args, ...(await purse(5000)), '--yes', '--tracker', tracker.url, 'http://127.0.0.1:9']
+  const line = [...args, ...(await purse(5000)), '--yes', '--tracker', tracker.url, 'http://127.0.0.1:2']
   const { code, stdout, stderr } = await cli.run(line, env)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('http://127.0.0.1:9') })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('http://127.0.0.1:2') })
   const outpoints = stdout.match(/[0-9a-f]{64}_\d+/g) ?? []
   expect(outpoints).toHaveLength(5)
   for (const outpoint of outpoints) expect((await tracker.ask(`/svc/txo/${outpoint}`)).status).toBe(200)

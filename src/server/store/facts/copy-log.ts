@@ -32,7 +32,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { goneRow } from '../../../../backend/src/writer/mirror.js'
 import { isState } from '../../../../backend/src/writer/shared-state.js'
 import { changeRow, EMPTY, prunedBy } from '../../../../backend/src/writer/state-changes.js'
-import { reasonOf } from '../../config/errors.js'
+import { ConfigError, reasonOf, StartError } from '../../config/errors.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE, readFolder } from './folder.js'
 import { type CommandLog, FolderLog, type FoundRow, PAGE, pagesOf } from './folder-log.js'
@@ -61,8 +61,9 @@ export interface Copied {
  * peers may have passed those that it gives from here on. An interrupted copy is continued by the same command: what is there is
  * compared with the log, which may have gone on.
  *
- * @throws ConfigError for what is neither a folder nor the URL of a database; GeneralError if there is no log, or the target holds
- * one, or is the store itself; what {@link readLog} throws; DamagedError; the reason of the signal.
+ * @throws ConfigError for what is neither a folder nor the URL of a database, or a target within the store; GeneralError if there is
+ * no log, or the target holds one; StartError if it cannot be written; what {@link readLog} throws; DamagedError; the reason of the
+ * signal.
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Copied> {
   const [source, target] = [logPlaceOf(from), logPlaceOf(to)]
@@ -71,18 +72,15 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Co
     if (log instanceof FolderLog) assertOwn(shownPlace(source), log.sql)
     if (!('folder' in target)) return await withSharedLog(target, { copyOf: log.id }, copy)
     if ('folder' in source && resolve(to).startsWith(join(resolve(from), sep)))
-      throw new GeneralError('FAILED', `${to} is within the store itself: choose a folder elsewhere`)
+      throw new ConfigError(`${to} is within the store itself: choose a folder elsewhere`)
     return await intoFolder(target.folder, { copyOf: log.id, copy })
   })
 }
 
-/** @throws GeneralError if a folder holds what a gateway has of a log that others share. */
+/** @throws ConfigError if a folder holds what a gateway has of a log that others share. */
 function assertOwn(folder: string, sql: Sql): void {
   if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
-    throw new GeneralError(
-      'FAILED',
-      `${folder} is what a gateway keeps of the log in a database: name that database`,
-    )
+    throw new ConfigError(`${folder} is what a gateway keeps of the log in a database: name that database`)
 }
 
 /** Makes a log in a folder, which has none, in a file that is renamed once it is complete. */
@@ -123,7 +121,7 @@ async function makeWritable(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true })
     await access(folder, constants.W_OK)
   } catch (error) {
-    throw new GeneralError('FAILED', `cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
+    throw new StartError(`cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
   }
 }
 
@@ -269,7 +267,7 @@ class Copy {
     if (rows.length === 0) return
     const batch = appended(this.place.seq, rows)
     if (!(await this.into.insert(batch)))
-      throw new GeneralError('FAILED', `another process writes to ${shownPlace(this.target)}`)
+      throw new StartError(`another process writes to ${shownPlace(this.target)}`)
     if (this.isAtEnd) this.place = endOf(batch)
   }
 

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { lockFile, makeFolder } from '../../../../backend/src/facts/folder.js'
@@ -108,10 +108,18 @@ const INDEX_TABLES = [...SCHEMA.matchAll(/create (?:unique )?(?:table|index) (\w
   ([, name = '']) => name,
 )
 
-/** @throws GeneralError if there is no log in the folder. */
+/** @throws GeneralError if there is no log in the folder; StartError if this user may not look for one. */
 export function requireLog(folder: string): void {
-  if (!existsSync(storeFiles(folder).log))
-    throw new GeneralError('FAILED', `there is no log of facts in ${folder}`)
+  if (!hasLog(folder)) throw new GeneralError('NOT_FOUND', `there is no log of facts in ${folder}`)
+}
+
+/** @throws StartError if this user may not look for it. */
+export function hasLog(folder: string): boolean {
+  try {
+    return statSync(storeFiles(folder).log, { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    throw notOpened(folder, error)
+  }
 }
 
 async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Result>): Promise<Result> {
@@ -157,7 +165,8 @@ export function notOpened(folder: string, error: unknown): StartError {
   return new StartError(`cannot open the store in ${folder}: ${reason}`, { cause: error })
 }
 
-/** Whether SQLite could not open a file, or cannot write to it. */
+/** Whether SQLite could not open a file, or cannot write to it or beside it (1544, which libsql has no name for). */
 function isUnusable(error: unknown): boolean {
-  return /^SQLITE_(CANTOPEN|READONLY|PERM|BUSY|FULL|IOERR)/.test(String((error as { code?: unknown }).code))
+  const { code } = error as { code?: unknown }
+  return /^SQLITE_(?:CANTOPEN|READONLY|PERM|BUSY|FULL|IOERR)|_1544$/.test(String(code))
 }

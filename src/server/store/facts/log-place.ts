@@ -69,7 +69,7 @@ export async function withSharedLog<Result>(
   const { openSharedLog } = await import('../open-shared-log.js')
   const shared = await openSharedLog(place.database, options).catch((cause: unknown) => {
     if (cause instanceof CopyError)
-      throw new GeneralError('FAILED', `${shownPlace(place)} ${cause.message}`, { cause })
+      throw new GeneralError(cause.code, `${shownPlace(place)} ${cause.message}`, { cause })
     throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonWithAdvice(cause)}`, { cause })
   })
   try {

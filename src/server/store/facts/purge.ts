@@ -231,7 +231,7 @@ function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string 
   const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
   const content = output && inscriptionOf(output).content
   if (content === undefined)
-    throw new GeneralError('FAILED', `there is no content in ${formatOutpoint(outpoint)}`)
+    throw new GeneralError('NOT_FOUND', `there is no content in ${formatOutpoint(outpoint)}`)
   return sha256(content.body).toString('hex')
 }
 
