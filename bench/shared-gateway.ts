@@ -105,7 +105,7 @@ async function fill(folder: string): Promise<Spent & { count: number }> {
 }
 
 function isThere(txid: string): boolean {
-  return reader.single((sql) => idOf(sql, txid)) !== undefined
+  return reader.answer((sql) => idOf(sql, txid)) !== undefined
 }
 
 /** Mints below different nodes, so that none is built on another, and as many inscriptions of 4 KiB. */

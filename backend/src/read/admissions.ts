@@ -16,7 +16,7 @@ export class Admissions {
 
   /** The topics that hold an output. */
   of(outpoint: Outpoint): AdmissionRecord[] {
-    return this.reader.single((sql) => admissionsOf(sql, outpoint))
+    return this.reader.answer((sql) => admissionsOf(sql, outpoint))
   }
 
   /** Every admission of these outputs. Yields if they are many. */
@@ -26,7 +26,7 @@ export class Admissions {
 
   /** Every admission of a transaction's outputs. */
   ofTransaction(txid: string): AdmissionRecord[] {
-    return this.reader.single((sql) => sql.all(OF_TRANSACTION, blobOf(txid)).map(recordOf))
+    return this.reader.answer((sql) => sql.all(OF_TRANSACTION, blobOf(txid)).map(recordOf))
   }
 
   /** The outputs of a topic from a score on, spent or not, by score. */
@@ -49,7 +49,7 @@ export class Admissions {
   }
 
   isApplied(topic: string, txid: string): boolean {
-    return this.reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined
+    return this.reader.answer((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined
   }
 }
 

@@ -37,7 +37,7 @@ export class Blocks {
 
   /** The height of the highest one; 0 if there is none. */
   lastHeight(): number {
-    return Number(this.reader.single((sql) => sql.get(LAST_HEIGHT))?.height ?? 0)
+    return Number(this.reader.answer((sql) => sql.get(LAST_HEIGHT))?.height ?? 0)
   }
 
   /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */

@@ -102,7 +102,7 @@ export class Charts {
   /** Inscriptions by kind and length: some fifty rows at most. */
   content(): ContentTally[] {
     return this.reader
-      .single((sql) => sql.all(CONTENT))
+      .answer((sql) => sql.all(CONTENT))
       .map(({ key, n, bytes }) => {
         const [kind, digits] = String(key).split(' ')
         return { kind: kind as TalliedKind, digits: Number(digits), count: n, bytes }

@@ -241,7 +241,7 @@ export class FactStore extends GraphReads {
       // One that derivation depends on is a register, any other is state. Read from the log: the index may be behind it.
       get: (name) =>
         this.whenOpened(() =>
-          reader.single((sql, log) => {
+          reader.answer((sql, log) => {
             const registered = latestOf(log, register.setting(name))
             return registered === undefined ? sql.get(STATE, name)?.value : String(registered.value)
           }),
@@ -275,7 +275,7 @@ export class FactStore extends GraphReads {
   readonly interactions = {
     last: (host: string, topic: string): Promise<number> =>
       this.whenOpened(() =>
-        Number(this.options.reader.single((sql) => sql.get(SINCE, host, topic))?.since ?? 0),
+        Number(this.options.reader.answer((sql) => sql.get(SINCE, host, topic))?.since ?? 0),
       ),
     setLast: (host: string, topic: string, since: number): Promise<void> =>
       this.after(this.options.writer.note('interaction', host, topic, since)),
@@ -288,13 +288,13 @@ export class FactStore extends GraphReads {
       this.after(this.options.writer.note('hold', submission, limits)),
     held: (txid: string): Promise<HeldSubmission | undefined> =>
       this.whenOpened(() => {
-        const row = this.options.reader.single((sql) => sql.get(HELD, blobOf(txid)))
+        const row = this.options.reader.answer((sql) => sql.get(HELD, blobOf(txid)))
         return row && submissionIn(row)
       }),
     /** Some of those that are final at a position, the shortest locks first. */
     heldUntil: ({ height, time }: ChainPosition, limit: number): Promise<HeldSubmission[]> =>
       this.whenOpened(() =>
-        this.options.reader.single((sql) => sql.all(HELD_UNTIL, height, time, limit)).map(submissionIn),
+        this.options.reader.answer((sql) => sql.all(HELD_UNTIL, height, time, limit)).map(submissionIn),
       ),
     release: (txid: string): Promise<void> => this.after(this.options.writer.note('release', txid)),
   }
@@ -342,7 +342,7 @@ export class FactStore extends GraphReads {
     await this.opened?.()
     const { failure } = this.options.writer
     if (failure !== undefined) throw failure
-    this.options.reader.single((sql) => sql.get('select 1'))
+    this.options.reader.answer((sql) => sql.get('select 1'))
   }
 
   async isEmpty(): Promise<boolean> {

@@ -71,10 +71,10 @@ export class Guard {
     const { list, reader } = this
     if (list.isEmpty) return
     if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
-    for (const { name } of reader.single((sql) => sql.all(NAMES_OF, blobOf(txid))))
+    for (const { name } of reader.answer((sql) => sql.all(NAMES_OF, blobOf(txid))))
       if (list.has('name', String(name))) throw new BlockedError('name')
     for (let after = -1; list.hasAny('content'); yield) {
-      const rows = reader.single((sql) => sql.all(CONTENTS_OF, blobOf(txid), after, OUTPUTS_A_PAGE))
+      const rows = reader.answer((sql) => sql.all(CONTENTS_OF, blobOf(txid), after, OUTPUTS_A_PAGE))
       for (const { sha } of rows) this.refuseContent(hexOf(sha))
       if (rows.length < OUTPUTS_A_PAGE) return
       after = rows.at(-1)?.vout
@@ -180,7 +180,7 @@ export function listBlocked(reader: Reader, onChange: (() => void) | undefined):
     let list = known?.list
     if (list?.version !== version) {
       if (list !== undefined) onChange?.()
-      list = new Blocklist(reader.single((sql) => sql.all(BLOCKED)) as unknown as BlockedSubject[])
+      list = new Blocklist(reader.answer((sql) => sql.all(BLOCKED)) as unknown as BlockedSubject[])
       list.version = version
     }
     known = { list, commits }

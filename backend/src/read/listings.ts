@@ -289,7 +289,7 @@ export class Listings {
    */
   children({ parent, skipped, limit }: ChildrenQuery): { children: Outpoint[]; hasMore: boolean } {
     const key = outpointKey(blobOf(parent.txid), parent.vout)
-    const rows = this.reader.single((sql) => sql.all(CHILDREN, key, limit + 1, skipped))
+    const rows = this.reader.answer((sql) => sql.all(CHILDREN, key, limit + 1, skipped))
     const children = this.guard.unblocked(rows.slice(0, limit).map(outpointOf), (each) => [each])
     return { children, hasMore: rows.length > limit }
   }

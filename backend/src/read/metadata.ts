@@ -19,7 +19,7 @@ export class Metadata {
   /** The MAP of an output alone, as in its script. */
   own(outpoint: Outpoint): MapState {
     this.guard.refuse([outpoint])
-    const row = this.reader.single((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
+    const row = this.reader.answer((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
     return row?.map ? mapOf(row.map) : EMPTY_MAP
   }
 

@@ -23,7 +23,7 @@ export class Names {
   originOf(name: string): Outpoint | undefined {
     const { guard, reader } = this
     guard.refuseName(name)
-    const origin = reader.single((sql) => originOf(sql, name))
+    const origin = reader.answer((sql) => originOf(sql, name))
     if (origin !== undefined) guard.refuse([origin])
     return origin
   }
@@ -41,7 +41,7 @@ export class Names {
   liveNode(domain: string, filter?: NodeFilter): Outpoint | undefined {
     const { guard, reader } = this
     guard.refuseName(domain)
-    const node = reader.single((sql) => liveNode(sql, domain, filter))
+    const node = reader.answer((sql) => liveNode(sql, domain, filter))
     if (node !== undefined) guard.refuse([node])
     return node
   }
@@ -57,7 +57,7 @@ export class Names {
 
   /** The genuine node in an outpoint, spent or live. */
   genuineNode(outpoint: Outpoint): NodeRecord | undefined {
-    return this.reader.single((sql) => nodeAt(sql, outpoint))
+    return this.reader.answer((sql) => nodeAt(sql, outpoint))
   }
 
   /** Those of the outpoints that are genuine nodes, spent or live, in no order. Yields if they are many. */
@@ -83,7 +83,7 @@ export class Names {
       outputsOf: ({ outpoint }) => [outpoint],
       page: (last, size) => {
         const from = last?.name ?? after ?? ''
-        const rows = this.reader.single((sql) =>
+        const rows = this.reader.answer((sql) =>
           from < prefix ? sql.all(NAMES_FROM, prefix, end, size) : sql.all(NAMES_AFTER, from, end, size),
         )
         return rows.map((row) => ({ outpoint: outpointOf(row), name: String(row.name) }))

@@ -17,11 +17,11 @@ export class Ordinals {
   /** An admitted output. */
   output(outpoint: Outpoint): OutputRecord | undefined {
     this.guard.refuse([outpoint])
-    return this.reader.single((sql) => admittedOutput(sql, outpoint))
+    return this.reader.answer((sql) => admittedOutput(sql, outpoint))
   }
 
   firstContentOutput(txid: string): OutputRecord | undefined {
-    const row = this.reader.single((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
+    const row = this.reader.answer((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
     return this.guard.passing(row && outputOf(row))
   }
 

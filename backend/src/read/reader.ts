@@ -35,10 +35,6 @@ export class Reader {
     this.open = other?.open
   }
 
-  private get sql(): Sql {
-    return this.opened.sql
-  }
-
   private get opened(): Open {
     if (this.open === undefined) throw new StoreUnavailableError(new Error('the index is not open'))
     return this.open
@@ -48,39 +44,29 @@ export class Reader {
     return this.opened.writer?.commits.value ?? this.version
   }
 
-  /**
-   * Reads from one snapshot. That of a file is taken when it is first read: the index comes first, so that whatever it knows is in the
-   * log.
-   *
-   * @param read Only statements that read, the first of them from the index; nothing may wait in it.
-   */
+  /** As {@link snapshot}, of the files. Nothing may wait in it. */
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
     const { sql, log } = this.opened
-    if (sql.inTransaction) return read(sql, log)
-    sql.exec('begin')
-    try {
-      return read(sql, log)
-    } finally {
-      sql.exec('commit')
-    }
+    return this.snapshot(() => read(sql, log))
   }
 
   /**
-   * Runs reads that belong together: all of them see one snapshot.
+   * Runs reads that belong together: all of them see one snapshot. Those of a turn of the event loop share it while nothing is
+   * committed, as a snapshot takes as long as a read.
    *
-   * @param read Gets how many commits the snapshot has, at least. It ends when this returns, so nothing may wait in it.
+   * @param read Gets how many commits the snapshot has, at least. Nothing may wait in it.
    */
   snapshot<Answer>(read: (commits: number) => Answer): Answer {
     if (this.seen !== undefined) return read(this.seen)
-    const { sql } = this
-    const commits = this.ahead?.commits ?? this.counted()
-    sql.exec('begin')
-    this.seen = commits
+    const { opened } = this
+    const held = hold(opened, this.counted())
+    this.seen = this.ahead?.commits ?? held
     try {
-      return read(commits)
+      return read(this.seen)
     } finally {
       this.seen = undefined
-      sql.exec('commit')
+      // Without commits that are counted, nobody says when it is outdated.
+      if (opened.writer === undefined) release(opened)
     }
   }
 
@@ -148,9 +134,9 @@ export class Reader {
     }
   }
 
-  /** How many commits the next read is sure to see. NaN within an {@link answer}, which does not count them. */
+  /** How many commits the next read is sure to see. */
   get commits(): number {
-    return this.seen ?? (this.sql.inTransaction ? Number.NaN : this.counted())
+    return this.seen ?? this.counted()
   }
 
   /** How often what earlier writes had derived has changed, or what is blocked. */
@@ -159,13 +145,9 @@ export class Reader {
   }
 
   count(name: 'reorgs' | 'blocks' | 'names' | 'inscriptions' | 'transactions'): number {
-    return Number(this.sql.get(`select ${name} as count from counts where id = 1`)?.count ?? 0)
-  }
-
-  /** As {@link answer}, for a single statement, which is a snapshot by itself. */
-  single<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
-    const { sql, log } = this.opened
-    return read(sql, log)
+    return this.answer((sql) =>
+      Number(sql.get(`select ${name} as count from counts where id = 1`)?.count ?? 0),
+    )
   }
 
   /** Answers a question about each of some items, from one snapshot. */
@@ -199,7 +181,7 @@ export class Reader {
 
   /** Another number after each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version). */
   get version(): number {
-    return Number(this.sql.get('pragma data_version')?.data_version)
+    return Number(this.opened.sql.get('pragma data_version')?.data_version)
   }
 
   close(): void {
@@ -211,6 +193,26 @@ interface Open {
   sql: Sql
   log: LocalLog
   writer: { readonly commits: { readonly value: number } } | undefined
+  /** How many commits the snapshot has that is held, at least. */
+  held?: number | undefined
+}
+
+/** Begins a snapshot, unless one is held that has as many commits. It ends with this turn of the event loop. */
+function hold(open: Open, commits: number): number {
+  const { sql } = open
+  if (open.held === commits && sql.inTransaction) return commits
+  if (open.held === undefined) setImmediate(() => release(open))
+  release(open)
+  sql.exec('begin')
+  // The index comes first, so that whatever it knows is in the log: the snapshot of a file is taken when it is first read.
+  sql.get('select id from counts where id = 1')
+  open.held = commits
+  return commits
+}
+
+function release(open: Open): void {
+  open.held = undefined
+  if (open.sql.inTransaction) open.sql.exec('commit')
 }
 
 /** A list that has to be read before the answer that it is part of. */

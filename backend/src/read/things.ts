@@ -96,7 +96,7 @@ export class Things {
 
   private *heads({ after, limit }: NewestQuery): Steps<NameThing[]> {
     const { reader, guard } = this
-    const latest: number = reader.single((sql) => sql.get(LATEST, UNPROVEN)?.recency) ?? 0
+    const latest: number = reader.answer((sql) => sql.get(LATEST, UNPROVEN)?.recency) ?? 0
     const found: (ListedName & { tid: number })[] = []
     for (let last: ListPlace | undefined = after; ; yield) {
       const rows = reader.answer((sql) =>
@@ -173,7 +173,7 @@ export class Things {
 
   /** The outputs of a transaction that its directories lead to. */
   private partsIn(txid: string): { parts: ReadonlySet<number>; bytes: number } {
-    const rows = this.reader.single((sql) => sql.all(DIRECTORIES_OF, blobOf(txid)))
+    const rows = this.reader.answer((sql) => sql.all(DIRECTORIES_OF, blobOf(txid)))
     const directories = this.guard.served(
       rows.map((row) => ({ outpoint: { txid, vout: Number(row.vout) }, content: contentOf(row) })),
     )

@@ -43,13 +43,13 @@ export class Transactions {
   /** The height of the block that a transaction is proven to be in; undefined if it is unproven. */
   heightOf(txid: string): number | undefined {
     // Of what is in the index, one statement says it.
-    const row = this.reader.single((sql) => sql.get(HEIGHT, blobOf(txid)))
+    const row = this.reader.answer((sql) => sql.get(HEIGHT, blobOf(txid)))
     return row === undefined ? this.reader.answer((sql) => heightOf(sql, txid)) : (row.own ?? undefined)
   }
 
   /** The transaction that spends an outpoint and counts. There is one at most. */
   spenderOf(outpoint: Outpoint): string | undefined {
-    return this.reader.single((sql) => spenderOf(sql, outpoint))
+    return this.reader.answer((sql) => spenderOf(sql, outpoint))
   }
 
   /**

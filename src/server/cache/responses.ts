@@ -75,7 +75,7 @@ export class Responses implements AnswerMemory {
     const { reader } = this
     const { commits } = reader
     if (commits === this.seen) return
-    const { cursor, keys } = reader.single((sql) => changesAfter(sql, this.cursor))
+    const { cursor, keys } = reader.answer((sql) => changesAfter(sql, this.cursor))
     if (keys === undefined) {
       this.answers.clear()
       this.changedAt.clear()

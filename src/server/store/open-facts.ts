@@ -110,7 +110,7 @@ export async function openFacts(
     const onBlocked = (): void => bodies.clear()
     const graph = new FactStore({ reader: reading, writer, answers, bodies, onBlocked, onReorg })
     const facts = (): number =>
-      Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
+      Number(reading.answer((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
     const opened = new NodeIndex({ writer, facts, logger })
     index = opened
     return {
@@ -127,7 +127,7 @@ export async function openFacts(
           if (passed !== undefined) await writer.setting(passed.name, passed.value)
         },
       },
-      position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.cursor ?? 0)),
+      position: shared && (() => Number(reading.answer((sql) => sql.get(CURSOR))?.cursor ?? 0)),
       async deriveBy(config) {
         await pinTracker(store.settings, config)
         deriveBy(config)

@@ -1,3 +1,4 @@
+import { vi } from 'vitest'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { transactionFact } from '../../../backend/src/facts/log.js'
 import { register, registerFact } from '../../../backend/src/facts/registers.js'
@@ -355,3 +356,50 @@ test('what is blocked while lists are read counts for whatever is read next', ()
   expect(() => served.names.originOf('a')).toThrow(BlockedError)
   counting.close()
 })
+
+test('reads of a turn of the event loop share a snapshot until something is committed', async () => {
+  const commits = { value: 1 }
+  const counting = new Reader(files, { commits })
+  const { note } = bodyOf(10)
+  const begun = vi.spyOn(Sql.prototype, 'exec')
+  const snapshots = (): number => begun.mock.calls.filter(([sql]) => sql === 'begin').length
+  expect(counting.count('transactions')).toBe(0)
+  expect(counting.count('transactions')).toBe(0)
+  expect(snapshots()).toBe(1)
+
+  files.add(note)
+  begun.mockClear()
+  expect(counting.count('transactions')).toBe(0)
+  commits.value++
+  expect(counting.count('transactions')).toBe(1)
+  expect(snapshots()).toBe(1)
+
+  await new Promise(setImmediate)
+  expect(counting.count('transactions')).toBe(1)
+  expect(snapshots()).toBe(2)
+  begun.mockRestore()
+  counting.close()
+})
+
+test('no snapshot is held for longer than a turn: a writer may empty the file that it writes first', async () => {
+  const counting = new Reader(files, { commits: { value: 1 } })
+  const { served } = new FactStore({ reader: counting, writer: {} as Writer })
+  const { note } = bodyOf(10)
+  expect(served.transactions.has(note.txid)).toBe(false)
+  files.add(note)
+  const isHeld = (): unknown =>
+    withSql(files.index, (sql) => sql.get('pragma wal_checkpoint(truncate)')?.busy)
+  expect(isHeld()).toBe(1)
+  await new Promise(setImmediate)
+  expect(isHeld()).toBe(0)
+  counting.close()
+})
+
+function withSql<Result>(file: string, work: (sql: Sql) => Result): Result {
+  const sql = new Sql(file)
+  try {
+    return work(sql)
+  } finally {
+    sql.close()
+  }
+}
