@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import Libsql from 'libsql'
 import { sha256 } from '../backend/src/graph/native-hash.js'
 import { encodeBeef } from '../backend/src/graph/write-beef.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { runImport } from '../src/cli/import.js'
-import type { CommandOutput } from '../src/cli/output.js'
+import { CommandOutput } from '../src/cli/output.js'
 import { openNode, WRITER_THREAD } from '../src/server/node.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
@@ -20,11 +21,8 @@ const BODY = 4096
 /** How many rows a bare statement inserts before it commits: about as many as inscriptions share a write. */
 const A_COMMIT = 50
 
-const QUIET: CommandOutput = {
-  json: false,
-  result() {},
-  progress: () => ({ update() {}, end() {} }),
-} as unknown as CommandOutput
+const NOWHERE = new Writable({ write: (_chunk, _encoding, done) => done() })
+const QUIET = new CommandOutput({ stdout: NOWHERE, stderr: NOWHERE, json: false, env: {} })
 
 /**
  * Proven inscriptions of 4 KiB, each in a BEEF of its own, through `import`; against bare SQLite that hashes the same bytes and
