@@ -59,10 +59,8 @@ interface Job extends Promised<Read> {
   source: ImageSource
   wanted: WantedImage
   isStarted: boolean
-  /** Those with lower ones are made first, and those with the same in the order in which they came. */
-  turn: number
-  /** Each charges a client that waits for it. */
-  charges: Map<AskedImage['charge'], string>
+  /** What charges each client that waits for it, and the turn of that one. */
+  charges: Map<AskedImage['charge'], { client: string; turn: number }>
 }
 
 type Options = Parameters<typeof storeFolder>[0] & {
@@ -134,8 +132,8 @@ export class Images implements ImageMaker {
     const client = this.options.clientOf(request)
     const turn = this.nextTurn(client)
     const job = this.jobs.get(name) ?? this.begin(name, { source, wanted, turn })
-    job.turn = Math.min(job.turn, turn)
-    job.charges.set(charge, client)
+    job.charges.set(charge, { client, turn })
+    this.running ??= this.run()
     const leave = (): void => {
       if (job.isStarted) return
       job.charges.delete(charge)
@@ -153,15 +151,16 @@ export class Images implements ImageMaker {
 
   /** When one more image of a client is made: clients take turns, so it is a turn later for each that this one waits for. */
   private nextTurn(client: string): number {
-    const own = [...this.jobs.values()].filter(({ charges }) => [...charges.values()].includes(client))
+    const own = [...this.jobs.values()].filter(({ charges }) =>
+      [...charges.values()].some((each) => each.client === client),
+    )
     return this.turn + 1 + own.length
   }
 
-  private begin(name: string, { source, wanted, turn }: Pick<Job, 'source' | 'wanted' | 'turn'>): Job {
+  private begin(name: string, { turn, ...asked }: Pick<Job, 'source' | 'wanted'> & { turn: number }): Job {
     if (this.jobs.size >= MAX_WAITING) this.makeRoom(turn)
-    const job: Job = { source, wanted, isStarted: false, turn, charges: new Map(), ...promised<Read>() }
+    const job: Job = { ...asked, isStarted: false, charges: new Map(), ...promised<Read>() }
     this.jobs.set(name, job)
-    this.running ??= this.run()
     return job
   }
 
@@ -169,21 +168,22 @@ export class Images implements ImageMaker {
   private makeRoom(turn: number): void {
     const busy = new AnswerError('NOT_READY', `${MAX_WAITING} images are waiting to be made; try again`)
     const [name, last] = this.inTurn().at(-1) ?? []
-    if (name === undefined || last === undefined || last.turn <= turn) throw busy
+    if (name === undefined || last === undefined || turnOf(last) <= turn) throw busy
     this.jobs.delete(name)
     last.reject(busy)
   }
 
+  /** Those that wait, of the same turn in the order in which they came. */
   private inTurn(): [name: string, job: Job][] {
     const waiting = [...this.jobs].filter(([, { isStarted }]) => !isStarted)
-    return waiting.sort(([, one], [, other]) => one.turn - other.turn)
+    return waiting.sort(([, one], [, other]) => turnOf(one) - turnOf(other))
   }
 
   private async run(): Promise<void> {
     for (let [next] = this.inTurn(); next !== undefined; [next] = this.inTurn()) {
       const [name, job] = next
       job.isStarted = true
-      this.turn = job.turn
+      this.turn = turnOf(job)
       try {
         const made = await this.work(job)
         // Before any client has it: one that finds it purged meanwhile removes it. The disk may be full.
@@ -253,6 +253,11 @@ export class Images implements ImageMaker {
     logger.warn({ sha256: source.sha256, signal: ended }, 'the process that reads an image has crashed')
     throw new AnswerError('BAD_IMAGE', `the process that reads the image has ended: ${ended}`)
   }
+}
+
+/** The earliest of those who wait for it, as long as they do. */
+function turnOf({ charges }: Job): number {
+  return Math.min(...[...charges.values()].map(({ turn }) => turn))
 }
 
 function isClosedPipe(error: unknown): boolean {

@@ -159,6 +159,8 @@ test('clients take turns, also for the last place: those that fill the queue kee
     ),
   )
   await until(() => started().length === 1 && images.waiting === 32)
+  const leaving = new AbortController()
+  void ask(images, { width: 31, ip: '198.51.100.2', signal: leaving.signal })
   const others = [
     ask(images, { width: 100, ip: '198.51.100.1' }),
     // Somebody else waits for this one, as the last of a client.
@@ -168,11 +170,14 @@ test('clients take turns, also for the last place: those that fill the queue kee
     code: 'NOT_READY',
     headers: { 'Retry-After': '5' },
   })
+  leaving.abort()
   writeFileSync(GATE, '')
   await Promise.all(others)
   expect((await Promise.all(ofFour)).filter((error) => error !== undefined).length).toBe(1)
   const made = started().map((line) => Number.parseInt(line, 10))
   expect(made.slice(0, 10)).toEqual([1, 9, 17, 25, 100, 2, 10, 16, 18, 26])
+  // Who has left waits for nothing any more.
+  expect(made.slice(-3)).toEqual([31, 8, 24])
 })
 
 test.each([
