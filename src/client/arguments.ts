@@ -52,9 +52,14 @@ export function requireOutpoint(value: unknown, argument: string): void {
 /** The URL of a server, without a slash at the end. @throws TypeError for anything else. */
 export function serverUrl(value: unknown, argument: string): string {
   const url = typeof value === 'string' || value instanceof URL ? String(value) : ''
-  const isUrl = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+  // Paths are put behind it, and no `fetch` takes a password in it.
+  const isUrl = URL.canParse(url) && /^https?:\/\/[^/?#@]+(?:\/[^?#]*)?$/i.test(url)
   const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : typeof value
-  requireArgument(isUrl, argument, `the URL of a server, http or https, and is ${shown}`)
+  requireArgument(
+    isUrl,
+    argument,
+    `the URL of a server, http or https, without query or user, and is ${shown}`,
+  )
   return url.replace(/\/+$/, '')
 }
 

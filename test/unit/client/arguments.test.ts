@@ -103,6 +103,13 @@ test.each(MISTAKES)('%s with a %s that is %s is a mistake of the caller', async 
   expect([silence.asked, isLeftOut]).toEqual([0, isLeftOut])
 })
 
+test.each(['ftp://names.example', `${url}/?x`, `${url}#x`, 'http://user:word@names.example'])(
+  '%s is no address of a server',
+  (given) => {
+    expect(() => new HttpNameSource({ url: given })).toThrow(/^url must be the URL of a server/)
+  },
+)
+
 describe('a call that is cancelled ends at once, with the reason', () => {
   const cancelled = async (
     call: (signal: AbortSignal, silence: Silence) => Promise<unknown>,
