@@ -6,6 +6,7 @@ import { type RouteAnswer, startIndex } from '../../support/client/name-index.js
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, text } from '../../support/gateway/site.js'
 import { streamsOn } from '../../support/gateway/streams.js'
+import { IS_NIGHTLY } from '../../support/nightly.js'
 import { beefOf, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 import { givenTime } from '../../support/server/waiting.js'
@@ -86,49 +87,66 @@ const CALLS: [what: string, resource: string, init: VerifiedFetchInit, expected:
 const placed = <Each>(bad: Each, honest: Each, position: number): Each[] =>
   [0, 1, 2].map((at) => (at === position ? bad : honest))
 
-describe.each(FAILURES)('beside a server that %s', (_, answer, least = 20_000) => {
-  let bad = ''
-  beforeEach(async () => {
-    const everywhere = new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer })
-    bad = (await startIndex(everywhere)).url
-  })
+/** Where the server stands that fails: for each question somewhere else, and at night everywhere. */
+const positions = (failure: number, question: number): number[] =>
+  IS_NIGHTLY ? [0, 1, 2] : [(failure + question) % 3]
 
-  test.each(CALLS)('%s is what the others say', async (_, resource, init, expected) => {
-    const expectOutcome = async (
-      order: 'in order' | 'in parallel',
-      position: number,
-      timeout: number,
-    ): Promise<void> => {
-      const fetch = createVerifiedFetch({
-        ...{ gateways: placed(bad, server.url, position), order, chainTracker, timeout },
-        ...{ profile: 'local', deployment: chain.deployment, tipPolicy: 'majority' },
-      })
-      const outcome = await fetch(resource, init).then(
-        async (response) => ({ body: await response.text(), end: await response.verification.end }),
-        (error: unknown) => error,
-      )
-      expect([order, position, outcome]).toMatchObject([order, position, expected])
-    }
-    const all = (['in order', 'in parallel'] as const).flatMap((order) =>
-      [0, 1, 2].map((position) => givenTime(least, (timeout) => expectOutcome(order, position, timeout))),
-    )
-    await Promise.all(all)
-  })
-
-  test('a name resolves to what the others prove, or is what they deny', async () => {
-    const resolutions = [0, 1, 2].map(async (position) => {
-      const sources = placed(bad, server.url, position)
-      const { deployment } = chain
-      await givenTime(least / 2, async (timeout) => {
-        const resolve = async (name: string) =>
-          await resolveName({ name, deployment, chainTracker, sources, timeout })
-        const { tip, reports, spendStatus } = await resolve('al')
-        expect(formatOutpoint(tip.tip)).toBe(moved.outpoint(0))
-        expect(spendStatus).toBe('unspent')
-        expect(reports.filter(({ verdict }) => verdict === 'agrees')).toHaveLength(2)
-        await expect(resolve('albert')).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
-      })
+describe.each(FAILURES.map(([what, answer, least = 20_000], at) => ({ what, answer, least, failure: at })))(
+  'beside a server that $what',
+  ({ answer, least, failure }) => {
+    let bad = ''
+    beforeEach(async () => {
+      const everywhere = new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer })
+      bad = (await startIndex(everywhere)).url
     })
-    await Promise.all(resolutions)
-  })
-})
+
+    test.each(
+      CALLS.map(([what, resource, init, expected], question) => ({
+        what,
+        resource,
+        init,
+        expected,
+        question,
+      })),
+    )('$what is what the others say', async ({ resource, init, expected, question }) => {
+      const expectOutcome = async (
+        order: 'in order' | 'in parallel',
+        position: number,
+        timeout: number,
+      ): Promise<void> => {
+        const fetch = createVerifiedFetch({
+          ...{ gateways: placed(bad, server.url, position), order, chainTracker, timeout },
+          ...{ profile: 'local', deployment: chain.deployment, tipPolicy: 'majority' },
+        })
+        const outcome = await fetch(resource, init).then(
+          async (response) => ({ body: await response.text(), end: await response.verification.end }),
+          (error: unknown) => error,
+        )
+        expect([order, position, outcome]).toMatchObject([order, position, expected])
+      }
+      const all = (['in order', 'in parallel'] as const).flatMap((order) =>
+        positions(failure, question).map((position) =>
+          givenTime(least, (timeout) => expectOutcome(order, position, timeout)),
+        ),
+      )
+      await Promise.all(all)
+    })
+
+    test('a name resolves to what the others prove, or is what they deny', async () => {
+      const resolutions = [0, 1, 2].map(async (position) => {
+        const sources = placed(bad, server.url, position)
+        const { deployment } = chain
+        await givenTime(least / 2, async (timeout) => {
+          const resolve = async (name: string) =>
+            await resolveName({ name, deployment, chainTracker, sources, timeout })
+          const { tip, reports, spendStatus } = await resolve('al')
+          expect(formatOutpoint(tip.tip)).toBe(moved.outpoint(0))
+          expect(spendStatus).toBe('unspent')
+          expect(reports.filter(({ verdict }) => verdict === 'agrees')).toHaveLength(2)
+          await expect(resolve('albert')).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
+        })
+      })
+      await Promise.all(resolutions)
+    })
+  },
+)

@@ -309,7 +309,8 @@ test('what hooks brought while the database was away is there after a restart', 
     throw new Error('the database is away')
   }
   const beefs = scenario(chain)
-  for (const beef of beefs) await host.submit(beef)
+  // Each waits for the index to be opened again.
+  await Promise.all(beefs.map((beef) => host.submit(beef)))
   const ab = readBeef(beefs[2] ?? new Uint8Array()).subject
   await host.names.outputEvicted(ab.txid, 1)
   expect(host.failures.length).toBeGreaterThan(0)
