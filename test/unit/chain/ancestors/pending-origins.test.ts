@@ -1,3 +1,4 @@
+import { vi } from 'vitest'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { startJungleBus } from '../../../support/follow/junglebus.js'
 import { recordOf } from '../../../support/protocol/block.js'
@@ -147,6 +148,10 @@ describe('while it is fetched where an ordinal went', () => {
       })
       if (starts > 0) break
       await server.stop()
+      // What was broken off is asked for again some seconds later.
+      const now = performance.now.bind(performance)
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000)
+      onTestFinished(() => void vi.restoreAllMocks())
       server = await host.start()
     }
     host.service.know(proven(world.payment))

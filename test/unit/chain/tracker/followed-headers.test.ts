@@ -164,9 +164,8 @@ describe.each(KINDS)('from %s', (kind) => {
       chain.grow(50)
       const source = await sourceOf(chain, kind)
       source.service.mood = mood
-      let stopped: number | undefined
-      const now = (): number => stopped ?? Date.now()
-      const { headers, verdict } = await openHeaders(chain, [source], { waits: false, now })
+      const clock = clockAt(Date.now())
+      const { headers, verdict } = await openHeaders(chain, [source], { waits: false, now: clock.now })
       await until(() => errorOf(headers) !== '')
       expect(headers.outage).toContain('block headers are being fetched')
       expect(await verdict(FIRST + 1)).toBe('unknown')
@@ -175,13 +174,13 @@ describe.each(KINDS)('from %s', (kind) => {
         headers: { 'Retry-After': '5' },
       })
       source.service.mood = 'answers'
+      // A rest is over.
+      clock.pass(60_000)
       await until(() => headers.outage === undefined)
       expect(await verdict(FIRST + 50)).toBe('yes')
 
       chain.grow(1)
       source.service.mood = mood
-      // From here on, no rest is over.
-      stopped = Date.now()
       await headers.refresh()
       expect(await verdict(FIRST + 51)).toBe('unknown')
       expect(await verdict(FIRST + 50)).toBe('yes')

@@ -96,7 +96,8 @@ test('a client that reads slowly gets all of it', async () => {
   const patient = await servers.start({ REQUEST_TIMEOUT_MS: '50000' })
   await admit(film, patient)
   const { socket, send, heard } = await openSocket(patient.url)
-  send(FILM)
+  // The last one ends the connection.
+  send(FILM.replace(/\r\n$/, 'Connection: close\r\n\r\n'))
   const end = once(socket, 'end')
   socket.pause()
   await sleep(800)
