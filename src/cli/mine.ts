@@ -155,6 +155,7 @@ async function mineMissing(
       ownerLock: async (each) => lock ?? (await payer.ownerLock(each)),
       async approve(plan) {
         requireDecided(undecided, { name, node: plan.node })
+        payments?.requireCoins()
         if (payments !== undefined) await approve(options, { ...plan, tree })
       },
       async pay(draft) {

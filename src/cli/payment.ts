@@ -109,10 +109,12 @@ export async function payAndSubmit(
  * The transactions in files, each with its proof or its ancestors.
  *
  * @param paths Files, or folders to search, with BEEF as bytes or as hex.
- * @throws CommandError if a path cannot be read, or a transaction has neither.
+ * @throws CommandError (`usage`) if a path cannot be read, what is there is no transaction, or one has neither.
  */
 export async function readTransactions(paths: string[]): Promise<Transaction[]> {
   const found = await findTransactions(paths)
+  if (found.transactions.length === 0 && found.skipped.length > 0)
+    throw usageError(`there is no transaction in ${found.skipped.join(', ')}`)
   const read: Transaction[] = []
   for (const transaction of found.transactions) {
     const { txid } = transaction

@@ -7,7 +7,7 @@ import { MiningError } from '../mining/mining-error.js'
 import { type Conflict, conflictWith, provenBy, type Witness } from './conflict.js'
 import type { Draft, Paid, Payer, SendOutcome } from './draft.js'
 import { type Journal, type Payment, type Purpose, type Selection, WALLET } from './journal.js'
-import { p2pkhLockOf, payWithKey } from './key.js'
+import { type Coin, p2pkhLockOf, payWithKey } from './key.js'
 import { type PayingWallet, payWithWallet } from './wallet.js'
 
 /** What a server says of a transaction that is submitted to it. */
@@ -53,6 +53,8 @@ const LATER = 'it is stored: run the same command again to send it once more'
  */
 export class Payments {
   private readonly payer: Payer
+  /** Of a key; a wallet chooses its own. */
+  private readonly coins: (() => readonly Coin[]) | undefined
   /** As in the journal. */
   private readonly name: string
 
@@ -71,7 +73,13 @@ export class Payments {
     const address = key.toAddress()
     const lock = toHex(p2pkhLockOf(key.toPublicKey()))
     this.name = address
-    this.payer = payWithKey({ key, coins: () => journal.coins({ lock, address }, coins), feeRate, send })
+    this.coins = () => journal.coins({ lock, address }, coins)
+    this.payer = payWithKey({ key, coins: this.coins, feeRate, send })
+  }
+
+  /** @throws MiningError `NO_FUNDS` if a key has no coin at all, which need not be found out by a search. */
+  requireCoins(): void {
+    if (this.coins?.().length === 0) throw new MiningError('NO_FUNDS', `there is no coin of ${this.name}`)
   }
 
   /**

@@ -127,6 +127,22 @@ describe('with a key', () => {
     })
   })
 
+  test('without a coin, nothing is searched for', async () => {
+    const server = await tree()
+    const { data, args } = await purse(3000)
+    const withKey = args.slice(0, 2)
+    expect(await runIn(data, mine(server, 'a', ...withKey))).toMatchObject({
+      code: 1,
+      stderr: `minetree: there is no coin of ${key.toAddress()}\n`,
+    })
+    const file = join(data, 'text')
+    await writeFile(file, 'no transaction')
+    expect(await runIn(data, mine(server, 'a', ...withKey, '--coins', file))).toMatchObject({
+      code: 2,
+      stderr: `minetree: there is no transaction in ${file}\n`,
+    })
+  })
+
   test('mints go to miners before any overlay hears of them', async () => {
     const server = await tree()
     const arc = await arcServer()
