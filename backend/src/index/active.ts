@@ -84,9 +84,9 @@ export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
     for (const { all, active } of ownContests) {
       if (isInactive) active.delete(next)
       else active.add(next)
-      // What counts leaves no other one on its coins; what does so no longer leaves room for one.
+      // What counts leaves no other one on its coins; what does so no longer leaves room for one, where nothing better counts.
       if (!isInactive) for (const other of active) add(other, next)
-      else if (isChanged) for (const other of all) add(other, next)
+      else if (isChanged && !hasBetter(active, next)) for (const other of all) add(other, next)
     }
   }
   return changed
@@ -103,6 +103,11 @@ function reasonAgainst(
   let best: RankedTransaction | undefined
   for (const other of opponents) if (compareRanks(other, best ?? status) < 0) best = other
   return best
+}
+
+function hasBetter(some: Iterable<RankedTransaction>, than: RankedTransaction): boolean {
+  for (const each of some) if (compareRanks(each, than) < 0) return true
+  return false
 }
 
 /** The status of a stored transaction; undefined if it is not stored. */

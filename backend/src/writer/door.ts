@@ -17,7 +17,7 @@ import {
   type RegisterValue,
   register,
 } from '../facts/registers.js'
-import type { Pending } from '../facts/state.js'
+import type { Pending, PendingOutline } from '../facts/state.js'
 import type {
   AdmissionOptions,
   AdmissionRules,
@@ -36,6 +36,7 @@ import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-recor
 import { decodeTopic } from '../index/admissions.js'
 import type { Index } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
+import { Heap } from '../index/heap.js'
 import { type ProofTracker, shareView } from '../index/transactions.js'
 import { headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
@@ -59,8 +60,8 @@ import {
   UnprovenLines,
 } from './pending-graph.js'
 
-/** How much may wait because it lost a conflict. */
-const WAITING: PendingLimits = { maxTransactions: 1000, maxBytes: 100 * 1024 * 1024 }
+/** How much may wait because it lost a conflict. One proof may have all of it tried again, at about 1 ms each. */
+const WAITING: PendingLimits = { maxTransactions: 500, maxBytes: 100 * 1024 * 1024 }
 
 export interface DoorOptions {
   /** The connections to both files; a transaction is open in each. */
@@ -111,15 +112,6 @@ interface Entering {
   mayWait?: () => boolean
   /** Whether the task has written nothing yet. */
   isFirst?: boolean
-}
-
-/** A subject whose refusals are reported. */
-interface Explained {
-  /** Missing if it is in the log already. */
-  candidate: Candidate | undefined
-  /** Those that hold outputs of it; by default, they are read. */
-  topics: ReadonlySet<string> | undefined
-  onRefusal: OnRefusal
 }
 
 /**
@@ -360,7 +352,15 @@ export class Door {
    * @returns The subjects that do not count. If they may not wait, everything is as before.
    */
   private enter(entering: Entering): { subjects: Lost[]; isRefused: boolean } {
-    const { candidates, proofs = [], rules, prepare, subjects = [], onRefusal, keepLost } = entering
+    const {
+      candidates,
+      proofs = [],
+      rules,
+      prepare,
+      subjects = [],
+      onRefusal = () => {},
+      keepLost,
+    } = entering
     const { index, pending, admission } = this.options
     const limits = admission.waiting ?? WAITING
     const fresh = candidates.filter((each) => each.pending === undefined)
@@ -393,36 +393,30 @@ export class Door {
       ...this.lossesOf(subjects.filter((txid) => !counting.has(txid) && !behind.has(txid))),
     ]
     const isLost = lost.length > 0
-    const topics = index.topicsAdmitted()
     if (isLost && !mayKeep(lost)) {
       trial.rollback()
       return { subjects: lost, isRefused: true }
     }
-    if (onRefusal !== undefined && !isLost)
-      for (const subject of subjects) {
-        const candidate = all.find(({ txid }) => txid === subject)
-        this.explain(subject, { candidate, topics: candidate && topics.get(subject), onRefusal })
-      }
+    const topics = index.topicsAdmitted()
     const needed = neededOf(all, {
       isNeeded: (txid) => topics.has(txid) || index.isNeeded(txid),
       isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
-      ...{ indexed: this.indexed, pending },
+      ...{ counting, indexed: this.indexed, pending },
     })
     const mints = new Set(
       all.flatMap(({ txid }) => (counting.has(txid) || !this.indexed.isMint(txid) ? [] : [txid])),
     )
     const entered = new Set(needed.map(({ txid }) => txid))
+    const explained = isLost ? [] : subjects
+    // What enters is explained once it has what it is built on.
+    for (const txid of explained) if (!entered.has(txid)) this.explain(txid, all, onRefusal)
     if (needed.length === all.length && all.every(({ txid }) => entered.has(txid))) trial.release()
     else {
       trial.rollback()
       applied(needed)
     }
-    for (const { txid, spends, pending: before } of needed) {
-      if (before === undefined) continue
-      pending.delete(txid)
-      // Two that are mined may spend one coin, and neither was needed: what spends the coin of a fact is.
-      for (const spent of spends) this.retry(pending.spendersOf(spent, { isWaiting: false }), false)
-    }
+    for (const txid of explained) if (entered.has(txid)) this.explain(txid, all, onRefusal)
+    for (const { txid, pending: before } of needed) if (before !== undefined) pending.delete(txid)
     const others = [...all, ...candidates.filter(({ txid }) => behind.has(txid))]
     for (const each of others) {
       const { txid, spends } = each
@@ -558,17 +552,26 @@ export class Door {
       if (this.options.pending.outline(txid)?.isWaiting === isWaiting) this.queue.add(txid)
   }
 
-  /** Tries pending transactions in the order in which they came, until nothing changes any more. */
+  /** Tries pending transactions until nothing changes any more: of those that are left, always the one that came first. */
   private drain(): void {
     const { pending, admission } = this.options
     if (this.queue.size === 0) return
     const rules = admission.rules(() => {})
-    while (this.queue.size > 0) {
-      const next = [...this.queue].flatMap((txid) => pending.outline(txid) ?? [])
+    const left = new Heap<PendingOutline>((one, other) => one.arrived < other.arrived)
+    const isLeft = new Set<string>()
+    const first = (): string | undefined => {
+      for (const txid of this.queue) {
+        const outline = isLeft.has(txid) ? undefined : pending.outline(txid)
+        if (outline === undefined) continue
+        isLeft.add(txid)
+        left.push(outline)
+      }
       this.queue.clear()
-      next.sort((one, other) => one.arrived - other.arrived)
-      for (const { txid } of next)
-        if (!this.isHopeless(txid)) this.enter({ candidates: this.candidates([txid]), rules })
+      return left.pop()?.txid
+    }
+    for (let txid = first(); txid !== undefined; txid = first()) {
+      isLeft.delete(txid)
+      if (!this.isHopeless(txid)) this.enter({ candidates: this.candidates([txid]), rules })
     }
   }
 
@@ -609,9 +612,11 @@ export class Door {
     return status === undefined || !status.isInactive || status.mined !== undefined
   }
 
-  /** Reports why topics admit nothing of a stored transaction. */
-  private explain(txid: string, { candidate, topics = this.topicsOf(txid), onRefusal }: Explained): void {
+  /** Reports why topics admit nothing of a subject. @param tried Without it, the subject was in the log before. */
+  private explain(txid: string, tried: readonly Candidate[], onRefusal: OnRefusal): void {
     const { index, admission } = this.options
+    const candidate = tried.find((each) => each.txid === txid)
+    const topics = (candidate && index.topicsAdmitted().get(txid)) ?? this.topicsOf(txid)
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
     // Most are ordinals that spend no node: nothing has to be looked up to say that.
     if (candidate !== undefined && topics.has(TOPICS.ordinals) && !index.spendsNode(txid))

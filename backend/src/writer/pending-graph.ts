@@ -95,9 +95,9 @@ export class IndexedSpends {
 }
 
 /**
- * The pending transactions without which it cannot be decided whether these count, in the order in which they came: what they spend
- * from, and what counts and spends the same coins. What counts does so whatever is built on it, so its ancestors are left out; those
- * of what waits are not, as these may raise them. Of what is in a conflict also the descendants that raise its rank.
+ * The pending transactions without which it cannot be decided whether these count: what counts and spends the same coins, and what they
+ * spend from that waits, as they may raise it. What they spend from that counts is left out, however large it is, but for what is built on
+ * one of these. Of what is in a conflict also the descendants that raise its rank.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
@@ -115,18 +115,20 @@ export function relatedTo(
     return known
   }
   for (const { txid, spends } of candidates) for (const spent of spends) spendersOf(spent).add(txid)
-  const add = (txid: string, { isParent = false } = {}): void => {
+  const add = (txid: string): void => {
     if (given.has(txid) || found.has(txid)) return
     const candidate = pendingCandidate(txid, pending)
     if (candidate === undefined) return
     found.set(txid, candidate)
-    if (!isParent || candidate.pending?.isWaiting) queue.push(candidate)
+    queue.push(candidate)
   }
+  const parents = new Set<string>()
   for (const { txid, spends, pending: own } of queue) {
     let isContested = false
     for (const spent of spends) {
       const others = spendersOf(spent).add(txid)
-      add(spent.txid, { isParent: true })
+      if (!parents.has(spent.txid) && pending.outline(spent.txid)?.isWaiting) add(spent.txid)
+      else parents.add(spent.txid)
       for (const other of pending.spendersOf(spent, { isWaiting: false })) {
         if (other !== txid) isContested = true
         add(other)
@@ -134,6 +136,17 @@ export function relatedTo(
       if (others.size > 1) isContested = true
     }
     if (isContested && own?.isRaised !== false) for (const each of raising(txid, own, pending)) add(each)
+  }
+  // Whether something new counts is said at once, and it may be built on what loses to another new one.
+  if (found.size > 0 && candidates.some((each) => each.pending === undefined)) {
+    const line = new Map<string, string[]>()
+    for (const txid of parents) {
+      if (pending.outline(txid)?.isProven !== false) continue
+      const spent = pending.parentsOf(txid)
+      line.set(txid, spent)
+      for (const each of spent) parents.add(each)
+    }
+    for (const [txid, spent] of [...line].reverse()) if (spent.some((each) => found.has(each))) add(txid)
   }
   return [...found.values()]
 }
@@ -185,7 +198,8 @@ export function isSpentTwice(candidates: readonly Candidate[]): boolean {
 
 /**
  * Those of the transactions that are to be facts, in order: what is needed by itself, what spends a coin that a fact or one of these
- * spends, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and not among the candidates.
+ * spends, mined ones that spend one coin, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and
+ * not among the candidates.
  *
  * @param options.isEligible Whether one may be a fact, unless it raises the rank of one, or one is built on it.
  */
@@ -194,11 +208,12 @@ export function neededOf(
   options: {
     isNeeded: (txid: string) => boolean
     isEligible: (candidate: Candidate) => boolean
+    counting: ReadonlySet<string>
     indexed: IndexedSpends
     pending: Pending
   },
 ): Candidate[] {
-  const { isNeeded, isEligible, indexed, pending } = options
+  const { isNeeded, isEligible, counting, indexed, pending } = options
   const byTxid = new Map(candidates.map((each) => [each.txid, each]))
   const own = new Set(byTxid.keys())
   const spenders = new Map<string, string[]>()
@@ -217,18 +232,26 @@ export function neededOf(
     for (const each of candidates)
       if (!mayEnter(each) || each.spends.some(({ txid }) => barred.has(txid))) barred.add(each.txid)
   }
-  const isOpposed = (candidate: Candidate): boolean =>
-    candidate.spends.some((spent) => indexed.spendersOf(spent).some((txid) => !own.has(txid)))
+  const isOpposed = ({ txid, spends }: Candidate): boolean =>
+    spends.some((spent) => {
+      if (indexed.spendersOf(spent).some((other) => !own.has(other))) return true
+      const others = counting.has(txid) ? spenders.get(`${spent.txid} ${spent.vout}`) : undefined
+      // Two that count both are mined. As facts they cost nothing more: any number of them may come.
+      return (
+        others !== undefined && others.length > 1 && others.filter((each) => counting.has(each)).length > 1
+      )
+    })
   const isFact = (each: Candidate): boolean => isNeeded(each.txid) || isBuiltOn(each) || isOpposed(each)
   const needed = new Map<string, Candidate>()
   const add = (txid: string, candidate = byTxid.get(txid)): void => {
     if (candidate !== undefined && !barred.has(txid)) needed.set(txid, candidate)
   }
   const addAround = (): void => {
-    for (const { spends, pending: own } of needed.values())
+    for (const { spends } of needed.values())
       for (const spent of spends) {
-        if (byTxid.has(spent.txid) || own === undefined) add(spent.txid)
-        else if (!needed.has(spent.txid)) add(spent.txid, pendingCandidate(spent.txid, pending))
+        if (byTxid.has(spent.txid)) add(spent.txid)
+        else if (!pending.isEmpty && !needed.has(spent.txid))
+          add(spent.txid, pendingCandidate(spent.txid, pending))
         for (const other of spenders.get(`${spent.txid} ${spent.vout}`) ?? []) add(other)
       }
   }

@@ -1,5 +1,7 @@
+import { vi } from 'vitest'
 import { Sql } from '../../../backend/src/facts/connection.js'
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { LocalLog } from '../../../backend/src/facts/local-log.js'
+import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
@@ -13,6 +15,27 @@ afterEach(() => store.close())
 
 let paid = 0
 const money = { satoshis: 1000, lockingScript: p2pkh(1) }
+
+/** A payment of many outputs. */
+function payOut(outputs: number): FakeTransaction {
+  return store.chain.spend({ inputs: [], outputs: Array.from({ length: outputs }, () => money) })
+}
+
+/** Spends some outputs of a payment. */
+function payFrom(transaction: FakeTransaction, ...outputs: number[]): FakeTransaction {
+  return store.chain.spend({
+    inputs: outputs.map((vout) => ({ transaction, vout })),
+    outputs: [{ satoshis: ++paid, lockingScript: p2pkh(2) }],
+  })
+}
+
+/** Payments of which each spends a coin of the one before: every other one counts. */
+function zigzag(
+  purse: FakeTransaction,
+  { from, length }: { from: number; length: number },
+): FakeTransaction[] {
+  return Array.from({ length }, (_, at) => payFrom(purse, from + at, from + at + 1))
+}
 
 /** Spends first outputs, or makes money from nothing that anybody knows. */
 function pay(...coins: FakeTransaction[]): FakeTransaction {
@@ -66,6 +89,13 @@ function expectNoGrowth(costs: readonly number[]): void {
 /** Those that are pending and do not count. */
 function waiting(): number {
   return Number(store.log('select count(*) as count from pending where waiting = 1')[0]?.count)
+}
+
+/** Whether each of some pending transactions counts. */
+function countingOf(transactions: readonly FakeTransaction[]): boolean[] {
+  const counting = store.log('select hex(txid) as txid from pending where waiting = 0')
+  const txids = new Set(counting.map(({ txid }) => txid.toLowerCase()))
+  return transactions.map(({ txid }) => txids.has(txid))
 }
 
 async function say(status: 'seen' | 'rejected', { txid }: FakeTransaction): Promise<number> {
@@ -142,6 +172,58 @@ test('a chain of losers that counts at last costs in proportion to its length', 
   expect(long).toBeLessThan(2.5 * short)
 })
 
+test('a proof into a chain of payments that conflict costs in proportion to its length, whatever they are paid from', async () => {
+  const costs: number[] = []
+  for (const length of [30, 60]) {
+    const purse = payOut(length + 1)
+    await store.know(purse, 100)
+    const payments = zigzag(purse, { from: 0, length })
+    for (const each of payments) await store.submit([each])
+    expect(countingOf(payments)).toEqual(payments.map((_, at) => at % 2 === 0))
+    const tried = vi.spyOn(LocalLog.prototype, 'insert')
+    costs.push(await statements(() => store.know(payments[1] as FakeTransaction, 101)))
+    expect(tried.mock.calls.filter(([{ key }]) => toHex(key) === purse.txid)).toEqual([])
+    tried.mockRestore()
+    expect(countingOf(payments)).toEqual(payments.map((_, at) => at % 2 === 1))
+  }
+  const [short = 0, long = 0] = costs
+  expect(long).toBeLessThan(2.2 * short)
+})
+
+test('what waits is tried again in the order in which it came: nothing counts for a moment only', async () => {
+  const costs: number[] = []
+  for (const length of [10, 40]) {
+    const purse = payOut(length + 12)
+    await store.know(purse, 100)
+    const firsts = [payFrom(purse, 0, 2), payFrom(purse, 1, 10)]
+    const head = zigzag(purse, { from: 2, length: 7 })
+    const joined = payFrom(purse, 9, 10, 11)
+    const tail = zigzag(purse, { from: 11, length })
+    for (const each of [...firsts, ...head, joined, ...tail]) await store.submit([each])
+    expect(countingOf(head)).toEqual(head.map((_, at) => at % 2 === 1))
+    expect(countingOf(tail)).toEqual(tail.map((_, at) => at % 2 === 0))
+    // What the first two spent becomes free at both ends of the head: its last one came before what spends the other coin.
+    costs.push(await statements(() => store.know(payFrom(purse, 0, 1), 101)))
+    expect(countingOf([...firsts, joined])).toEqual([false, false, false])
+    expect(countingOf(head)).toEqual(head.map((_, at) => at % 2 === 0))
+    expect(countingOf(tail)).toEqual(tail.map((_, at) => at % 2 === 0))
+  }
+  expect(costs[1]).toBe(costs[0])
+})
+
+test('one more of many mined payments that spend one coin costs as much as the first', async () => {
+  const coin = payOut(1)
+  const payments = Array.from({ length: 40 }, () => payFrom(coin, 0))
+  const costs: number[] = []
+  for (const [at, each] of payments.entries()) costs.push(await statements(() => store.know(each, 200 - at)))
+  // The first one conflicts with nothing.
+  expectNoGrowth(costs.slice(1))
+  const { txid } = payments.at(-1) as FakeTransaction
+  expect(store.index('select hex(txid) as txid from tx where active = 1 and seq is not null')).toEqual([
+    { txid: txid.toUpperCase() },
+  ])
+})
+
 test('one of many mined double spends that turns out to be first costs no more statements than one of a few', async () => {
   const costs: number[] = []
   for (const count of [10, 40]) {
@@ -154,9 +236,8 @@ test('one of many mined double spends that turns out to be first costs no more s
       expect.arrayContaining([{ txid: last.txid.toUpperCase() }]),
     )
   }
-  const [few = 0, many = 0] = costs
-  // Each is decided again, and all of them are read once.
-  expect(many - few).toBeLessThan(30 * 8)
+  // All of them are read once, and what lost to any of them is left alone.
+  expect(costs[1]).toBe(costs[0])
 })
 
 test('what counts by the word of the network alone gives way when that is taken back', async () => {

@@ -252,6 +252,25 @@ describe('a submission that loses', () => {
     expect(await store.submit([squat])).toEqual({ txid: honest.txid, tier: 'seen' })
   })
 
+  test.each([1, 2, 3])(
+    'to a mined one that it spends, too, is refused, %s payments behind what that conflicts with',
+    async (length) => {
+      const store = open()
+      const coin = spend(store, [])
+      const line = [spend(store, [[coin]])]
+      while (line.length < length) line.push(spend(store, [[line.at(-1) as FakeTransaction]]))
+      for (const each of [coin, ...line]) await store.know(each)
+      const mined = spend(store, [[coin]], [{ ...one, satoshis: 2 }])
+      const subject = spend(store, [[line.at(-1) as FakeTransaction], [mined]])
+      const { lost } = await store.writer.record([recordOf(mined, 101), recordOf(subject)], {
+        subjects: [subject.txid],
+        keepLost: {},
+      })
+      expect(lost).toEqual([{ txid: subject.txid, reason: { txid: mined.txid, tier: 'proven' } }])
+      expect(store.pending({ subject })).toEqual([])
+    },
+  )
+
   test('wins by a proof of its own, and loses with its block', async () => {
     const { store, squat, honest, all } = await squatted()
     await store.submit([squat])
