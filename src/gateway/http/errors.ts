@@ -142,7 +142,8 @@ export function answerFor(error: unknown): Answer | undefined {
       ? { code: error.code, message: error.message }
       : { code: 'NOT_FOUND', message: `a patch that is served raw only: ${error.message}` }
   if (isStoreFull(error)) {
-    const message = 'the store is full; nothing can be written until the operator frees space'
+    const message =
+      'the store is full; try again once the operator has freed space: it may be stored by then, or not'
     return { code: 'STORE_FULL', message, headers: retryAfter('STORE_FULL') }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)

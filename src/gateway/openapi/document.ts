@@ -50,7 +50,7 @@ const OF_SERVER = `Pages of any origin may send requests: preflights are answere
 Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\`. A path that is not described here is a page of the explorer, or 404 \`NOT_FOUND\`; a path with another method is 405 \`METHOD_NOT_ALLOWED\`, with \`Allow\`.
 Before any route is chosen, a path may be too long (414 \`TOO_LARGE\`), or the head of a request (431); a request may arrive too slowly (408 \`BAD_BODY\`) or be malformed (400, 417).
 
-Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).
+Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and what is submitted while the store is full may be stored once there is space, or not (503 \`STORE_FULL\`).
 
 The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 const OF_HOST = `These are the routes that minetree adds to an overlay node. All others, limits per client, and what is refused before a route is chosen are the node's own.

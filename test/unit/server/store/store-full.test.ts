@@ -1,4 +1,5 @@
-import type { Sql } from '../../../../backend/src/facts/connection.js'
+import { vi } from 'vitest'
+import { Sql } from '../../../../backend/src/facts/connection.js'
 import { StoreSpace } from '../../../../src/server/store/store-space.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog } from '../../../support/gateway/faults.js'
@@ -56,6 +57,23 @@ test('submissions to a full store are 503 STORE_FULL, the host is not ready, and
   await untilReady(server)
   expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
   expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store accepts writes again' })
+})
+
+test('what the log had room for, and the index had not, is there once there is space, and its 503 does not deny that', async () => {
+  const server = await servers.start()
+  const { indexFile } = writerOf(server.node) as unknown as { indexFile: Sql }
+  const exec = vi.spyOn(indexFile, 'exec').mockImplementation((sql) => {
+    if (sql === 'commit') throw Object.assign(new Error('no space'), { code: 'SQLITE_FULL' })
+    Sql.prototype.exec.call(indexFile, sql)
+  })
+  const late = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(20) })
+  const answer = await server.submit(beefOf(late), ['tm_ordinals'])
+  const error = expect.stringContaining('it may be stored by then, or not')
+  expectError(answer, { status: 503, code: 'STORE_FULL', overlay: true, error })
+  expect((await server.ask(`/content/${late.outpoint(0)}`)).status).toBe(404)
+  exec.mockRestore()
+  expect((await server.submit(note(10), ['tm_ordinals'])).status).toBe(200)
+  expect((await server.ask(`/content/${late.outpoint(0)}`)).body).toHaveLength(20)
 })
 
 describe('space is looked for', () => {
