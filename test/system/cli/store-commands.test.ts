@@ -312,13 +312,13 @@ test('a log that is no database is named by every command', async () => {
 })
 
 /** Makes a log long enough that a command on it can be killed halfway. */
-function prolong({ DATA_DIR }: Store['env'], body = 60_000): void {
+function prolong({ DATA_DIR }: Store['env']): void {
   const chain = new FakeChain({ change: 7 })
   inLog(DATA_DIR, (sql, log) => {
     sql.exec('begin')
     for (let n = 0; n < 1500; n++)
       log.insert(
-        transactionFact(chain.inscribe({ contentType: 'text/plain', body: Buffer.alloc(body, `${n} `) })),
+        transactionFact(chain.inscribe({ contentType: 'text/plain', body: Buffer.alloc(30_000, `${n} `) })),
       )
     sql.exec('commit')
   })
