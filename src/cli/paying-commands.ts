@@ -112,6 +112,9 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
       if (name === undefined) {
         if (options.dryRun || options.to !== undefined) throw usageError('--dry-run and --to go with --name')
         if (path === undefined) throw usageError('say what to publish: a file or a folder')
+        const { profile } = readSettings(context)
+        if (profile.name !== 'local')
+          throw usageError(`PROFILE is ${profile.name}: without --name, only a local network is published to`)
         await untilSignal(context, async (at) =>
           (await import('./publish.js')).runPublish({ ...options, path, ...at }),
         )

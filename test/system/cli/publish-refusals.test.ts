@@ -17,8 +17,8 @@ const servers = useServers()
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
 
 /** Runs a command that has to fail, and gives the one line that it says. */
-async function failure(args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await cli.run(['publish', ...args])
+async function failure(args: string[], env: Record<string, string> = {}): Promise<string> {
+  const { code, stdout, stderr } = await cli.run(['publish', ...args], env)
   expect(stdout).toBe('')
   // Not one code for all: test/system/cli/exit-codes.test.ts has them.
   expect(code).toBeGreaterThan(0)
@@ -119,6 +119,12 @@ test('a server that does not answer, and what is no URL of one', async () => {
     expect(await failure([small, '--url', text])).toBe(
       `not the URL of a server${why}: ${JSON.stringify(text)}`,
     )
+})
+
+test('a live network, by what is set', async () => {
+  expect(await failure([small, '--url', server.url], { PROFILE: 'mainnet' })).toBe(
+    'PROFILE is mainnet: without --name, only a local network is published to',
+  )
 })
 
 test('a server that hangs up while it is sent to', async () => {
