@@ -242,7 +242,7 @@ export async function openapiHosts({
 
 function damage(dataDir: string, body: Uint8Array): void {
   const holder = bodyHolder(dataDir, body)
-  changeStore({ dataDir }, 'log', "update log set body = x'00' where kind = 1 and key = ?", holder)
+  changeStore(dataDir, 'log', "update log set body = x'00' where kind = 1 and key = ?", holder)
 }
 
 /** The folder of a store whose tree was followed. */

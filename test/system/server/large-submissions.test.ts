@@ -214,14 +214,14 @@ test.each(sampleOf([300, 1000], 2))(
       lengths.reduce((sum, length) => sum + Math.ceil(length / (256 * 1024)), 0)
     // A fact has four bytes more than the transaction.
     const whole = chunksOf(chunk.transaction.raw.length + 4)
-    expect([0, whole]).toContain(chunksInLog(host, chunk.transaction.txid))
+    expect([0, whole]).toContain(chunksInLog(host.dataDir, chunk.transaction.txid))
     const again = await started({ DATA_DIR: host.dataDir })
     expect((await ask(again.at, '/submit', ordinals(chunk.beef))).status).toBe(200)
     const stream = await ask(again.at, `/svc/gateway/stream/${first.transaction.outpoint(0)}`)
     const bodies = [first, chunk].map(({ body }) => body)
     expect(stream.body.equals(Buffer.concat(bodies))).toBe(true)
     await stopped(again)
-    expect(chunksInLog(host, chunk.transaction.txid)).toBe(whole)
+    expect(chunksInLog(host.dataDir, chunk.transaction.txid)).toBe(whole)
   },
 )
 

@@ -4,7 +4,7 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { partsOf, testRanges, vectorBody } from '../../../support/gateway/range-vectors.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
-import { loseChunks } from '../../../support/storage/lose-rows.js'
+import { loseChunks } from '../../../support/storage/changed-files.js'
 
 const servers = useServers()
 const chain = new FakeChain()

@@ -10,7 +10,7 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
-import { loseNode } from '../../../support/storage/lose-rows.js'
+import { loseNode } from '../../../support/storage/changed-files.js'
 
 const { start } = useServers()
 

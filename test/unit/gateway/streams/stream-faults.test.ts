@@ -11,7 +11,7 @@ import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
-import { loseChunks } from '../../../support/storage/lose-rows.js'
+import { loseChunks } from '../../../support/storage/changed-files.js'
 
 const servers = useServers()
 
