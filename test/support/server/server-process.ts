@@ -36,16 +36,18 @@ const KEPT_STDERR = 20_000
  * Starts the compiled command as a server, and waits until its log says that it listens.
  *
  * @param options.main The built command line, `dist/cli/main.js`.
+ * @param options.flags Of Node.
  * @param options.onLine Called with every line of its log.
  * @throws Error where it ends before it listens.
  */
 export async function startServerProcess(options: {
   main: string
   env: Environment
+  flags?: readonly string[]
   onLine?: (line: string) => void
 }): Promise<ServerProcess> {
-  const { main, env, onLine } = options
-  const child = spawn(process.execPath, [main, 'serve'], {
+  const { main, env, flags = [], onLine } = options
+  const child = spawn(process.execPath, [...flags, main, 'serve'], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -1,24 +1,16 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createInterface } from 'node:readline'
+import { type ServerProcess, startServerProcess } from '../../support/server/server-process.js'
 import type { Environment } from '../../support/server/test-server.js'
 
 /** A server that is attacked: the command, as a process of its own. */
-export interface AttackedServer {
-  url: string
-  pid: number
-  isRunning(): boolean
+export interface AttackedServer extends Pick<ServerProcess, 'url' | 'pid' | 'isRunning'> {
   /** The most memory that it has had since it was last asked to forget, in bytes. */
   peakMemory(): number
   forgetPeak(): void
-  /** The last that it said on stderr. */
-  stderr(): string
   /** Ends it, where it has not ended by itself. */
   stop(): Promise<void>
 }
 
-const KEPT_STDERR = 4000
 /** How long a server may take to end by itself, in milliseconds; longer where it is to leave profiles. */
 const PATIENCE = 5000
 const PROFILING_PATIENCE = 60_000
@@ -35,61 +27,40 @@ export async function startAttackedServer(options: {
   profileFolder?: string
 }): Promise<AttackedServer> {
   const { main, env, profileFolder } = options
-  const profiling = profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`]
-  const child = spawn(process.execPath, [...profiling, main, 'serve'], {
-    env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'info', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const server = await startServerProcess({
+    ...{ main, env: { PORT: '0', LOG_LEVEL: 'info', ...env } },
+    flags: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
   })
-  let stderr = ''
-  let peak = 0
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString('utf8')).slice(-KEPT_STDERR)
-  })
-  const exited = once(child, 'exit')
-  const isRunning = (): boolean => child.exitCode === null && child.signalCode === null
-  const field = (name: string): number => {
-    const [, kilobytes] = new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(statusOf(child.pid)) ?? []
+  const { pid, isRunning, kill } = server
+  const peakNow = (): number => {
+    const [, kilobytes] = /^VmHWM:\s*(\d+) kB$/m.exec(statusOf(pid)) ?? []
     return Number(kilobytes ?? 0) * 1024
   }
-  const url = await Promise.race([
-    new Promise<string>((resolve) => {
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        const [, listening] = /listening on (http:[^"]+)/.exec(line) ?? []
-        if (listening !== undefined) resolve(listening)
-      })
-    }),
-    exited.then((): never => {
-      throw new Error(`the server ended before it listened: ${stderr}`)
-    }),
-  ])
+  let peak = 0
   // What it had is gone with the process: looked at now and then, so that a server that dies has had something.
   const watch = setInterval(() => {
-    peak = Math.max(peak, field('VmHWM'))
+    peak = Math.max(peak, peakNow())
   }, 50)
   return {
-    url,
-    pid: child.pid ?? 0,
-    isRunning,
-    peakMemory: () => Math.max(peak, field('VmHWM')),
+    ...server,
+    peakMemory: () => Math.max(peak, peakNow()),
     forgetPeak() {
       // `proc(5)`, clear_refs: 5 resets the peak.
-      writeFileSync(`/proc/${child.pid}/clear_refs`, '5')
+      writeFileSync(`/proc/${pid}/clear_refs`, '5')
       peak = 0
     },
-    stderr: () => stderr,
     async stop() {
       clearInterval(watch)
       if (!isRunning()) return
-      child.kill('SIGTERM')
       const patience = profileFolder === undefined ? PATIENCE : PROFILING_PATIENCE
-      const kill = setTimeout(() => child.kill('SIGKILL'), patience)
-      await exited
-      clearTimeout(kill)
+      const killing = setTimeout(() => void kill('SIGKILL'), patience)
+      await kill('SIGTERM')
+      clearTimeout(killing)
     },
   }
 }
 
-function statusOf(pid: number | undefined): string {
+function statusOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'utf8')
   } catch {
