@@ -112,16 +112,9 @@ export class Sql {
   }
 }
 
-/** A blob comes as `Buffer` from libsql, and as `Uint8Array` from `node:sqlite`. */
 function rowOf(columns: string[], list: unknown[]): Row {
   const row: Row = {}
-  for (let index = 0; index < columns.length; index++) {
-    const value = list[index]
-    const isBytes = ArrayBuffer.isView(value) && !Buffer.isBuffer(value)
-    row[columns[index] as string] = isBytes
-      ? Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-      : value
-  }
+  for (let index = 0; index < columns.length; index++) row[columns[index] as string] = list[index]
   return row
 }
 
@@ -196,8 +189,11 @@ function openWithNode({ DatabaseSync }: NodeSqlite, filename: string): Driver {
           statement.setReturnArrays(true)
           return this
         },
-        all: (values) => coded(() => statement.all(...values)),
-        get: (values) => coded(() => statement.get(...values)),
+        all: (values) => coded(() => statement.all(...values)).map(withBuffers),
+        get(values) {
+          const list = coded(() => statement.get(...values))
+          return list && withBuffers(list)
+        },
         run: (values) => coded(() => statement.run(...values)),
       }
     },
@@ -207,6 +203,13 @@ function openWithNode({ DatabaseSync }: NodeSqlite, filename: string): Driver {
       return database.isTransaction
     },
   }
+}
+
+/** Blobs come as `Uint8Array`. */
+function withBuffers(list: unknown[]): unknown[] {
+  return list.map((value) =>
+    value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value,
+  )
 }
 
 const CANTOPEN = 14
