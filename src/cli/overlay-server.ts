@@ -49,22 +49,14 @@ interface CalledSubmission extends Submission {
  */
 export type AddressOf = (site: { outpoint?: Outpoint; name?: string }) => string | undefined
 
-/** Those that `fetch` connects to nowhere: Fetch, "Port blocking". */
-const BLOCKED_PORTS = new Set(
-  `1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 143 161 179
-  389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719 1720 1723 2049 3659 4045 4190 5060
-  5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080`.split(/\s+/),
-)
-
 /** The URL of a server without a slash at the end. @param what What it is in an error. @throws CommandError (`usage`) */
 export function serverUrl(text: string, what = 'a server'): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const refused = (why: string): CommandError =>
     usageError(`not the URL of ${what}${why}: ${JSON.stringify(text)}`)
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw refused('')
-  const { username, password, search, hash, port, origin, pathname } = url
+  const { username, password, search, hash, origin, pathname } = url
   if (username + password + search + hash !== '') throw refused(', as it has a user, a query or a fragment')
-  if (BLOCKED_PORTS.has(port)) throw refused(', as HTTP clients block that port')
   return `${origin}${pathname}`.replace(/\/+$/, '')
 }
 

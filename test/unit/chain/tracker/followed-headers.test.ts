@@ -174,8 +174,8 @@ describe.each(KINDS)('from %s', (kind) => {
         headers: { 'Retry-After': '5' },
       })
       source.service.mood = 'answers'
-      // Its first rest is over.
-      clock.pass(2000)
+      // A rest is over.
+      clock.pass(60_000)
       await until(() => headers.outage === undefined)
       expect(await verdict(FIRST + 50)).toBe('yes')
 
