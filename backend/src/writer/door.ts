@@ -339,11 +339,14 @@ export class Door {
     if (outline.isWaiting || status === 'seen') this.queue.add(txid)
   }
 
-  /** Something pending has a lower rank, and so has what it is built on: what lost to them may win. */
+  /** Something pending has a lower rank, and so has what it is built on: what lost to them may win, and what was rejected may lose. */
   private lower(txid: string): void {
     const { pending } = this.options
     this.queue.add(txid)
-    for (const each of pending.lineOf(txid, 'raised')) this.retry(pending.conflictsOf(each))
+    for (const each of pending.lineOf(txid, 'raised')) {
+      if (this.indexed.sighting(each) === 'rejected') this.queue.add(each)
+      this.retry(pending.conflictsOf(each))
+    }
   }
 
   /**

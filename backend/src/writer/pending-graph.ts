@@ -97,7 +97,7 @@ export class IndexedSpends {
 /**
  * The pending transactions without which it cannot be decided whether these count: what counts and spends the same coins, and what they
  * spend from that waits, as they may raise it. What they spend from that counts is left out, however large it is, but for what is built on
- * one of these. Of what is in a conflict also the descendants that raise its rank.
+ * one of these. Of what is in a conflict, or was rejected, also the descendants that raise its rank.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
@@ -135,7 +135,8 @@ export function relatedTo(
       }
       if (others.size > 1) isContested = true
     }
-    if (isContested && own?.isRaised !== false) for (const each of raising(txid, own, pending)) add(each)
+    if (own?.isRaised !== false && (isContested || indexed.sighting(txid) === 'rejected'))
+      for (const each of raising(txid, own, pending)) add(each)
   }
   // Whether something new counts is said at once, and it may be built on what loses to another new one.
   if (found.size > 0 && candidates.some((each) => each.pending === undefined)) {

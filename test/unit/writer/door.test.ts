@@ -271,6 +271,42 @@ describe('a submission that loses', () => {
     },
   )
 
+  test('is what the network rejected, once what is built on it is proven no more', async () => {
+    const store = open()
+    const coin = spend(store, [])
+    const rejected = spend(store, [[coin]])
+    const paid = spend(store, [[rejected]])
+    await store.know(coin)
+    await store.know(rejected)
+    await store.writer.change('sightings', [{ txid: rejected.txid, status: 'rejected' }])
+    await store.know(paid, 101)
+    const waiting = () =>
+      store.log('select waiting from pending order by arrived').map((each) => each.waiting)
+    expect(waiting()).toEqual([0, 0, 0])
+    const { proof } = recordOf(paid, 101)
+    if (proof !== undefined) await store.writer.change('disprove', proof)
+    expect(waiting()).toEqual([0, 1, 1])
+  })
+
+  test('stays what it is where the network rejects what a proven one is built on', async () => {
+    const store = open()
+    const coins = [1, 2].map((satoshis) => spend(store, [], [{ ...one, satoshis }])) as [
+      FakeTransaction,
+      FakeTransaction,
+    ]
+    const lost = spend(store, [[coins[0]], [coins[1]]])
+    const first = spend(store, [[coins[0]]])
+    const second = spend(store, [[first], [coins[1]]])
+    for (const each of [...coins, lost, first, second]) await store.submit([each])
+    await store.know(spend(store, [[second]]), 101)
+    const counting = () =>
+      store.log('select waiting from pending order by arrived').map((each) => each.waiting === 0)
+    const before = counting()
+    expect(before).toEqual([true, true, false, true, true, true])
+    await store.writer.change('sightings', [{ txid: second.txid, status: 'rejected' }])
+    expect(counting()).toEqual(before)
+  })
+
   test('wins by a proof of its own, and loses with its block', async () => {
     const { store, squat, honest, all } = await squatted()
     await store.submit([squat])
