@@ -63,6 +63,9 @@ import {
 /** How much may wait because it lost a conflict. One proof may have all of it tried again, at about 1 ms each. */
 const WAITING: PendingLimits = { maxTransactions: 500, maxBytes: 100 * 1024 * 1024 }
 
+/** How often one is tried in one go: what would still change then waits for the next write that concerns it. More than any known case. */
+const MOST_TRIES = 32
+
 export interface DoorOptions {
   /** The connections to both files; a transaction is open in each. */
   logFile: Sql
@@ -562,6 +565,7 @@ export class Door {
     const rules = admission.rules(() => {})
     const left = new Heap<PendingOutline>((one, other) => one.arrived < other.arrived)
     const isLeft = new Set<string>()
+    const tries = new Map<string, number>()
     const first = (): string | undefined => {
       for (const txid of this.queue) {
         const outline = isLeft.has(txid) ? undefined : pending.outline(txid)
@@ -574,7 +578,10 @@ export class Door {
     }
     for (let txid = first(); txid !== undefined; txid = first()) {
       isLeft.delete(txid)
-      if (!this.isHopeless(txid)) this.enter({ candidates: this.candidates([txid]), rules })
+      const tried = (tries.get(txid) ?? 0) + 1
+      tries.set(txid, tried)
+      if (tried <= MOST_TRIES && !this.isHopeless(txid))
+        this.enter({ candidates: this.candidates([txid]), rules })
     }
   }
 
