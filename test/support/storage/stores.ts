@@ -59,8 +59,12 @@ const NO_TREE: AdmissionOptions = {
 /** The order of the log, and what follows from it: other orders of arrival give other ones. */
 const OF_ORDER = new Set(['seq', 'ord'])
 
-/** Opens a fresh log and its index in a folder of their own, for as long as the test runs. */
-export async function openStore(): Promise<DerivingStore> {
+/**
+ * Opens a fresh log and its index in a folder of their own, for as long as the test runs.
+ *
+ * @param options.stays For all tests of a file, which closes it.
+ */
+export async function openStore({ stays = false } = {}): Promise<DerivingStore> {
   const folder = await mkdtemp(join(tmpdir(), 'minetree-'))
   const files = storeFiles(folder)
   const writer = new LocalWriter({ folder })
@@ -112,7 +116,7 @@ export async function openStore(): Promise<DerivingStore> {
       return closed
     },
   }
-  onTestFinished(made.close)
+  if (!stays) onTestFinished(made.close)
   return made
 }
 

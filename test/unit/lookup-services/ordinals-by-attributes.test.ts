@@ -66,7 +66,7 @@ const stray = await history.submit(
   }),
 )
 
-const { store, close } = await openStore()
+const { store, close } = await openStore({ stays: true })
 const service = new OrdinalsLookupService({ reader: store, hooks: directHooks(store) })
 for (const notice of history.notices) {
   if ('spent' in notice) await service.outputSpent(notice.spent)
