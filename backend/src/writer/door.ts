@@ -117,6 +117,14 @@ interface Entering {
   isFirst?: boolean
 }
 
+interface Explanation {
+  /** A subject that is not among them was in the log before. */
+  tried: readonly Candidate[]
+  /** The topics that hold outputs of what was tried, by txid. */
+  admitted: ReadonlyMap<string, ReadonlySet<string>>
+  onRefusal: OnRefusal
+}
+
 /**
  * What becomes a fact. A submission is tried: it is applied to the index within a savepoint, together with the pending transactions
  * that matter to it. Nothing that is refused enters the log, and nothing that nothing admitted depends on: that is pending, and so
@@ -415,13 +423,15 @@ export class Door {
     const entered = new Set(needed.map(({ txid }) => txid))
     const explained = isLost ? [] : subjects
     // What enters is explained once it has what it is built on.
-    for (const txid of explained) if (!entered.has(txid)) this.explain(txid, all, onRefusal)
+    const explanation = { tried: all, admitted: topics, onRefusal }
+    for (const txid of explained) if (!entered.has(txid)) this.explain(txid, explanation)
     if (needed.length === all.length && all.every(({ txid }) => entered.has(txid))) trial.release()
     else {
       trial.rollback()
       applied(needed)
+      if (explained.length > 0) explanation.admitted = index.topicsAdmitted()
     }
-    for (const txid of explained) if (entered.has(txid)) this.explain(txid, all, onRefusal)
+    for (const txid of explained) if (entered.has(txid)) this.explain(txid, explanation)
     for (const { txid, pending: before } of needed) if (before !== undefined) pending.delete(txid)
     const others = [...all, ...candidates.filter(({ txid }) => behind.has(txid))]
     for (const each of others) {
@@ -622,11 +632,11 @@ export class Door {
     return status === undefined || !status.isInactive || status.mined !== undefined
   }
 
-  /** Reports why topics admit nothing of a subject. @param tried Without it, the subject was in the log before. */
-  private explain(txid: string, tried: readonly Candidate[], onRefusal: OnRefusal): void {
+  /** Reports why topics admit nothing of a subject. */
+  private explain(txid: string, { tried, admitted, onRefusal }: Explanation): void {
     const { index, admission } = this.options
     const candidate = tried.find((each) => each.txid === txid)
-    const topics = (candidate && index.topicsAdmitted().get(txid)) ?? this.topicsOf(txid)
+    const topics = (candidate && admitted.get(txid)) ?? this.topicsOf(txid)
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
     // Most are ordinals that spend no node: nothing has to be looked up to say that.
     if (candidate !== undefined && topics.has(TOPICS.ordinals) && !index.spendsNode(txid))

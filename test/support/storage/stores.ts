@@ -120,7 +120,7 @@ export async function openStore({ stays = false } = {}): Promise<DerivingStore> 
   return made
 }
 
-function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {
+export function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {
   const sql = new Sql(path)
   try {
     return read(sql)

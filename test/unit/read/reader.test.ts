@@ -18,6 +18,7 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import { FactFiles } from '../../support/storage/fact-files.js'
+import { withFile } from '../../support/storage/stores.js'
 
 const DAMAGED = expect.objectContaining({ code: 'DAMAGED' })
 const chain = new FakeChain()
@@ -388,18 +389,9 @@ test('no snapshot is held for longer than a turn: a writer may empty the file th
   expect(served.transactions.has(note.txid)).toBe(false)
   files.add(note)
   const isHeld = (): unknown =>
-    withSql(files.index, (sql) => sql.get('pragma wal_checkpoint(truncate)')?.busy)
+    withFile(files.index, (sql) => sql.get('pragma wal_checkpoint(truncate)')?.busy)
   expect(isHeld()).toBe(1)
   await new Promise(setImmediate)
   expect(isHeld()).toBe(0)
   counting.close()
 })
-
-function withSql<Result>(file: string, work: (sql: Sql) => Result): Result {
-  const sql = new Sql(file)
-  try {
-    return work(sql)
-  } finally {
-    sql.close()
-  }
-}
