@@ -11,7 +11,6 @@ import { type RunningServer, startServer } from '../server/server.js'
 import type { Deploy } from '../server/store/pinned-genesis.js'
 import { chainStatus } from '../server/telemetry/chain-status.js'
 import { SUBMISSION_WORKER } from '../server/writer/large-submissions.js'
-import { showCatchingUp } from './follow-progress.js'
 import type { Seeding } from './local-network/seed.js'
 import type { ProgressLine, Stream } from './output.js'
 
@@ -51,7 +50,8 @@ export async function serve({
   await sayAdvertised(server, logger)
   const stop = new AbortController()
   const status = () => chainStatus(server.chain)
-  if (out.isTTY) showCatchingUp({ line, status, signal: stop.signal })
+  // Loaded on demand, too: this is for a terminal.
+  if (out.isTTY) (await import('./follow-progress.js')).showCatchingUp({ line, status, signal: stop.signal })
   const seeded = config.seed && seed({ server, logger, out, signal: stop.signal })
   const signal = await signalled
   stop.abort()

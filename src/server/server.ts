@@ -8,7 +8,6 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import { type PageFiles, readPageFiles } from '../gateway/pages/page-files.js'
-import { createApp } from './app.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
 import { isEmbedded, placeOf } from './config/place.js'
@@ -18,7 +17,6 @@ import { clientKey } from './http/gates.js'
 import { type HttpServer, listen, openHttpServer } from './http/http-server.js'
 import { type Images, openImages } from './images/images.js'
 import { type Node, openNode } from './node.js'
-import { startingApp } from './starting-app.js'
 import type { NodeIndex } from './store/index-status.js'
 import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
@@ -73,7 +71,8 @@ export async function startServer({
 }): Promise<RunningServer> {
   const pageFiles = pageFolder && readFiles(pageFolder)
   const opening = { config: settings, logger, writerThread, ...(deploy && { deploy }) }
-  const { node, early } = await openListening(opening)
+  // At the same time: a thread opens the store, and this one loads the routes.
+  const [{ node, early }, { createApp }] = await Promise.all([openListening(opening), import('./app.js')])
   const { config } = node
   // The worker needs the thread of the writer, which takes its writes.
   const large =
@@ -207,6 +206,7 @@ async function openListening(
   const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
   const node = await Promise.race([opening, moment]).finally(() => over.abort())
   if (node !== undefined) return { node }
+  const { startingApp } = await import('./starting-app.js')
   const app = startingApp({ config, index: () => index?.status ?? { state: 'rebuilding', done: 0 }, logger })
   const server = openHttpServer({ app, limits: config.limits, onEnd() {} })
   try {
