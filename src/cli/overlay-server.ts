@@ -109,7 +109,8 @@ export class OverlayServer {
     if (this.described !== undefined) return this.described
     const { body } = await this.askPatiently('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
     const described = deployment.safeParse(readJson(body))
-    if (!described.success) throw new CommandError(`${this.url} is not a minetree server`)
+    if (!described.success)
+      throw new CommandError(`${this.url} is not a minetree server`, { exit: 'notFound' })
     this.described = described.data
     return this.described
   }

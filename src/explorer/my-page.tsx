@@ -142,7 +142,9 @@ function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
               <p id="give-text" class="hint" />
             </div>
             <div id="sure" class="buttons" hidden>
-              <button id="give-now" type="button" class="btn" />
+              <button id="give-now" type="button" class="btn">
+                Give it away
+              </button>
               <button id="keep" type="button" class="btn ghost">
                 Keep it
               </button>

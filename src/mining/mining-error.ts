@@ -12,7 +12,7 @@ export type MiningErrorCode =
   | 'OVER_BUDGET'
   /** The wallet makes another transaction than requested, or refuses. */
   | 'BAD_WALLET'
-  /** The server is not a minetree server, or gives an invalid answer. */
+  /** The server gives an invalid answer. */
   | 'BAD_INDEX'
   /** The server shows a node whose proof does not hold; `cause` is the ProofError. */
   | 'BAD_PROOF'
@@ -25,7 +25,7 @@ export type MiningErrorCode =
   | 'NO_ANSWER'
   /** The server has not followed the tree to its end yet: the nodes that it knows may be spent. */
   | 'NOT_CAUGHT_UP'
-  /** The server follows no tree. */
+  /** The server follows no tree, or is not a minetree server. */
   | 'NO_TREE'
   /** This release does not know the covenant's rules. */
   | 'NEWER_COVENANT'

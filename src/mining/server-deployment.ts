@@ -19,8 +19,8 @@ const TIMEOUT = 10_000
  * that contradicts them is of no use.
  *
  * @param url Without a slash at the end.
- * @throws MiningError `NO_ANSWER`; `BAD_INDEX` if it is another kind of server; `NO_TREE`; `NEWER_COVENANT`; `OTHER_TREE`
- * with the first difference.
+ * @throws MiningError `NO_ANSWER`; `NO_TREE`, also if it is another kind of server; `BAD_INDEX` if the tree cannot be;
+ * `NEWER_COVENANT`; `OTHER_TREE` with the first difference.
  */
 export async function serverDeployment(
   url: string,
@@ -29,7 +29,7 @@ export async function serverDeployment(
 ): Promise<ServerDeployment> {
   const { body } = await askJson({ url: `${url}/deployment.json`, timeout: TIMEOUT, signal })
   const answer = serverJson.safeParse(body)
-  if (!answer.success) throw new MiningError('BAD_INDEX', `${url} is not a minetree server`)
+  if (!answer.success) throw new MiningError('NO_TREE', `${url} is not a minetree server`)
   requireSame(url, profileDifference(expected, answer.data))
   if (answer.data.genesis === undefined) throw new MiningError('NO_TREE', `${url} follows no tree of names`)
   const tree = treeJson.safeParse(body)

@@ -32,7 +32,7 @@ export interface StoreCounts {
   names: number
   /** See {@link isListed}. */
   inscriptions: number
-  /** All stored transactions, whatever for. */
+  /** All in the log; what only this gateway keeps, as it lost or waits, is not. */
   transactions: number
 }
 
@@ -180,10 +180,10 @@ export class Listings {
 
   counts(): StoreCounts {
     const { reader } = this
-    return reader.answer((sql) => ({
+    return reader.answer(() => ({
       names: reader.count('names'),
       inscriptions: reader.count('inscriptions'),
-      transactions: reader.count('transactions') + Number(sql.get(COUNT_PENDING)?.count),
+      transactions: reader.count('transactions'),
     }))
   }
 
@@ -335,8 +335,6 @@ export class Listings {
 const CHILDREN = `select txid, vout from (select tid, vout from out
     where parent = ? and pok = 1 and active = 1 and recency is not null order by recency, tkey, tid, vout limit ? offset ?)
   cross join tx on tx.id = tid`
-
-const COUNT_PENDING = 'select count(*) as count from log.pending'
 
 const NODES = `select domain, count(*) as nodes from node
   where domain in (select value from json_each(?)) and active = 1 group by domain order by domain`

@@ -32,7 +32,7 @@ const content = {
 export const countsShape = z.strictObject({
   names: count.describe('Genuine names.'),
   inscriptions: count.describe('Outputs with content, other than names and further chunks of streams.'),
-  transactions: count.describe('All stored transactions.'),
+  transactions: count.describe('Transactions in the log.'),
 })
 
 export const listedNameShape = z.strictObject({ name, outpoint, ...mined })

@@ -78,6 +78,12 @@ onEachSharedEngine('gateways over a log in', (databases) => {
       )
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
     }
+    // What lost is known to one gateway alone, and none counts it.
+    const transactions = 2 * coins.length
+    for (const host of hosts)
+      await eventually(async () => {
+        expect((await host.ask('/svc/gateway/counts')).json).toMatchObject({ transactions })
+      })
   })
 
   test('a read that knows a position of the log waits for it', async () => {

@@ -78,7 +78,7 @@ const SCREENS = {
   desktop: { width: 1280, height: 900, scheme: 'light' },
   'desktop dark': { width: 1280, height: 900, scheme: 'dark' },
   phone: { width: 360, height: 780, scheme: 'light' },
-  'phone dark': { width: 360, height: 780, scheme: 'dark' },
+  'phone dark': { width: 320, height: 780, scheme: 'dark' },
 }
 
 /** Each width and each scheme once, unless pictures of all are wanted. */

@@ -144,7 +144,7 @@ describe('resolve', () => {
     expect(await asking(none.url)).toEqual(refusedWith(line1('follows no tree'), 3))
     expect(await asking(live.url)).toEqual(refusedWith(line1('PROFILE is local, and'), 2))
     const stranger = await startIndex({ '/deployment.json': { body: 'nothing' } })
-    expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
+    expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server'), 3))
   })
 
   test('takes the tree from those servers that name one, whatever the others do', async () => {
