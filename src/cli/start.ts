@@ -21,6 +21,9 @@ if (major < 20 || (major === 20 && minor < 12)) {
   process.exit(2)
 }
 
+// The SDK looks for it, and Node 25 and later warn whoever does: it belongs to browsers.
+Reflect.deleteProperty(globalThis, 'localStorage')
+
 const path = import.meta.filename.replace(/\.js$/, '')
 const file = `${path}.program.cjs`
 const run = load()

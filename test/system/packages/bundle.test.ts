@@ -73,6 +73,17 @@ describe('the bundled command line', () => {
     expect(await printedWith(cache, { argument: '--help', edit })).toContain('CONTENT THAT LIVES ON')
   })
 
+  test('is silent where Node warns whoever looks for the storage of a browser', async () => {
+    // As Node 25 and later do.
+    const warns = `Object.defineProperty(globalThis, 'localStorage', { configurable: true, get: () => process.emitWarning('looked for') })`
+    const run = [
+      `--import=data:text/javascript,${encodeURIComponent(warns)}`,
+      join(built, 'dist/cli/main.js'),
+    ]
+    const { stderr } = await promisify(execFile)(process.execPath, [...run, '--version'])
+    expect(stderr).toBe('')
+  })
+
   test('comes with the licences of the packages in it', async () => {
     const licences = await readFile(join(built, 'dist/cli/LICENSES.txt'), 'utf8')
     for (const name of ['@bsv/sdk', 'express', 'zod'])
