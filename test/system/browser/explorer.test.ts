@@ -322,10 +322,8 @@ describe('the first page, while it is open', () => {
         const { setInterval: real } = window
         const looks: (() => void)[] = []
         Object.assign(window, { looks, isSame: true })
-        window.setInterval = ((look: () => void, every: number) => {
-          if (every === 15_000) looks.push(look)
-          return real(look, every)
-        }) as typeof window.setInterval
+        window.setInterval = ((look: () => void, every: number) =>
+          every === 4000 ? looks.push(look) : real(look, every)) as typeof window.setInterval
       })
     })
     const look = async (): Promise<void> => {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 
 const run = async (args: string[], env: Record<string, string> = { ADMIN_TOKEN }) =>
-  await cli.run([...args, '--url', server.url], env)
+  await cli.call([...args, '--url', server.url], env)
 const linesOf = (text: string): unknown[] =>
   text
     .trim()

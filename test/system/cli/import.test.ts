@@ -86,7 +86,7 @@ test('BEEF files in whatever order are admitted with their proofs, and known the
   const paths = await files(...all.map((transaction) => beefOf(transaction)))
   const first = await cli.run(['import', ...paths.toReversed()], env)
   expect(first).toEqual({ code: 0, signal: null, stdout: summary({ admitted: [4, 4, 13] }), stderr: '' })
-  const again = await cli.run(['import', ...paths], env)
+  const again = await cli.call(['import', ...paths], env)
   expect(again.stdout).toBe(summary({ admitted: [0, 4, 0], known: 4 }))
   expect(again.code).toBe(0)
   await expectNames(env, mints)
@@ -102,7 +102,7 @@ test('what places an ordinal is taken from the BEEF that it came in, though the 
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('placed') })
   const outputs = [{ satoshis: 1, lockingScript }]
   const ordinal = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
-  await cli.run(['import', ...(await files(beefOf(ordinal, { with: [coin] })))], env)
+  await cli.call(['import', ...(await files(beefOf(ordinal, { with: [coin] })))], env)
   const server = await servers.start(env)
   const tip = await server.ask(`/content/${ordinal.outpoint(0)}:-1`)
   expect(tip).toMatchObject({ status: 200, headers: { 'x-origin': ordinal.outpoint(0) } })
@@ -120,10 +120,10 @@ test('what a topic has is known, however much of it another topic refuses; what 
   const refused = [
     `${page.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; CONTENT_TYPE_NOT_ALLOWED: output 0 has content of type text/html, which this host does not accept`,
   ]
-  const first = await cli.run(['import', ...paths], narrow)
+  const first = await cli.call(['import', ...paths], narrow)
   expect(first.stdout).toBe(summary({ admitted: [2, 3, 4], refused }))
   expect(first).toMatchObject({ code: 4, stderr: 'minetree: 1 of 3 transactions refused\n' })
-  const again = await cli.run(['import', ...paths], narrow)
+  const again = await cli.call(['import', ...paths], narrow)
   expect(again.stdout).toBe(summary({ admitted: [0, 3, 0], known: 2, refused }))
 })
 
@@ -132,14 +132,14 @@ test('raw transactions are accepted only with --trust, and the reason is shown',
   const mints = chain.mintAll('ab')
   const all = [chain.genesis, ...mints]
   const [path = ''] = await files(all.toReversed().map(hex).join('\n'))
-  const refused = await cli.run(['import', path], env)
+  const refused = await cli.call(['import', path], env)
   const why = 'NO_PROOF: a raw transaction; use --trust to accept it without a proof'
   expect(refused.stdout).toBe(
     summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
   )
   expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 of 3 transactions refused\n' })
   expect(storedRows(env.DATA_DIR ?? '').transactions).toEqual([])
-  const trusted = await cli.run(['import', '--trust', path], env)
+  const trusted = await cli.call(['import', '--trust', path], env)
   expect(trusted.stdout).toBe(summary({ admitted: [3, 3, 9] }))
   await expectNames(env, mints)
 })
@@ -157,7 +157,7 @@ test('a folder of both kinds and of other things is sorted out', async () => {
   await writeFile(join(folder, 'below/payment.beef'), beefOf(payment))
   await writeFile(join(folder, 'notes.md'), '# not one')
   await writeFile(join(folder, 'below/odd.hex'), `${toHex(beefOf(note))}\nc0ffee\n`)
-  const { code, stdout } = await cli.run(['import', '--trust', folder], env)
+  const { code, stdout } = await cli.call(['import', '--trust', folder], env)
   expect(code).toBe(0)
   expect(stdout).toBe(
     summary({
@@ -178,7 +178,7 @@ test('a second spender of a node is reported, and the others are imported', asyn
   const conflicting = chain.mint('a', { from, ownerLock: p2pkh(9) })
   const ab = chain.mint('ab')
   const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(conflicting), beefOf(ab))
-  const { code, stdout } = await cli.run(['import', ...paths], env)
+  const { code, stdout } = await cli.call(['import', ...paths], env)
   expect(code).toBe(4)
   expect(stdout).toBe(
     summary({
@@ -193,7 +193,7 @@ test('a BEEF whose subject is neither proven nor has ancestors is reported', asy
   const { chain, env, files } = await setUp()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
   const paths = await files(beefOf(note, { proven: false }), beefOf(chain.genesis))
-  const { code, stdout } = await cli.run(['import', ...paths], env)
+  const { code, stdout } = await cli.call(['import', ...paths], env)
   expect(code).toBe(4)
   expect(stdout).toContain('admitted 1 of 2 transactions (1 outputs), 0 already known\nnot admitted: 1\n')
   expect(stdout).toMatch(new RegExp(`\\n  ${note.txid}: BAD_BODY: the transaction could not be verified`))
@@ -203,7 +203,7 @@ test('a path that is not there ends the import in one line, before a store is ma
   const { chain, env, files } = await setUp()
   const paths = await files(beefOf(chain.genesis))
   const missing = join(env.DATA_DIR ?? '', 'missing')
-  const { code, stdout, stderr } = await cli.run(['import', ...paths, missing], env)
+  const { code, stdout, stderr } = await cli.call(['import', ...paths, missing], env)
   expect(code).toBe(2)
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^minetree: cannot read [^\n]+\n$/)
@@ -213,7 +213,7 @@ test('a path that is not there ends the import in one line, before a store is ma
 
 test('without a path it says how it is used', async () => {
   const { env } = await setUp()
-  const { code, stderr } = await cli.run(['import'], env)
+  const { code, stderr } = await cli.call(['import'], env)
   expect(code).toBe(2)
   expect(stderr).toContain("missing required argument 'paths'")
 })
@@ -221,7 +221,7 @@ test('without a path it says how it is used', async () => {
 test('files without a transaction admit nothing, and make no store', async () => {
   const { env, files } = await setUp()
   const [path = ''] = await files('# not one')
-  const { code, stdout, stderr } = await cli.run(['import', path], env)
+  const { code, stdout, stderr } = await cli.call(['import', path], env)
   expect({ code, stdout }).toEqual({ code: 4, stdout: summary({ admitted: [0, 0, 0], skipped: [path] }) })
   expect(stderr).toBe('minetree: the files hold no transactions\n')
   expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
@@ -244,7 +244,7 @@ describe('whatever the files are called', () => {
       })
       const beefs = [beefOf(coin), beefOf(first), beefOf(moved)]
       const paths = await files(...(isReversed ? beefs.toReversed() : beefs))
-      const { code, stdout } = await cli.run(['import', ...paths], env)
+      const { code, stdout } = await cli.call(['import', ...paths], env)
       expect({ code, stdout }).toEqual({ code: 0, stdout: summary({ admitted: [2, 3, 2], sources: 1 }) })
       const server = await servers.start(env)
       const tip = await server.ask(`/content/${first.outpoint(0)}:-1`)
@@ -268,7 +268,7 @@ describe('whatever the files are called', () => {
       })
       const beefs = [beefOf(ordinal, { proven: false }), beefOf(ordinal, { proven: false, with: [coin] })]
       const paths = await files(...(isReversed ? beefs.toReversed() : beefs))
-      const { code, stdout } = await cli.run(['import', ...paths], env)
+      const { code, stdout } = await cli.call(['import', ...paths], env)
       expect({ code, stdout }).toEqual({ code: 0, stdout: summary({ admitted: [1, 2, 1], sources: 1 }) })
       const server = await servers.start(env)
       expect((await server.ask(`/content/${ordinal.outpoint(0)}:0`)).body.toString()).toBe('placed')
@@ -281,7 +281,7 @@ test('with --json each transaction has a line, and the last line sums up', async
   const { chain, env, files } = await setUp()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
   const paths = await files(beefOf(note), toHex(chain.genesis.raw))
-  const { code, stdout, stderr } = await cli.run(['import', '--json', ...paths], env)
+  const { code, stdout, stderr } = await cli.call(['import', '--json', ...paths], env)
   expect(code).toBe(4)
   const lines = stdout
     .trimEnd()

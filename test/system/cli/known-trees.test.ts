@@ -33,7 +33,7 @@ const saying = (changed: object) => ({
   '/deployment.json': { change: (json: unknown) => ({ ...(json as object), ...changed }) },
 })
 const resolving = async (config: string, urls: string[], more: Record<string, string> = {}) =>
-  await cli.run(['resolve', 'abc', '--json', '--url', ...urls], { XDG_CONFIG_HOME: config, ...more })
+  await cli.call(['resolve', 'abc', '--json', '--url', ...urls], { XDG_CONFIG_HOME: config, ...more })
 const stopped = (...parts: string[]) => ({
   code: 2,
   stdout: expect.stringContaining('"exitCode":2'),

@@ -62,7 +62,7 @@ async function purse(...values: number[]) {
 
 /** Runs a command with a journal. */
 const runIn = async (data: string, args: string[], env: Record<string, string> = {}) =>
-  await cli.run(args, { XDG_DATA_HOME: data, ...env })
+  await cli.call(args, { XDG_DATA_HOME: data, ...env })
 
 const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
@@ -104,9 +104,9 @@ test('what is not set of a tree whose genesis is set, the server says', async ()
   const server = await firstTree()
   const { genesis } = (await server.ask('/deployment.json')).json as { genesis: string }
   const env = { GENESIS: genesis }
-  expect(await cli.run(mine(server, 'q', '--workers', '2'), env)).toMatchObject({ code: 0 })
-  expect(await cli.run(['verify', 'q', '--url', server.url], env)).toMatchObject({ code: 0, stderr: '' })
-  const other = await cli.run(mine(server, 'r'), { ...env, COVENANT_VERSION: '2' })
+  expect(await cli.call(mine(server, 'q', '--workers', '2'), env)).toMatchObject({ code: 0 })
+  expect(await cli.call(['verify', 'q', '--url', server.url], env)).toMatchObject({ code: 0, stderr: '' })
+  const other = await cli.call(mine(server, 'r'), { ...env, COVENANT_VERSION: '2' })
   expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining('COVENANT_VERSION is 2, and ') })
 })
 
@@ -210,13 +210,13 @@ describe('with a key', () => {
   test('what somebody else was faster with is lost, and mining goes on from where he left the node', async () => {
     const server = await tree()
     const { data, again, arc } = await stoppedHalfway(server)
-    expect((await cli.run(mine(server, 'x'))).code).toBe(0)
+    expect((await cli.call(mine(server, 'x'))).code).toBe(0)
     // The network has accepted it: a server that shows another one cannot overrule that.
     const refused = await runIn(data, again)
     expect(refused).toMatchObject({ code: 5, stdout: '' })
     expect(refused.stderr).toMatch(/a \([0-9a-f]{64}\) is still undecided: the network has accepted it/)
     expect(statesIn(data)).toEqual(['sent'])
-    expect((await cli.run(mine(server, 'x1'))).code).toBe(0)
+    expect((await cli.call(mine(server, 'x1'))).code).toBe(0)
     const [sent] = paymentsIn(data)
     arc.says = (transaction) => (sent?.txid === transaction.id('hex') ? 'REJECTED' : 'SEEN_ON_NETWORK')
     const { code, stdout } = await runIn(data, again)
@@ -368,7 +368,7 @@ test('a signal ends the search at once, and says that it can go on', async () =>
 
 describe('what cannot be mined is said in one line', () => {
   const failure = async (args: string[], env?: Record<string, string>, exit = 2): Promise<string> => {
-    const { code, stdout, stderr } = await cli.run(['mine', ...args], env)
+    const { code, stdout, stderr } = await cli.call(['mine', ...args], env)
     expect({ code, stdout }).toEqual({ code: exit, stdout: '' })
     expect(stderr).toMatch(/^minetree: [^\n]+\n$/)
     return stderr
@@ -428,7 +428,7 @@ describe('what cannot be mined is said in one line', () => {
     const { url } = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
     const env = { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }
     expect(await failure(['q', '--url', url])).toContain('PROFILE is local, and ')
-    const { code, stderr } = await cli.run(['mine', 'q', '--url', url], env)
+    const { code, stderr } = await cli.call(['mine', 'q', '--url', url], env)
     expect(code).toBe(2)
     expect(stderr).toContain('choose who pays: use --wallet, or --key-file with --coins')
   })
@@ -436,7 +436,7 @@ describe('what cannot be mined is said in one line', () => {
   test('nobody who agrees to pay', async () => {
     const server = await tree()
     const { data, args } = await purse(5000)
-    const { code, stdout, stderr } = await cli.run(['mine', 'q', '--url', server.url, ...args])
+    const { code, stdout, stderr } = await cli.call(['mine', 'q', '--url', server.url, ...args])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/at most 5,000 satoshis per mint, 20,000 in total, 4 mints and 60 minutes\n/)
     expect(stderr).toMatch(/minetree: nothing was paid: add --yes to pay without being asked\n$/)

@@ -43,7 +43,7 @@ const index = async (routes: Record<string, RouteAnswer>): Promise<string> =>
 
 /** A run of the command, without the lines that say now and then how far it is: there are some if the machine is slow. */
 const run = async (args: string[], env: Environment = treeOf(deployment)): Promise<Ended> => {
-  const ended = await cli.run(args, env)
+  const ended = await cli.call(args, env)
   return { ...ended, stderr: ended.stderr.replace(/^block headers are being fetched;.*\n/gm, '') }
 }
 

@@ -84,7 +84,7 @@ test.each([
     response.writeHead(isDeployment ? 200 : 400, { 'Content-Type': 'application/json' })
     response.end(isDeployment ? LOCAL_DEPLOYMENT : JSON.stringify({ error: HOSTILE, code: HOSTILE }))
   })
-  const { code, stdout, stderr } = await cli.run([...args, '--url', url], SECRETS)
+  const { code, stdout, stderr } = await cli.call([...args, '--url', url], SECRETS)
   expect({ code, stdout }).toEqual({ code: exit, stdout: '' })
   expect(stderr).toMatch(/^(?:minetree: publishing [^\n]+\n)?minetree: [^\n]+\n$/)
   expect(HARMFUL.test(stderr)).toBe(false)

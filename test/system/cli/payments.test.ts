@@ -39,7 +39,7 @@ async function scene({ names = ['a'], coins = [5000] }: { names?: string[]; coin
   await writeFile(coinFile, Uint8Array.from(coinsFor(key, ...coins).toBEEF()))
   const paying = ['--url', server.url, '--key-file', keyFile, '--coins', coinFile, '--yes']
   const at = async (data: string, ...args: string[]): Promise<Ended> =>
-    await cli.run([...args, ...paying], { ...env, XDG_DATA_HOME: data, XDG_CONFIG_HOME: data })
+    await cli.call([...args, ...paying], { ...env, XDG_DATA_HOME: data, XDG_CONFIG_HOME: data })
   return { chain, server, arc, env, paying, at, data: await servers.folder() }
 }
 
@@ -84,7 +84,7 @@ test('the payments of one command are understood by the others, and its change p
   expect(paymentsIn(data).map(({ kind }) => kind)).toEqual(['advertise', 'move', 'move', 'advertise'])
   // The coin, and then the change of the one before.
   expect(spentIn(arc.received).filter((each) => each.endsWith('_0')).length).toBeGreaterThan(0)
-  const listed = await cli.run(['payments', '--json'], { XDG_DATA_HOME: data })
+  const listed = await cli.call(['payments', '--json'], { XDG_DATA_HOME: data })
   expect(
     listed.stdout
       .trim()
@@ -139,8 +139,8 @@ test('a payment that nobody will mine can be given up', async () => {
   for (const _ of [1, 2]) expect(await at(data, 'bind', 'a', '--arc', arc.url)).toMatchObject({ code: 5 })
   const [stuck] = paymentsIn(data)
   const env = { XDG_DATA_HOME: data }
-  expect(await cli.run(['payments', '--lose', 'ab'.repeat(32)], env)).toMatchObject({ code: 3 })
-  const { stdout } = await cli.run(['payments', '--lose', stuck?.txid ?? ''], env)
+  expect(await cli.call(['payments', '--lose', 'ab'.repeat(32)], env)).toMatchObject({ code: 3 })
+  const { stdout } = await cli.call(['payments', '--lose', stuck?.txid ?? ''], env)
   expect(stdout).toBe(`${stuck?.txid} lost move a ${stuck?.fee}\n`)
   arc.says = 'SEEN_ON_NETWORK'
   expect(await at(data, 'bind', 'a', '--arc', arc.url)).toMatchObject({ code: 0 })

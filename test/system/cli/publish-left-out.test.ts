@@ -335,7 +335,7 @@ describe('the command', () => {
       '.well-known/a.txt': 'hidden',
       'index.html': 'hello',
     })
-    const { code, stdout, stderr } = await cli.run(['publish', folder, '--json', '--url', server.url])
+    const { code, stdout, stderr } = await cli.call(['publish', folder, '--json', '--url', server.url])
     expect(code).toBe(0)
     expect(lines(stderr)).toEqual([
       'minetree: leaving out .env: it is hidden',
@@ -363,7 +363,7 @@ describe('the command', () => {
   test('counts what is left out after twenty, and lists all of it as JSON', async () => {
     const hidden = Array.from({ length: 1023 }, (_, i) => [`.${i}`, ''])
     const folder = await folderOf({ ...Object.fromEntries(hidden), 'index.html': '' })
-    const { stdout, stderr } = await cli.run(['publish', folder, '--json', '--url', server.url])
+    const { stdout, stderr } = await cli.call(['publish', folder, '--json', '--url', server.url])
     expect(lines(stderr)).toHaveLength(22)
     expect(lines(stderr)[20]).toBe('minetree: leaving out 1,003 more')
     expect(JSON.parse(stdout).leftOut).toHaveLength(1023)
@@ -393,7 +393,7 @@ describe('the command', () => {
       ['.hidden.txt', 'named'],
       ['link.txt', 'of my own'],
     ] as const) {
-      const { code, stdout } = await cli.run(['publish', join(folder, name), '--url', server.url])
+      const { code, stdout } = await cli.call(['publish', join(folder, name), '--url', server.url])
       expect(code).toBe(0)
       const { host: Host, pathname } = new URL(stdout.trim())
       expect((await server.ask(pathname, { headers: { Host } })).body.toString()).toBe(content)
@@ -402,7 +402,7 @@ describe('the command', () => {
 
   test('says the cost of a stream, whose transactions are as large as it says but for what pays', async () => {
     const path = join(await folderOf({ 'a.bin': 'x'.repeat(25_000) }), 'a.bin')
-    const { stdout, stderr } = await cli.run([
+    const { stdout, stderr } = await cli.call([
       ...['publish', path, '--json', '--chunk-size', '10000', '--url', server.url],
     ])
     const [, bytes = '', satoshis = ''] =

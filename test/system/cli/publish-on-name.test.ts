@@ -41,7 +41,7 @@ async function scene(files: Files = { 'index.html': '<h1>first</h1>', 'style/mai
     return status === 200 ? body.toString() : String(status)
   }
   const run = async (name: string, ...args: string[]) => {
-    const ended = await cli.run(['publish', '--name', name, '--url', server.url, ...args], env)
+    const ended = await cli.call(['publish', '--name', name, '--url', server.url, ...args], env)
     return { ...ended, json: () => JSON.parse(ended.stdout) as Record<string, unknown> }
   }
   return { server, data, env, site, shown, run, url: (name: string) => `http://${host(name)}/` }
@@ -113,7 +113,7 @@ test('mistakes are reported before anything is asked or paid', async () => {
     [site, '--dry-run'],
     ['--to', '1'],
   ]) {
-    const unnamed = await cli.run(['publish', ...args, '--url', server.url])
+    const unnamed = await cli.call(['publish', ...args, '--url', server.url])
     expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('go with --name') })
   }
 })
@@ -123,7 +123,7 @@ test('redirects that no gateway can read are said before anything is paid, and a
   const said = /could not parse _redirects: line 2: .*: until you correct it, .* is an error\n/
   const dry = await run('a', site, '--dry-run')
   expect(dry).toMatchObject({ code: 0, stderr: expect.stringMatching(said) })
-  const unnamed = await cli.run(['publish', site, '--url', server.url])
+  const unnamed = await cli.call(['publish', site, '--url', server.url])
   expect(unnamed).toMatchObject({ code: 0, stderr: expect.stringMatching(said) })
   await writeFile(join(site, '_redirects'), '/a /b\n')
   expect((await run('a', site, '--dry-run')).stderr).not.toContain('_redirects')
@@ -179,7 +179,7 @@ test('what was signed before a crash is sent by the next command, which pays for
   const { server, data, env, site, shown, run } = await scene()
   const arc = await arcServer()
   const paying = await payingKey(data, arc.url, 20_000)
-  expect(await cli.run(['bind', 'b', '--url', server.url, ...paying], env)).toMatchObject({ code: 0 })
+  expect(await cli.call(['bind', 'b', '--url', server.url, ...paying], env)).toMatchObject({ code: 0 })
   const crash = async (): Promise<void> => {
     const sent = new Set(arc.received.map((each) => each.id('hex')))
     // What was sent before is sent again first.
@@ -214,7 +214,7 @@ test('what was signed before a crash is sent by the next command, which pays for
   expect(both.json()).toMatchObject({ new: 0, changed: 1, kept: 1, sequence: 4 })
   expect(statesIn(data)).toEqual(['admitted', 'admitted', 'admitted', 'admitted'])
   expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>second</h1>', 'h2 {}'])
-  const resolved = await cli.run(['resolve', 'b', '--url', server.url], env)
+  const resolved = await cli.call(['resolve', 'b', '--url', server.url], env)
   expect(resolved.stdout).toContain(`key     ${key.toPublicKey().toString()} `)
 
   const back = await run('b', '--to', '2', ...paying)
@@ -256,16 +256,16 @@ test('a server that changes or leaves out what was inscribed makes nobody pay fo
   })
   const paying = await payingKey(data, arc.url, 20_000)
   const publish = async () =>
-    await cli.run(['publish', site, '--name', 'b', '--url', front.url, ...paying], env)
+    await cli.call(['publish', site, '--name', 'b', '--url', front.url, ...paying], env)
   expect(await publish()).toMatchObject({ code: 0 })
   // What is known of the first state is what the server shows of the name later.
   await writeFile(join(site, 'index.html'), '<h1>second</h1>')
-  expect(await cli.run(['publish', site, '--name', 'b', '--url', front.url, '--dry-run'], env)).toMatchObject(
-    {
-      code: 0,
-    },
-  )
-  const direct = await cli.run(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
+  expect(
+    await cli.call(['publish', site, '--name', 'b', '--url', front.url, '--dry-run'], env),
+  ).toMatchObject({
+    code: 0,
+  })
+  const direct = await cli.call(['publish', site, '--name', 'b', '--url', server.url, ...paying], env)
   expect(direct).toMatchObject({ code: 0 })
   await writeFile(join(site, 'index.html'), '<h1>third</h1>')
   for (const [each, code, why] of [

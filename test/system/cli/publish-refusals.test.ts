@@ -17,8 +17,8 @@ const servers = useServers()
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
 
 /** Runs a command that has to fail, and gives the one line that it says. */
-async function failure(args: string[], env: Record<string, string> = {}): Promise<string> {
-  const { code, stdout, stderr } = await cli.run(['publish', ...args], env)
+async function failure(args: string[], env: Record<string, string> = {}, run = cli.call): Promise<string> {
+  const { code, stdout, stderr } = await run(['publish', ...args], env)
   expect(stdout).toBe('')
   // Not one code for all: test/system/cli/exit-codes.test.ts has them.
   expect(code).toBeGreaterThan(0)
@@ -80,7 +80,8 @@ test('more than the server takes at once', async () => {
     [path, [path]],
     [`chunk 0 of ${path}`, [path, '--stream']],
   ] as const) {
-    expect(await failure([...args, '--url', url])).toBe(`${url} refuses ${called} ${why}`)
+    // As a process: in one with the server, the connection is reset before anybody has read the answer.
+    expect(await failure([...args, '--url', url], {}, cli.run)).toBe(`${url} refuses ${called} ${why}`)
   }
 })
 

@@ -21,7 +21,7 @@ const folderOf = async (files: Files): Promise<string> => await writeFiles(await
 
 /** Publishes at the host of an outpoint, or as a stream, and gives the path at which the server itself has that. */
 async function published(server: TestServer, args: string[]): Promise<string> {
-  const ended = await cli.run(['publish', ...args, '--url', server.url])
+  const ended = await cli.call(['publish', ...args, '--url', server.url])
   expect(ended).toEqual({
     code: 0,
     signal: null,

@@ -66,7 +66,7 @@ test.each([
     args: args(withPassword('127.0.0.1:1')),
   })),
 ])('an address with $what is not printed with its secret by $command', async ({ args }) => {
-  const { code, stdout, stderr } = await cli.run(args, { ...SETTINGS, LOG_LEVEL: 'debug' })
+  const { code, stdout, stderr } = await cli.call(args, { ...SETTINGS, LOG_LEVEL: 'debug' })
   expect(code).not.toBe(0)
   for (const secret of [PASSWORD, TOKEN, PATH_KEY]) expect(stdout + stderr).not.toContain(secret)
 })
@@ -92,7 +92,7 @@ test.each([
   ['with a letter before it', ['mine', 'alice', `--owner=x${WIF}`]],
 ])('a private key %s is not printed', async (_, args) => {
   const env = { ...SETTINGS, DATA_DIR: await servers.folder(), LOG_LEVEL: 'debug' }
-  const { code, stdout, stderr } = await cli.run(args, env)
+  const { code, stdout, stderr } = await cli.call(args, env)
   expect(code).not.toBe(0)
   for (const key of [WIF, HEX]) expect(stdout + stderr).not.toContain(key)
 })

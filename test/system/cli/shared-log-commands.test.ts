@@ -82,13 +82,13 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     await eventually(async () => expect((await ask(two.url, content)).status).toBe(200))
 
     expect((await cli.run(['check'], two.env)).stdout).toMatch(/^verified \d+ facts, .*, and their index\n$/)
-    expect((await cli.run(['setting', 'tracker'], two.env)).stdout).toBe('tracker=scripts-only\n')
-    expect((await cli.run(['build-index'], two.env)).code).toBe(0)
-    expect((await cli.run(['build-index', '--again'], two.env)).code).toBe(5)
-    expect((await cli.run(['prune'], two.env)).code).toBe(5)
-    const before = await cli.run(['setting', 'base'], two.env)
-    expect((await cli.run(['setting', '--restored'], two.env)).code).toBe(0)
-    expect(await cli.run(['setting', 'base'], two.env)).not.toEqual(before)
+    expect((await cli.call(['setting', 'tracker'], two.env)).stdout).toBe('tracker=scripts-only\n')
+    expect((await cli.call(['build-index'], two.env)).code).toBe(0)
+    expect((await cli.call(['build-index', '--again'], two.env)).code).toBe(5)
+    expect((await cli.call(['prune'], two.env)).code).toBe(5)
+    const before = await cli.call(['setting', 'base'], two.env)
+    expect((await cli.call(['setting', '--restored'], two.env)).code).toBe(0)
+    expect(await cli.call(['setting', 'base'], two.env)).not.toEqual(before)
 
     const purged = await cli.run(['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order'], env)
     expect(purged).toMatchObject({ code: 0, stdout: expect.stringContaining(notes[1]?.outpoint(0) ?? '') })
@@ -108,13 +108,13 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     const three = await gateway(env)
     for (const each of [one, two, three]) {
       await eventually(async () => expect((await ask(each.url, '/svc/names/origin/a')).status).toBe(200))
-      expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
+      expect((await cli.call(['check'], each.env)).stdout).toContain('and their index')
       await end(each)
       expect(foundIn(each)).toEqual([])
-      expect((await cli.run(['check'], each.env)).code).toBe(0)
+      expect((await cli.call(['check'], each.env)).code).toBe(0)
     }
     // What is no longer open is built again.
-    expect((await cli.run(['build-index', '--again'], one.env)).stdout).toBe('built the index\n')
+    expect((await cli.call(['build-index', '--again'], one.env)).stdout).toBe('built the index\n')
     const log = await openLog(env)
     const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
     expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
@@ -161,15 +161,15 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     }
     // What comes again is a fact again, and stays.
     await submit(three, old, 'tm_ordinals')
-    expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 0 transactions')
+    expect((await cli.call(['prune'], two.env)).stdout).toContain('dropped 0 transactions')
     expect(await bodies(old.txid)).toHaveLength(1)
     expect(foundIn(two, child.raw)).toEqual([])
     for (const each of [one, three]) {
       await eventually(async () => expect((await ask(each.url, content(old))).status).toBe(200))
-      expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
+      expect((await cli.call(['check'], each.env)).stdout).toContain('and their index')
       await end(each)
       expect(foundIn(each, child.raw)).toEqual([])
-      expect((await cli.run(['check'], each.env)).code).toBe(0)
+      expect((await cli.call(['check'], each.env)).code).toBe(0)
     }
     await log.close()
   })
@@ -192,7 +192,7 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     const content = `/content/${notes[0]?.outpoint(0)}`
     await eventually(async () => expect((await ask(one.url, content)).status).toBe(451))
     expect((await cli.run(command, env)).code).toBe(0)
-    expect((await cli.run(['check'], one.env)).code).toBe(0)
+    expect((await cli.call(['check'], one.env)).code).toBe(0)
     const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
     expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
     await log.close()
@@ -209,7 +209,7 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     const sql = new Sql(file)
     sql.run('update log set body = ? where kind = 5 and seq = 1', utf8('"7"'))
     sql.close()
-    const differs = await cli.run(['check', '--json'], one.env)
+    const differs = await cli.call(['check', '--json'], one.env)
     expect([differs.code, JSON.parse(differs.stdout.split('\n')[0] ?? '')]).toEqual([
       1,
       { kind: 'copy of register', id: expect.any(String), problem: 'differs' },
@@ -219,7 +219,7 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     if (row?.body === undefined) throw new Error('there is no transaction')
     await log.overwrite(row, new Uint8Array(row.body.length))
     await log.close()
-    const damaged = await cli.run(['check'], { ...env, DATA_DIR: await servers.folder() })
+    const damaged = await cli.call(['check'], { ...env, DATA_DIR: await servers.folder() })
     expect(damaged).toMatchObject({ code: 1, stdout: `damaged: transaction ${chain.genesis.txid}\n` })
     expect(existsSync(file)).toBe(true)
   })

@@ -20,14 +20,14 @@ describe('minetree status', () => {
     expect(up.stdout).toMatch(new RegExp(`^${url}: ready, minetree \\d+\\.\\d+\\.\\d+\nup: 0 h \\d+ min\n`))
     expect(up.stdout).toContain(`store: ${env.DATA_DIR}, log `)
     expect(up.stdout).toContain(`tree: ${env.GENESIS}`)
-    const { store } = JSON.parse((await cli.run(['status', '--url', url, '--json'], env)).stdout)
+    const { store } = JSON.parse((await cli.call(['status', '--url', url, '--json'], env)).stdout)
     // What was committed, and is not in the file itself yet.
     const { size } = statSync(join(env.DATA_DIR, 'log.db-wal'))
     expect(store.logBytes).toBe(statSync(join(env.DATA_DIR, 'log.db')).size + size)
     expect(size).toBeGreaterThan(0)
     running.child.kill('SIGTERM')
     expect((await running.ended).code).toBe(0)
-    const down = await cli.run(['status', '--url', url, '--json'], env)
+    const down = await cli.call(['status', '--url', url, '--json'], env)
     expect(down.code).toBe(5)
     const [status, error] = down.stdout
       .trim()
@@ -42,7 +42,7 @@ describe('minetree status', () => {
 
   test('where there is no store, nothing is made', async () => {
     const folder = await servers.folder()
-    const { code, stdout } = await cli.run([
+    const { code, stdout } = await cli.call([
       'status',
       '--url',
       'http://127.0.0.1:2',
@@ -56,7 +56,7 @@ describe('minetree status', () => {
 
   test('another program that listens there is said to be none', async () => {
     const other = await serving((_request, response) => response.end('{"status":"ok"}'))
-    const { code, stderr } = await cli.run(['status', '--url', other.url], {
+    const { code, stderr } = await cli.call(['status', '--url', other.url], {
       DATA_DIR: await servers.folder(),
     })
     expect(stderr).toMatch(/is no minetree node: set --url or PORT\n$/)
@@ -74,12 +74,12 @@ describe('minetree status', () => {
       response.end(JSON.stringify(health))
     })
     const env = { DATA_DIR: await servers.folder() }
-    const { code, stdout } = await cli.run(['status', '--url', `${node.url}/below/`], env)
+    const { code, stdout } = await cli.call(['status', '--url', `${node.url}/below/`], env)
     expect(code).toBe(0)
     expect(asked).toEqual(['/below/health'])
     expect(stdout).toContain('source: junglebus, failing: no ')
     expect([...stdout].filter((character) => character < ' ' && character !== '\n')).toEqual([])
-    expect(await cli.run(['status', '--url', 'nowhere'])).toMatchObject({
+    expect(await cli.call(['status', '--url', 'nowhere'])).toMatchObject({
       code: 2,
       stderr: 'minetree: not the URL of a server: "nowhere"\n',
     })

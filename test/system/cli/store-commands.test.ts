@@ -50,13 +50,14 @@ async function filled(body = NOTE): Promise<Store> {
   return { env: copied, note }
 }
 
-/** Runs a command that is to fail: with one line that says why. */
+/** Runs a command that is to fail: with one line that says why. In this process, but for what could go on and for another user. */
 async function refused(
   args: string[],
   env: Store['env'],
   as?: { uid: number; gid: number },
 ): Promise<{ code: number | null; line: string }> {
-  const { code, stderr } = await cli.run(args, env, as)
+  const isProcess = as !== undefined || args[0] === 'serve'
+  const { code, stderr } = await (isProcess ? cli.run(args, env, as) : cli.call(args, env))
   const lines = stderr.trim().split('\n')
   expect(lines).toHaveLength(1)
   expect(stderr).not.toMatch(/unexpected|at .*\.js/)

@@ -83,7 +83,7 @@ async function found(server: TestServer, query: unknown = 'findAll'): Promise<nu
 
 test('the clients of the SDK find the host that has advertised itself, with it as their tracker', async () => {
   const { chain, env, server, args } = await host()
-  const { code, stdout, stderr } = await cli.run(args, env)
+  const { code, stdout, stderr } = await cli.call(args, env)
   expect({ code, stderr, names: namesIn(stdout) }).toEqual({
     code: 0,
     stderr: expect.stringContaining('satoshis of fees'),
@@ -116,17 +116,17 @@ describe('with a key', () => {
     )
     expect(fee).toBeGreaterThan(0)
     expect(fee).toBeLessThan(300)
-    const again = await cli.run([...args, ...money, '--yes'], env)
+    const again = await cli.call([...args, ...money, '--yes'], env)
     expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid') })
     // Another journal: the server knows.
     const other = { ...env, XDG_DATA_HOME: await servers.folder() }
-    const elsewhere = await cli.run([...args, ...money, '--yes'], other)
+    const elsewhere = await cli.call([...args, ...money, '--yes'], other)
     expect(elsewhere).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid') })
     await server.stop()
     // An empty store: the journal knows.
     const empty = await servers.start({ ...env, DATA_DIR: await servers.folder() })
     expect(await found(empty)).toBe(0)
-    const told = await cli.run([...args, ...money, '--yes'], env)
+    const told = await cli.call([...args, ...money, '--yes'], env)
     expect(told).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid') })
     expect(namesIn(told.stdout)).toEqual(ALL)
     expect(await found(empty)).toBe(5)
@@ -136,25 +136,25 @@ describe('with a key', () => {
   test('replaces the tokens of another URL in one transaction, and revokes them all on request', async () => {
     const { env, server, data, args } = await host()
     const money = await purse(5000)
-    expect((await cli.run([...args, ...money, '--yes'], env)).code).toBe(0)
+    expect((await cli.call([...args, ...money, '--yes'], env)).code).toBe(0)
     await server.stop()
     const moved = { ...env, HOSTING_URL: 'http://host.example' }
     const next = await servers.start(moved)
     expect(await found(next)).toBe(0)
-    const { code, stdout } = await cli.run([...args, ...money, '--yes'], moved)
+    const { code, stdout } = await cli.call([...args, ...money, '--yes'], moved)
     expect({ code, names: namesIn(stdout) }).toEqual({
       code: 0,
       names: expect.arrayContaining([...ALL, ...ALL.map((each) => `revoked ${each}`)]),
     })
     expect(await found(next)).toBe(5)
     expect(await found(next, { domain: env.HOSTING_URL })).toBe(0)
-    const revoked = await cli.run([...args, ...money, '--yes', '--revoke'], moved)
+    const revoked = await cli.call([...args, ...money, '--yes', '--revoke'], moved)
     expect({ code: revoked.code, names: namesIn(revoked.stdout).sort() }).toEqual({
       code: 0,
       names: ALL.map((each) => `revoked ${each}`),
     })
     expect(await found(next, { identityKey: hostKey.toPublicKey().toString() })).toBe(0)
-    const nothing = await cli.run([...args, ...money, '--yes', '--revoke'], moved)
+    const nothing = await cli.call([...args, ...money, '--yes', '--revoke'], moved)
     expect(nothing).toMatchObject({
       code: 0,
       stdout: '',
@@ -168,7 +168,7 @@ describe('with a key', () => {
     const arc = await arcServer()
     arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
     const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
-    const undecided = await cli.run(line, env)
+    const undecided = await cli.call(line, env)
     expect(undecided).toMatchObject({
       code: 5,
       stderr: expect.stringContaining('run the same command again'),
@@ -176,7 +176,7 @@ describe('with a key', () => {
     expect(statesIn(data)).toEqual(['pending'])
     expect(await found(server)).toBe(0)
     arc.says = 'SEEN_ON_NETWORK'
-    expect(await cli.run(line, env)).toMatchObject({
+    expect(await cli.call(line, env)).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('nothing was paid'),
     })
@@ -190,7 +190,7 @@ describe('with a key', () => {
   test('what was paid for stays known, whatever a proxy before the server answers', async () => {
     const { env, server, data, args } = await host()
     const line = [...args, ...(await purse(5000)), '--yes']
-    expect((await cli.run(line, env)).code).toBe(0)
+    expect((await cli.call(line, env)).code).toBe(0)
     const statuses = [502, 404]
     const proxy = await serving(async (request, response) => {
       const body = await buffer(request)
@@ -201,26 +201,26 @@ describe('with a key', () => {
       response.writeHead(answer.status).end(answer.body)
     })
     for (const _ of [502, 404]) {
-      expect(await cli.run([...line, '--url', proxy.url], env)).toMatchObject({ code: 5 })
+      expect(await cli.call([...line, '--url', proxy.url], env)).toMatchObject({ code: 5 })
       expect(statesIn(data)).toEqual(['admitted'])
     }
-    expect((await cli.run([...line, '--revoke'], env)).code).toBe(0)
+    expect((await cli.call([...line, '--revoke'], env)).code).toBe(0)
     expect(await found(server)).toBe(0)
   })
 
   test('what another transaction replaces where no network is asked is lost, and other coins pay', async () => {
     const { env, server, args } = await host()
     const spent = await purse(5000)
-    expect((await cli.run([...args, ...spent, '--yes'], env)).code).toBe(0)
+    expect((await cli.call([...args, ...spent, '--yes'], env)).code).toBe(0)
     const data = await servers.folder()
     const elsewhere = { ...env, XDG_DATA_HOME: data }
     const line = [...args, '--yes', '--revoke']
-    expect(await cli.run([...line, ...spent], elsewhere)).toMatchObject({
+    expect(await cli.call([...line, ...spent], elsewhere)).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('conflicts with'),
     })
     expect(statesIn(data)).toEqual(['lost'])
-    expect((await cli.run([...line, ...(await purse(6000))], elsewhere)).code).toBe(0)
+    expect((await cli.call([...line, ...(await purse(6000))], elsewhere)).code).toBe(0)
     expect(await found(server)).toBe(0)
   })
 
@@ -240,21 +240,21 @@ describe('with a key', () => {
     const denied = [...line, '--url', denying.url]
     answers['/lookup'] = { status: 200, body: nothing }
     for (const _ of [1, 2, 3, 4])
-      expect(await cli.run(denied, env)).toMatchObject({
+      expect(await cli.call(denied, env)).toMatchObject({
         code: 1,
         stderr: expect.stringContaining('Nothing is paid again'),
       })
     answers['/submit'] = { status: 409, body: JSON.stringify({ error: 'no', txid: 'ab'.repeat(32) }) }
-    for (const _ of [1, 2]) expect(await cli.run(denied, env)).toMatchObject({ code: 5 })
+    for (const _ of [1, 2]) expect(await cli.call(denied, env)).toMatchObject({ code: 5 })
     expect(statesIn(data)).toEqual(['admitted'])
     expect(new Set(arc.received.map((each) => each.id('hex'))).size).toBe(1)
 
     const elsewhere = { ...env, XDG_DATA_HOME: await servers.folder() }
     const revoking = [...args, ...(await purse(7000)), '--yes', '--arc', arc.url, '--revoke']
-    expect((await cli.run(revoking, elsewhere)).code).toBe(0)
+    expect((await cli.call(revoking, elsewhere)).code).toBe(0)
     expect(await found(server)).toBe(0)
-    expect(await cli.run(line, env)).toMatchObject({ code: 1 })
-    expect(await cli.run([...line, '--again'], env)).toMatchObject({ code: 0 })
+    expect(await cli.call(line, env)).toMatchObject({ code: 1 })
+    expect(await cli.call([...line, '--again'], env)).toMatchObject({ code: 0 })
     expect(await found(server)).toBe(5)
     expect(statesIn(data)).toEqual(['admitted', 'admitted'])
   })
@@ -264,10 +264,10 @@ describe('with a key', () => {
     const arc = await arcServer()
     arc.says = 'REJECTED'
     const line = [...args, ...(await purse(5000)), '--yes', '--arc', arc.url]
-    expect(await cli.run(line, env)).toMatchObject({ code: 4 })
+    expect(await cli.call(line, env)).toMatchObject({ code: 4 })
     expect(statesIn(data)).toEqual(['lost'])
     arc.says = 'MINED'
-    expect((await cli.run([...line, '--fee-rate', '101'], env)).code).toBe(0)
+    expect((await cli.call([...line, '--fee-rate', '101'], env)).code).toBe(0)
     expect(await found(server)).toBe(5)
   })
 })
@@ -277,11 +277,11 @@ test('a wallet pays, signs first, and sends what is stored', async () => {
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 100_000))
   const { url } = await walletServer(wallet)
   const line = [...args, '--wallet', url, '--yes', '--max-fee', '5000']
-  const first = await cli.run(line, env)
+  const first = await cli.call(line, env)
   expect({ ...first, names: namesIn(first.stdout) }).toMatchObject({ code: 0, names: ALL })
   expect(wallet.sent).toHaveLength(1)
   expect(await found(server)).toBe(5)
-  const { code, stdout } = await cli.run([...line, '--revoke'], env)
+  const { code, stdout } = await cli.call([...line, '--revoke'], env)
   expect({ code, names: namesIn(stdout).sort() }).toEqual({
     code: 0,
     names: ALL.map((each) => `revoked ${each}`),
@@ -304,7 +304,7 @@ describe('pays nothing', () => {
       [[...money, '--wallet', 'http://127.0.0.1:1', '--yes'], env, 2, /either --wallet or --key-file/],
     ]
     for (const [more, settings, code, stderr] of refusals)
-      expect(await cli.run([...args, ...more], settings)).toMatchObject({
+      expect(await cli.call([...args, ...more], settings)).toMatchObject({
         code,
         stderr: expect.stringMatching(stderr),
       })
@@ -317,7 +317,7 @@ describe('pays nothing', () => {
     const more = ['https://me:secret@names.example', 'https://names.example/#', 'HTTPS://names.example']
     for (const url of [...urls, ...more]) {
       const env = { PROFILE: 'mainnet', HOSTING_URL: url, SERVER_PRIVATE_KEY: hostKey.toHex() }
-      expect(await cli.run(['advertise', '--yes'], env)).toMatchObject({
+      expect(await cli.call(['advertise', '--yes'], env)).toMatchObject({
         code: 2,
         stderr: expect.stringMatching(
           url.includes('@')
@@ -332,7 +332,7 @@ describe('pays nothing', () => {
     const { env, data, args } = await host()
     const live = { ...env, PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only', PORT: '0' }
     const other = await servers.start({ ...live, DATA_DIR: await servers.folder() })
-    expect(await cli.run([...args, '--yes', '--url', other.url], env)).toMatchObject({
+    expect(await cli.call([...args, '--yes', '--url', other.url], env)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(`PROFILE is local, and ${other.url} has mainnet`),
     })
@@ -345,7 +345,7 @@ describe('pays nothing', () => {
   ])('to a server with another %s', async (_, setting, message) => {
     const { env, data, args } = await host()
     const line = [...args, ...(await purse(5000)), '--yes']
-    expect(await cli.run(line, { ...env, ...setting })).toMatchObject({
+    expect(await cli.call(line, { ...env, ...setting })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(message),
     })
@@ -356,7 +356,7 @@ describe('pays nothing', () => {
     const { env, args } = await host()
     const other = await servers.start(treeOf(new FakeChain().deployment))
     const line = [...args, ...(await purse(5000)), '--yes', '--url', other.url]
-    expect(await cli.run(line, env)).toMatchObject({
+    expect(await cli.call(line, env)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('has no ls_ship'),
     })
@@ -367,7 +367,7 @@ test('trackers are told, and one that does not answer is a warning', async () =>
   const { env, args } = await host()
   const tracker = await servers.start({ ...env, PORT: '0', DATA_DIR: await servers.folder() })
   const line = [...args, ...(await purse(5000)), '--yes', '--tracker', tracker.url, 'http://127.0.0.1:2']
-  const { code, stdout, stderr } = await cli.run(line, env)
+  const { code, stdout, stderr } = await cli.call(line, env)
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('http://127.0.0.1:2') })
   const outpoints = stdout.match(/[0-9a-f]{64}_\d+/g) ?? []
   expect(outpoints).toHaveLength(5)
