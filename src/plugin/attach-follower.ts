@@ -153,6 +153,7 @@ class AttachedFollower implements HostFollower {
     await requireTracker(store.settings, { tracker, place: 'this database' })
     const overlay = createOverlay({ config, graph: store, logger })
     this.headers = overlay.proofs.headers
+    hostRules(store).chainTracker ??= this.headers
     const isMine = (job: string): boolean => index.isMine(job)
     const chain = new FollowedChain({
       node: {
@@ -189,6 +190,8 @@ class AttachedFollower implements HostFollower {
   private async end(): Promise<void> {
     await this.catchUp?.stop()
     await this.followed?.stop()
+    const rules = hostRules(this.options.index.store)
+    if (rules.chainTracker === this.headers) delete rules.chainTracker
     await this.headers?.close()
     await this.others?.close()
     this.followed = undefined

@@ -8,6 +8,7 @@ import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array, fromHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
+import { hostRules } from '../../backend/src/read/host-index.js'
 import { type HeardProof, HeardProofs, recordProofs } from './heard-proofs.js'
 
 /** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
@@ -52,6 +53,7 @@ export function attachHostListener(
   { graph }: { graph: FactStore },
   { chainTracker, onError = () => {}, trackerTimeout = 10_000, retryAfter = 1000 }: HostListenerOptions,
 ): void {
+  if (chainTracker !== 'scripts only') hostRules(graph).chainTracker ??= chainTracker
   const proofs = new HeardProofs({ graph, chainTracker, onError, trackerTimeout, retryAfter })
   const listeners: Record<string, Listen> = {
     '/submit': (request, status) =>

@@ -3,7 +3,7 @@ import { removeDatabase } from '../facts/folder.js'
 import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { sha256 } from '../graph/native-hash.js'
-import type { OutputAdmittedByTopic, RootChecker } from '../graph/overlay-interfaces.js'
+import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
 import { type BeefContents, type ReadBeef, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import type { HostDatabase } from '../host/host-database.js'
 import { toHex } from '../protocol/bytes.js'
@@ -66,6 +66,11 @@ interface Waiting {
   isOnly: boolean
   /** Whether the engine of this process has said that it has verified it. */
   isVerified: boolean
+  /**
+   * Whether the engine may have taken it unverified: engines from 0.6 on verify the last transaction of what a peer sends, and none
+   * of those before it. Of what an earlier process left, nobody knows how it came.
+   */
+  isDoubtful: boolean
   /** The BEEF that it has verified, if it has brought that. */
   verified?: number[]
 }
@@ -117,7 +122,7 @@ export class HostedIndex implements HostHooks {
       },
     })
     const submissions = {
-      see: (beef: ReadBeef) => this.see(beef),
+      see: (beef: ReadBeef, mode?: SubmitMode) => this.see(beef, mode),
       refuse: (txid: string) => this.refuse(txid),
     }
     this.store = Object.assign(store, { submissions })
@@ -223,7 +228,7 @@ export class HostedIndex implements HostHooks {
   }
 
   /** Keeps what topic managers see: pending, and verified by nobody. */
-  private see(beef: ReadBeef): void {
+  private see(beef: ReadBeef, mode: SubmitMode | undefined): void {
     const { seen } = this
     if (seen.has(beef)) return
     seen.add(beef)
@@ -233,6 +238,7 @@ export class HostedIndex implements HostHooks {
       const known = this.waiting.get(txid)
       if (known === undefined) this.wait(txid, { isOnly: true })
       else known.isOnly = false
+      if (mode === 'historical-tx-no-spv') this.wait(txid).isDoubtful = true
       spool.see(txid, beef.bytes)
     } catch (error) {
       this.report(error)
@@ -246,7 +252,10 @@ export class HostedIndex implements HostHooks {
   private wait(txid: string, { isLeft = false, isOnly = false } = {}): Waiting {
     const now = monotonic()
     const [due, verifyFrom] = isLeft ? [now, now] : [now + WAIT.first, now + VERIFY_AFTER]
-    const wait = this.waiting.get(txid) ?? { due, verifyFrom, checks: 0, isOnly, isVerified: false }
+    const wait = this.waiting.get(txid) ?? {
+      ...{ due, verifyFrom, checks: 0, isOnly, isVerified: false },
+      isDoubtful: isLeft,
+    }
     this.waiting.set(txid, wait)
     this.schedule(WAIT.first)
     return wait
@@ -289,6 +298,7 @@ export class HostedIndex implements HostHooks {
   private async bring(bytes: Uint8Array): Promise<void> {
     const beef = readBeef(bytes)
     const { txid } = beef.subject
+    if (this.isInDoubt(txid) && !(await this.isValid(bytes, txid))) return
     try {
       await this.record(completed(beef, this.seenOf(txid)))
     } catch (error) {
@@ -421,6 +431,11 @@ export class HostedIndex implements HostHooks {
       for (const topic of Object.values(TOPICS))
         for await (const beef of missed({ engine, topic, index: this.store })) {
           if (this.isClosed) return
+          const { txid } = readBeef(beef).subject
+          if (this.chainTracker !== undefined) {
+            if (this.store.transactions.has(txid)) continue
+            this.wait(txid, { isLeft: true })
+          }
           await this.verified(beef)
         }
     this.hasCaughtUp = true
@@ -450,6 +465,14 @@ export class HostedIndex implements HostHooks {
       const own = wait?.isOnly && wait.isVerified ? seen : undefined
       const trusted =
         verified ?? wait?.verified ?? (isApplied ? (own ?? (await engine?.beefOf(txid))) : undefined)
+      if (verified === undefined && isApplied !== undefined && this.isInDoubt(txid)) {
+        for (const bytes of [trusted, seen])
+          if (bytes !== undefined && (await this.isValid(bytes, txid))) {
+            await this.record(completed(readBeef(bytes), contents))
+            return true
+          }
+        return false
+      }
       if (trusted !== undefined) await this.record(completed(readBeef(trusted), contents))
       else if (isApplied && contents !== undefined) await this.record(unproven(contents))
       else if (isApplied === undefined && seen !== undefined) {
@@ -464,9 +487,18 @@ export class HostedIndex implements HostHooks {
     }
   }
 
+  private get chainTracker(): RootChecker | undefined {
+    return this.options.chainTracker ?? hostRules(this.store).chainTracker
+  }
+
+  /** Whether a submission is to be verified here, whatever the engine says. */
+  private isInDoubt(txid: string): boolean {
+    return this.chainTracker !== undefined && this.waiting.get(txid)?.isDoubtful === true
+  }
+
   /** Verifies a submission as an engine does: its scripts, and the proofs behind it. */
-  private async isValid(beef: Uint8Array, txid: string): Promise<boolean> {
-    const { chainTracker } = this.options
+  private async isValid(beef: number[] | Uint8Array, txid: string): Promise<boolean> {
+    const { chainTracker } = this
     if (chainTracker === undefined) return false
     return await Transaction.fromBEEF(Array.from(beef), txid).verify(chainTracker as ChainTracker)
   }

@@ -1,6 +1,6 @@
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { memoizeByObject } from '../graph/memoize-by-object.js'
-import type { OutputAdmittedByTopic, SubmitMode } from '../graph/overlay-interfaces.js'
+import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
 import { pinnedGenesis, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
 import type { BeefContents, ReadBeef } from '../graph/read-beef.js'
 import type { OrdinalsPolicy } from '../graph/topic-rules.js'
@@ -22,7 +22,8 @@ export type IndexReader = Pick<GraphReads, 'opened' | 'transactions' | 'names' |
 }
 
 export interface SeenSubmissions {
-  see(beef: ReadBeef): void
+  /** @param mode How it came to the engine. */
+  see(beef: ReadBeef, mode: SubmitMode | undefined): void
   /** The engine does not take it after all. */
   refuse(txid: string): void
 }
@@ -48,6 +49,8 @@ export interface HostRules {
   /** The tree to follow, once a topic manager or service of names is configured. */
   deployment?: Deployment
   policy?: OrdinalsPolicy
+  /** What the host asks about proofs, once it is known. */
+  chainTracker?: RootChecker
 }
 
 /** The rules of a store, completed by each topic manager and lookup service that is configured over it. */

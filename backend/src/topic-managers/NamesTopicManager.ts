@@ -78,7 +78,7 @@ export default class NamesTopicManager implements TopicManager {
     const { index } = this
     if (index !== undefined && !isDry && !asksForInputs(contents, mode)) {
       seenBeefs.add(beef)
-      index.submissions?.see(contents)
+      index.submissions?.see(contents, mode)
     }
     const onRefusal: OnRefusal = isDry ? () => {} : this.onRefusal
     const admitted = (): Promise<number[]> => this.outputsToAdmit(contents, { previousCoins, onRefusal })

@@ -121,7 +121,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     // Before the first await: lookup services may be called about spends meanwhile.
     const isAsking = asksForInputs(received, mode)
     if (!isDry) (isAsking ? this.synced : this.seen)?.add(beef)
-    if (!isDry && !isAsking) this.index?.submissions?.see(received)
+    if (!isDry && !isAsking) this.index?.submissions?.see(received, mode)
     if (isAsking && (await this.isAskedFor(subject, { offChainValues, isDry })))
       return { outputsToAdmit: [], coinsToRetain: retained }
     const contents = this.synced?.withSources(received) ?? received

@@ -1,5 +1,6 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
+import type { SubmitMode } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { engineOn } from '../../../backend/src/host/engine-tables.js'
@@ -111,13 +112,12 @@ export class HostedProcess {
   }
 
   /** As an engine that asks about a transaction. Returns what both topics admit. */
-  async ask(beef: Uint8Array, context = {}): Promise<number[][]> {
+  async ask(beef: Uint8Array, context = {}, mode: SubmitMode = 'current-tx'): Promise<number[][]> {
     const bytes = Array.from(beef)
     return await Promise.all(
       this.managers.map(
         async (manager) =>
-          (await manager.identifyAdmissibleOutputs(bytes, [], undefined, 'current-tx', context))
-            .outputsToAdmit,
+          (await manager.identifyAdmissibleOutputs(bytes, [], undefined, mode, context)).outputsToAdmit,
       ),
     )
   }

@@ -130,6 +130,40 @@ test('a proof that only topic managers have seen is none', async () => {
   expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
 })
 
+test('what a peer sends counts once it is verified here, as engines verify the last transaction of it alone', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const forged = new Set<string>()
+  const isValidRootForHeight = async (root: string): Promise<boolean> => !forged.has(root)
+  const options = { chainTracker: { isValidRootForHeight, currentHeight: async () => 1 } }
+  const host = start(database, chain, options)
+  const mint = chain.mint('a')
+  for (const each of [chain.genesis, mint]) await host.submit(beefOf(each))
+  // Nobody has signed it, and a block that is none holds it.
+  const theft = chain.move(mint, 2, OPEN_LOCK)
+  forged.add(theft.txid)
+  const [note, later] = ['sent', 'found'].map((text) =>
+    chain.inscribe({ contentType: 'text/plain', body: utf8(text) }),
+  ) as [FakeTransaction, FakeTransaction]
+  for (const each of [theft, note, later]) {
+    await database.keep(each.txid, beefOf(each))
+    await database.admit(each.txid, { topic: 'tm_ordinals' })
+    await database.apply(each.txid)
+    if (each === later) continue
+    await host.ask(beefOf(each), {}, 'historical-tx-no-spv')
+    await host.hook(beefOf(each))
+    await host.hookOf(each.txid)
+  }
+  const expectNoTheft = async (at: HostedProcess, known: FakeTransaction): Promise<void> => {
+    const query = { outpoint: known.outpoint(0) }
+    await until(async () => (await at.found('ordinals', query)).length === 1, 'what holds is there')
+    expect(await at.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
+  }
+  await expectNoTheft(host, note)
+  await end(host)
+  await expectNoTheft(start(database, chain, options), later)
+})
+
 describe('an engine whose tables can be read', () => {
   const noted = (chain: FakeChain, text: string) =>
     chain.inscribe({ contentType: 'text/plain', body: utf8(text) })
