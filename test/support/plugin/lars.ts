@@ -100,17 +100,15 @@ export async function installContainer(): Promise<Installed> {
 /** What LARS installs beside a host and what a deployment depends on. */
 const BESIDE_HOST = { mysql2: '^3.11.5', tsx: '^4.19.2' }
 
-/** What `npm install` makes of such dependencies: once with what OverlayExpress 0.8 depends on alone, once with the plugin's. */
-export async function installHostAlone(): Promise<{ alone: Installed; withPlugin: Installed }> {
+/** What `npm install` makes of what OverlayExpress 0.8 depends on, and what stands in its place uses, without the plugin. */
+export async function installHostAlone(): Promise<Installed> {
   // Without `@bsv/overlay-discovery-services`, `body-parser`, `chalk` and `uuid`, of which the plugin has nothing.
-  const ours = await ownVersions()
-  const host = {
-    ...{ '@bsv/overlay': ours['@bsv/overlay'] ?? '', '@bsv/sdk': '^1.9.24' },
+  const { '@bsv/overlay': overlay = '', libsql = '' } = await ownVersions()
+  return await installContainerOf({
+    ...{ '@bsv/overlay': overlay, '@bsv/sdk': '^1.9.24', libsql },
     ...{ express: '^4.21.0', knex: '^3.1.0', mongodb: '^6.20.0' },
     ...BESIDE_HOST,
-  }
-  const alone = await installContainerOf(host)
-  return { alone, withPlugin: await installContainerOf({ ...(await backendDependencies()), ...host }) }
+  })
 }
 
 async function backendDependencies(): Promise<Record<string, string>> {
@@ -142,13 +140,16 @@ async function installContainerOf(
   return 'missing' in installed ? installed : { modules: join(installed.folder, 'node_modules') }
 }
 
-/** The packages that npm has installed, by where they stand, such as `node_modules/@bsv/sdk`. */
-export async function packagesIn({ modules }: { modules: string }): Promise<string[]> {
+/** The packages that npm has installed: where each stands, such as `node_modules/@bsv/sdk`, and which it is. */
+export async function packagesIn({ modules }: { modules: string }): Promise<[path: string, id: string][]> {
   const lock = JSON.parse(await readFile(join(modules, '.package-lock.json'), 'utf8')) as {
-    packages: Record<string, unknown>
+    packages: Record<string, { version?: string }>
   }
-  return Object.keys(lock.packages)
+  return Object.entries(lock.packages).map(([path, { version }]) => [path, `${nameOf(path)}@${version}`])
 }
+
+/** The name of a package that stands there. */
+export const nameOf = (path: string): string => path.slice(path.lastIndexOf('node_modules/') + 13)
 
 /**
  * The files of the package in place of `@bsv/overlay-express`: {@link OverlayExpress}, with the types of the real one.
