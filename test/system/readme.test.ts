@@ -2,13 +2,14 @@ import { cp, symlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { blocksOf } from '../support/docs/blocks.js'
 import { Walk } from '../support/docs/walk.js'
+import { IS_NIGHTLY } from '../support/nightly.js'
 import { useServers } from '../support/server/test-server.js'
 
-// Runs the commands of the README exactly as written, in a copy of the checkout; only the port differs.
+// Runs the commands of the README exactly as written, in a copy of the checkout; only the port differs, and by day the difficulty.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const { folder } = useServers()
-/** For a test, in milliseconds: it builds the package, fills a local network and mines five names at 22 bits. */
+/** For a test, in milliseconds: it builds the package, fills a local network and mines five names, at night at 22 bits. */
 const PATIENCE = 480_000
 
 /** The README's shell blocks, each as a list of commands. */
@@ -31,7 +32,8 @@ test(
     const [first = []] = blocks
     const commands = blocks.find((lines) => lines.some((line) => line.includes('minetree mine')))
     expect(first).toEqual(['npm install && npm start'])
-    const walk = await Walk.begin({ cwd: await checkout(), home: await folder() })
+    const settings: Record<string, string> = IS_NIGHTLY ? {} : { DIFFICULTY: '12' }
+    const walk = await Walk.begin({ cwd: await checkout(), home: await folder(), settings })
     // What `npm install` does after it has fetched what the package depends on.
     await walk.run('npm run prepare')
     try {

@@ -110,7 +110,7 @@ async function expectPage(url: string, page: string): Promise<void> {
 }
 
 test('an empty folder becomes a local network, which the next start finds as it was', async () => {
-  // The README's walk mines at 22 bits, as this does at night.
+  // At night, with what is set by default.
   const difficulty = IS_NIGHTLY ? 22 : 8
   const env = await settings(IS_NIGHTLY ? {} : { DIFFICULTY: String(difficulty) })
   const first = start(env)

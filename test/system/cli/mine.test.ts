@@ -67,13 +67,10 @@ const runIn = async (data: string, args: string[], env: Record<string, string> =
 const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
 
-/** Who pays is asked on a terminal only, and `--yes` is for everybody else. */
+/** Who pays is asked on a terminal only, and `--yes` is for everybody else. To start a worker takes longer than to mine so little. */
 const mine = (server: Pick<TestServer, 'url'>, ...args: string[]) => [
-  'mine',
-  ...args,
-  '--url',
-  server.url,
-  '--yes',
+  ...['mine', '--workers', '1', ...args],
+  ...['--url', server.url, '--yes'],
 ]
 
 test.each([
