@@ -38,7 +38,7 @@ async function setUp(): Promise<Case> {
 
 /** A run of the command, without the lines that say now and then how far it is. */
 async function run(args: string[], env: Environment): Promise<Ended> {
-  return quietly(await cli.run(args, env))
+  return quietly(await cli.call(args, env))
 }
 
 function quietly(ended: Ended): Ended {

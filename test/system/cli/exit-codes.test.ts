@@ -58,7 +58,7 @@ test('help says what is required, and is no failure', async () => {
 
 describe('a failure is one line', () => {
   const failed = async (args: string[], env?: Record<string, string>) => {
-    const { code, stdout, stderr } = await cli.run(args, env)
+    const { code, stdout, stderr } = await cli.call(args, env)
     expect(stderr).toMatch(/^minetree: [^\n]+\n$/)
     return { code, stdout, line: stderr.slice('minetree: '.length, -1) }
   }

@@ -233,6 +233,6 @@ test('a difficulty that no covenant can have is reported in one line, and can be
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(/^minetree: DIFFICULTY: cannot deploy this tree: [^\n]*33[^\n]*\n$/)
   const again = start({ ...env, DIFFICULTY: '8' })
-  await toOpen(again)
+  await again.url
   await stop(again)
 })
