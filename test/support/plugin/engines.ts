@@ -37,7 +37,8 @@ const NOTHING: AdmittanceInstructions = { outputsToAdmit: [], coinsToRetain: [] 
 /**
  * Behaves as the engine from 0.5 on: it judges for all topics first, answers, and then writes. A topic manager that throws
  * keeps 2.0.2 from marking the transaction as applied; 0.5.4 marks it all the same. 2.6.3 asks in a dry run first, and lists as
- * previous coins the unspent ones only.
+ * previous coins the unspent ones only. From 0.6 on it does not verify again what comes of a peer's graph, of which its GASP has
+ * verified the last transaction.
  */
 export class PhasedEngine extends Engine {
   version: EngineVersion = '2.0.2'
@@ -51,6 +52,8 @@ export class PhasedEngine extends Engine {
     const unsupported = topics.find((topic) => this.managers[topic] === undefined)
     if (unsupported !== undefined) throw new Error(`This server does not support this topic: ${unsupported}`)
     const transaction = Transaction.fromBEEF(beef)
+    // The GASP of 0.4.6 submits so; nobody else does here.
+    if (mode === 'historical-tx' && this.version !== '0.5.4') mode = 'historical-tx-no-spv'
     if (mode !== 'historical-tx-no-spv' && !(await transaction.verify(this.chainTracker)))
       throw new Error('Unable to verify SPV information.')
     const judgements = await Promise.all(

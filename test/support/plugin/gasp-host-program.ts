@@ -19,10 +19,7 @@ import type { GaspHostSettings } from './gasp-host.js'
 /** A folder with another release of the engine, which is in no registry that tests may ask: to try it by hand. */
 const { OVERLAY_ENGINE } = process.env
 
-/**
- * An engine from 0.6 on, around the GASP of 0.4.6, which is the same but for this: it says that it asks for a sync, and does
- * not verify a graph again when it submits what it has verified.
- */
+/** An engine from 0.6 on, around the GASP of 0.4.6, which is the same but that it says that it asks for a sync. */
 class ModalEngine extends PhasedEngine {
   constructor(...[managers, ...rest]: ConstructorParameters<typeof Engine>) {
     super(managers, ...rest)
@@ -37,11 +34,6 @@ class ModalEngine extends PhasedEngine {
         ) => asked(beef, previousCoins, offChainValues, mode),
       })
     }
-  }
-
-  override async submit(...[tagged, onSteakReady, mode, offChainValues]: Parameters<PhasedEngine['submit']>) {
-    const told = mode === 'historical-tx' ? 'historical-tx-no-spv' : mode
-    return await super.submit(tagged, onSteakReady, told, offChainValues)
   }
 }
 

@@ -32,9 +32,50 @@ export async function startHostilePeer(
   return { url, asked, close }
 }
 
-/** Has an engine sync both topics from a peer, and no others. */
-export async function syncFrom(engine: Engine, peer: string): Promise<void> {
-  engine.syncConfiguration = { tm_names: [peer], tm_ordinals: [peer] }
+/**
+ * A host that hides a forgery in the graph of a true transaction: it shows that without its proof, so that an input is asked for; once
+ * more, with its proof; and then for the input the forgery, which stands behind what is proven.
+ *
+ * @param isTaken Resolves once the true one is stored.
+ */
+export async function startHidingPeer(
+  root: Required<SentNode>,
+  forgery: Required<SentNode>,
+  isTaken: () => Promise<void>,
+): Promise<{ url: string; close(): Promise<void> }> {
+  const { txid } = root.transaction
+  const graphID = `${txid}.0`
+  let show = (): void => {}
+  const isAsked = new Promise<void>((asked) => {
+    show = asked
+  })
+  const app = express().use(express.json())
+  app.post('/requestSyncResponse', (_request, response) => {
+    response.json({ UTXOList: [0, 1].map((outputIndex) => ({ txid, outputIndex, score: 1 })), since: 0 })
+  })
+  app.post('/requestForeignGASPNode', async ({ body }, response) => {
+    const asked = body as { txid: string; outputIndex: number }
+    const { transaction, proof } = asked.txid === txid ? root : forgery
+    const node = { graphID, rawTx: toHex(transaction.raw), outputIndex: 0 }
+    if (asked.txid !== txid) {
+      show()
+      await isTaken()
+    } else if (asked.outputIndex === 0) {
+      response.json(node)
+      return
+    } else await isAsked
+    response.json({ ...node, proof })
+  })
+  return await listening(app)
+}
+
+/** Has an engine sync topics from a peer, by default both, and no others. */
+export async function syncFrom(
+  engine: Engine,
+  peer: string,
+  topics = ['tm_names', 'tm_ordinals'],
+): Promise<void> {
+  engine.syncConfiguration = Object.fromEntries(topics.map((topic) => [topic, [peer]]))
   // It logs each message of the protocol.
   const { log, info, warn, error } = console
   Object.assign(console, { log() {}, info() {}, warn() {}, error() {} })

@@ -8,7 +8,13 @@ import { NamesTopicManager, storesOf } from '../../../src/plugin/index.js'
 import { type FakeTransaction, type MintOverrides, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { eventually, until } from '../server/waiting.js'
 import { ENGINE_VERSIONS, type EngineVersion } from './engines.js'
-import { refusingBroadcaster, startHostilePeer, syncFrom } from './hostile-peer.js'
+import {
+  refusingBroadcaster,
+  type SentNode,
+  startHidingPeer,
+  startHostilePeer,
+  syncFrom,
+} from './hostile-peer.js'
 import OverlayExpress from './overlay-express.js'
 import { type HostDatabase, type HostOptions, type PluginHost, startPluginHost } from './plugin-host.js'
 import { ToolboxWallet } from './toolbox-wallet.js'
@@ -436,6 +442,34 @@ export function describePluginContract(
       expect(later).toEqual(
         expect.arrayContaining(added.filter((fact) => fact.startsWith(`${FACT.transaction} `))),
       )
+    })
+
+    test('what a peer hides behind a proven transaction is verified here, with the tracker of the listener', async () => {
+      const forged = new Set<string>()
+      const isValidRootForHeight = async (root: string): Promise<boolean> => !forged.has(root)
+      const chainTracker = { isValidRootForHeight, currentHeight: async () => 1 }
+      const configure = (each: OverlayExpress) => each.configureChainTracker(chainTracker)
+      const host = await start({ listens: true, configure })
+      const mint = wallet.mint('a', { mined: true, ownerLock: p2pkh(9) })
+      await submitAll(host, [wallet.chain.genesis, mint])
+      await host.stored()
+      const [theft, note] = [wallet.transfer(mint, 2), wallet.inscribe('true')]
+      forged.add(theft.txid)
+      const engine = host.host.engine as Engine
+      const [root, forgery] = [note, theft].map((transaction) => {
+        return { transaction, proof: wallet.proof(transaction).merklePath }
+      }) as [Required<SentNode>, Required<SentNode>]
+      const applied = { txid: note.txid, topic: 'tm_ordinals' }
+      const peer = await startHidingPeer(root, forgery, async () => {
+        await until(() => engine.storage.doesAppliedTransactionExist(applied), 'the root is stored')
+      })
+      await syncFrom(engine, peer.url, ['tm_ordinals'])
+      await peer.close()
+      const query = { outpoint: note.outpoint(0) }
+      await eventually(async () => {
+        expect(await host.found('ls_ordinals', query)).toEqual([note.outpoint(0)])
+      })
+      expect(await host.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)])
     })
 
     test('what is spent before the engine has stored it is kept, even if it looks for it again', async () => {
