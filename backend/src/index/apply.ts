@@ -181,25 +181,33 @@ export class Index {
     return this.proofs.isRefused(block.height, Buffer.from(block.root, 'hex'))
   }
 
-  /** What became of transactions since the last call. */
-  takeFlips(): Flips {
-    const { journal } = this
-    const added = new Map(journal.added.splice(0).map(({ id, txid }) => [id, txid]))
-    journal.spendNodes.clear()
+  /** What became active or inactive of transactions that there were before, since {@link takeFlips}. */
+  flipped(): Pick<Flips, 'restored' | 'deactivated'> {
+    const { added, flips } = this.journal
+    const fresh = new Set<number>()
+    for (const { id } of added) fresh.add(id)
     const [first, last] = [new Map<string, boolean>(), new Map<string, boolean>()]
-    for (const { id, txid, active } of journal.flips.splice(0)) {
-      if (added.has(id)) continue
+    for (const { id, txid, active } of flips) {
+      if (fresh.has(id)) continue
       if (!first.has(txid)) first.set(txid, active)
       last.set(txid, active)
     }
     // One that flipped back is as it was.
     const changed = [...last].filter(([txid, active]) => first.get(txid) === active)
-    const flipped = (wanted: boolean): string[] =>
+    const to = (wanted: boolean): string[] =>
       changed.filter(([, active]) => active === wanted).map(([txid]) => txid)
+    return { restored: to(true), deactivated: to(false) }
+  }
+
+  /** What became of transactions since the last call. */
+  takeFlips(): Flips {
+    const { journal } = this
+    const flipped = this.flipped()
+    journal.flips.length = 0
+    journal.spendNodes.clear()
     return {
-      added: [...added.values()],
-      restored: flipped(true),
-      deactivated: flipped(false),
+      ...flipped,
+      added: journal.added.splice(0).map(({ txid }) => txid),
       lowered: [...new Set(journal.lowered.splice(0))],
       blocks: journal.blocks.splice(0),
     }

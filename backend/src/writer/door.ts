@@ -110,9 +110,12 @@ interface Entering {
   subjects?: readonly string[]
   /** Called for what the rules do not admit of the subjects. */
   onRefusal?: OnRefusal
-  /** Whether subjects that lose may wait, and by whom. */
-  keepLost?: RecordTransactions['keepLost']
-  mayWait?: () => boolean
+  /** Whether subjects that lose may wait. */
+  mayKeep?: (lost: readonly Lost[]) => boolean
+  /** By whom they wait. */
+  client?: string | undefined
+  /** Candidates that wait with another transaction (`behindLosers`). */
+  behind?: ReadonlyMap<string, string> | undefined
   /** Whether the task has written nothing yet. */
   isFirst?: boolean
 }
@@ -197,29 +200,47 @@ export class Door {
     }
     const isUnproven = subjects.some((txid) => records.get(txid)?.proof === undefined)
     const count = isUnproven ? this.lines.roomFor(records, fresh) : undefined
+    const confirmed = this.refusedProofs(records)
     const prepare = (): void => {
       for (const { txid, proof } of proven) pending.prove(txid, proof)
-      this.confirm(records.values())
+      for (const proof of confirmed) {
+        const next = nextOf(log, register.verdict(proof), true)
+        if (next !== undefined) this.options.index.apply(this.insert([next]))
+      }
     }
     const candidates = [...again, ...parentsFirst(fresh, ({ spends }) => spends.map(({ txid }) => txid))]
     const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
-    const lost = this.enter({
-      isFirst: true,
-      candidates,
-      proofs,
-      rules,
-      prepare,
-      subjects,
-      onRefusal,
-      keepLost,
+    const mayKeep = (lost: readonly Lost[]): boolean =>
+      keepLost !== undefined &&
+      lost.every(({ reason }) => reason.tier !== 'proven') &&
+      isWithin([...fresh.values()], admission.waiting ?? WAITING) &&
       // No block can hold what is built on two spends of one coin.
-      mayWait: () => !isSpentTwice([...records.values()].map(candidateOf)),
+      !isSpentTwice([...records.values()].map(candidateOf))
+    const isAnyWaiting = pending.total('waiting').transactions > 0
+    const raising = isAnyWaiting ? this.raisingOf(candidates) : new Set<string>()
+    const mayFree =
+      isAnyWaiting &&
+      (proofs.length + confirmed.length > 0 ||
+        candidates.some((each) => raising.has(each.txid) && this.mayDecide(each)))
+    // What it lets count may decide about its subjects: whether they do is seen in the end.
+    const all = mayFree ? this.savepoint(this.isAlone) : undefined
+    const entered = this.enter({
+      ...{ candidates, proofs, rules, prepare, subjects, onRefusal, client: keepLost?.client },
+      behind: isAnyWaiting && !mayFree ? this.behindLosers(candidates, raising) : undefined,
+      mayKeep: (lost) => mayFree || mayKeep(lost),
+      isFirst: true,
     })
-    if (lost.isRefused) return { refused: [], lost: lost.subjects }
-    count?.()
+    if (entered.isRefused) return { refused: [], lost: entered.lost }
     this.drain()
-    if (lost.subjects.length > 0) return { refused: [], lost: lost.subjects }
-    return { refused: refusalsOf(subjects, refused), lost: [] }
+    const lost = mayFree ? subjects.flatMap((txid) => this.lossOf(txid, entered.lost)) : entered.lost
+    if (mayFree && lost.length > 0 && !mayKeep(lost)) {
+      all?.rollback()
+      this.takeOutcome()
+      return { refused: [], lost }
+    }
+    all?.release()
+    count?.()
+    return { refused: lost.length > 0 ? [] : refusalsOf(subjects, refused), lost }
   }
 
   /** See `Writer.disprove`. @returns How many transactions lost their proof. */
@@ -330,24 +351,24 @@ export class Door {
     this.drain()
   }
 
-  /** A proof that is verified is one of a block that the chain has, whatever was said of that before. */
-  private confirm(records: Iterable<TransactionRecord>): void {
-    if (this.options.tracker === 'headers') return
-    for (const { proof } of records) {
-      if (proof === undefined || !this.options.index.isBlockRefused(proof)) continue
-      const next = nextOf(this.options.log, register.verdict(proof), true)
-      if (next !== undefined) this.options.index.apply(this.insert([next]))
-    }
+  /** Proofs of blocks of which it was said that the chain does not have them. As they are verified, it does. */
+  private refusedProofs(records: ReadonlyMap<string, TransactionRecord>): Proof[] {
+    const { tracker, index } = this.options
+    if (tracker === 'headers') return []
+    const found: Proof[] = []
+    for (const { proof } of records.values())
+      if (proof !== undefined && index.isBlockRefused(proof)) found.push(proof)
+    return found
   }
 
   /** Something pending that counts does so all the more when it is seen. What was rejected may make room for others. */
   private hear({ txid, status }: SightingRecord): void {
     const { pending } = this.options
-    const outline = pending.outline(txid)
-    if (outline === undefined) return
-    if (status === 'rejected') this.lower(txid)
-    else pending.raise(txid)
-    if (outline.isWaiting || status === 'seen') this.queue.add(txid)
+    if (!pending.has(txid)) return
+    if (status === 'seen') {
+      pending.raise(txid)
+      this.queue.add(txid)
+    } else this.lower(txid)
   }
 
   /** Something pending has a lower rank, and so has what it is built on: what lost to them may win, and what was rejected may lose. */
@@ -355,9 +376,18 @@ export class Door {
     const { pending } = this.options
     this.queue.add(txid)
     for (const each of pending.lineOf(txid, 'raised')) {
+      if (pending.outline(each)?.isWaiting) continue
       if (this.indexed.sighting(each) === 'rejected') this.queue.add(each)
       this.retry(pending.conflictsOf(each))
     }
+  }
+
+  /** Deletes something pending, and so what raised others, or was against them. */
+  private remove(txid: string): void {
+    const { pending } = this.options
+    this.lower(txid)
+    this.retry(pending.childrenOf(txid))
+    pending.delete(txid)
   }
 
   /**
@@ -365,43 +395,24 @@ export class Door {
    *
    * @returns The subjects that do not count. If they may not wait, everything is as before.
    */
-  private enter(entering: Entering): { subjects: Lost[]; isRefused: boolean } {
-    const {
-      candidates,
-      proofs = [],
-      rules,
-      prepare,
-      subjects = [],
-      onRefusal = () => {},
-      keepLost,
-    } = entering
+  private enter(entering: Entering): { lost: Lost[]; isRefused: boolean } {
+    const { candidates, proofs = [], subjects = [], rules, prepare, client } = entering
+    const { mayKeep = () => true, onRefusal = () => {}, behind = new Map<string, string>() } = entering
     const { index, pending, admission } = this.options
     const limits = admission.waiting ?? WAITING
     const fresh = candidates.filter((each) => each.pending === undefined)
-    const mayKeep = (lost: readonly Lost[]): boolean =>
-      keepLost !== undefined &&
-      lost.every(({ reason }) => reason.tier !== 'proven') &&
-      isWithin(fresh, limits) &&
-      entering.mayWait?.() !== false
-    // A proof of what is in the log may decide about all that waits.
-    const behind = proofs.length > 0 ? new Map<string, string>() : this.behindLosers(candidates)
     const early = subjects.flatMap((txid) => this.lossBehind(txid, behind.get(txid)))
-    if (early.length > 0 && !mayKeep(early)) return { subjects: early, isRefused: true }
-    const tried = candidates.filter(({ txid }) => !behind.has(txid))
-    const all = inOrder([...relatedTo(tried, { pending, indexed: this.indexed }), ...tried])
-    const facts = new Map(all.map((each) => [each.txid, factsOf(each, rules)]))
+    if (early.length > 0 && !mayKeep(early)) return { lost: early, isRefused: true }
     const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
+    const facts = new Map<string, NewFact[]>()
     const applied = (some: readonly Candidate[]): void => {
       prepare?.()
-      const wanted = [...some.flatMap((each) => facts.get(each.txid) ?? factsOf(each, rules)), ...inLog]
+      for (const each of some) if (!facts.has(each.txid)) facts.set(each.txid, factsOf(each, rules))
+      const wanted = [...some.flatMap(({ txid }) => facts.get(txid) ?? []), ...inLog]
       if (wanted.length > 0) index.apply(this.insert(wanted))
     }
-    const trial = this.savepoint(entering.isFirst && this.isAlone)
-    applied(all)
-    const uncontested = index.uncontested()
-    const counting = new Set(
-      all.flatMap(({ txid }) => (uncontested.has(txid) || this.counts(txid) ? [txid] : [])),
-    )
+    const tried = candidates.filter(({ txid }) => !behind.has(txid))
+    const { all, trial, counting, outranked } = this.attempt(tried, applied, entering.isFirst && this.isAlone)
     const lost = [
       ...early,
       ...this.lossesOf(subjects.filter((txid) => !counting.has(txid) && !behind.has(txid))),
@@ -409,13 +420,15 @@ export class Door {
     const isLost = lost.length > 0
     if (isLost && !mayKeep(lost)) {
       trial.rollback()
-      return { subjects: lost, isRefused: true }
+      return { lost, isRefused: true }
     }
     const topics = index.topicsAdmitted()
+    // What is mined and does not count is a fact: so of what is pending, what does not count waits.
     const needed = neededOf(all, {
-      isNeeded: (txid) => topics.has(txid) || index.isNeeded(txid),
-      isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
-      ...{ counting, indexed: this.indexed, pending },
+      isNeeded: (txid) => outranked.has(txid) || topics.has(txid) || index.isNeeded(txid),
+      isEligible: ({ txid, pending: before }) =>
+        counting.has(txid) || outranked.has(txid) || !(before?.isWaiting ?? isLost),
+      ...{ indexed: this.indexed, pending },
     })
     const mints = new Set(
       all.flatMap(({ txid }) => (counting.has(txid) || !this.indexed.isMint(txid) ? [] : [txid])),
@@ -436,20 +449,51 @@ export class Door {
     const others = [...all, ...candidates.filter(({ txid }) => behind.has(txid))]
     for (const each of others) {
       const { txid, spends } = each
-      const state = { isWaiting: !counting.has(txid), isMint: mints.has(txid), client: keepLost?.client }
+      const state = { isWaiting: !counting.has(txid), isMint: mints.has(txid), client }
       if (entered.has(txid)) continue
       if (each.pending === undefined) pending.add(each, spends, { ...state, isRaised: this.mayRaise(each) })
       else pending.setWaiting(txid, state.isWaiting, state)
     }
     this.collect()
-    for (const each of others) this.retryAround(each, counting.has(each.txid))
-    this.retry(makeRoom(pending, admission.pending))
-    makeRoomToWait(
-      pending,
-      limits,
-      fresh.map(({ txid }) => txid),
-    )
-    return { subjects: lost, isRefused: false }
+    this.fall(lostOf(others, counting))
+    this.retryAround(others, counting)
+    const remove = (txid: string): void => this.remove(txid)
+    makeRoom(pending, admission.pending, remove)
+    makeRoomToWait(pending, limits, { fresh, remove })
+    return { lost, isRefused: false }
+  }
+
+  /** Applies candidates with what is related to them, to see which of all these count. */
+  private attempt(tried: readonly Candidate[], apply: (some: readonly Candidate[]) => void, isFirst = false) {
+    const { index, pending } = this.options
+    for (let given = tried; ; ) {
+      const all = inOrder([...relatedTo(given, { pending, indexed: this.indexed }), ...given])
+      const trial = this.savepoint(isFirst)
+      apply(all)
+      const counting = new Set<string>()
+      const outranked = new Set<string>()
+      const uncontested = index.uncontested()
+      for (const { txid } of all) {
+        const status = uncontested.has(txid) ? undefined : index.status(txid)
+        if (!status?.isInactive) counting.add(txid)
+        else if (status.mined !== undefined) outranked.add(txid)
+      }
+      const between = this.between(all, counting)
+      if (between.length === 0) return { all, trial, counting, outranked }
+      trial.rollback()
+      given = [...given, ...between]
+    }
+  }
+
+  /** The pending transactions that were left out, and by which one that counts is built on one that lost. */
+  private between(all: readonly Candidate[], counting: ReadonlySet<string>): Candidate[] {
+    if (this.options.pending.total('pending').transactions === 0) return []
+    const fallen = this.builtOn([...lostOf(all, counting), ...this.options.index.flipped().deactivated])
+    const isOnFallen = ({ txid, spends }: Candidate): boolean =>
+      counting.has(txid) && spends.some((spent) => fallen.has(spent.txid))
+    if (fallen.size === 0 || !all.some(isOnFallen)) return []
+    for (const { txid } of all) fallen.delete(txid)
+    return this.candidates([...fallen])
   }
 
   /**
@@ -457,16 +501,10 @@ export class Door {
    *
    * @returns The transaction that waits, by their txids.
    */
-  private behindLosers(candidates: readonly Candidate[]): Map<string, string> {
+  private behindLosers(candidates: readonly Candidate[], raising: ReadonlySet<string>): Map<string, string> {
     const { pending } = this.options
     const found = new Map<string, string>()
-    if (pending.total('waiting').transactions === 0) return found
     const own = new Set(candidates.map(({ txid }) => txid))
-    // What may raise its own rank may raise that of what it is built on.
-    const raising = new Set<string>()
-    for (const each of candidates.toReversed())
-      if (raising.has(each.txid) || this.mayRaise(each))
-        for (const { txid } of [each, ...each.spends]) raising.add(txid)
     for (const each of candidates) {
       const parent = each.spends.find(
         ({ txid }) => found.has(txid) || (!own.has(txid) && pending.outline(txid)?.isWaiting),
@@ -474,13 +512,16 @@ export class Door {
       if (parent !== undefined && !raising.has(each.txid))
         found.set(each.txid, found.get(parent.txid) ?? parent.txid)
     }
-    const raisesFact = ({ proofs, spends }: Candidate): boolean =>
-      proofs.length > 0 &&
-      spends.some(({ txid }) => this.indexed.ownHeight(txid) === Number.POSITIVE_INFINITY)
-    // What raises its rank, or that of a fact, may decide about any other.
-    const mayDecide = (each: Candidate): boolean =>
-      raising.has(each.txid) && (this.isContested(each) || raisesFact(each))
-    return candidates.some(mayDecide) ? new Map() : found
+    return found
+  }
+
+  /** Those that may have a better rank than by their places, also because of what is built on them. */
+  private raisingOf(candidates: readonly Candidate[]): Set<string> {
+    const raising = new Set<string>()
+    for (const each of candidates.toReversed())
+      if (raising.has(each.txid) || this.mayRaise(each))
+        for (const { txid } of [each, ...each.spends]) raising.add(txid)
+    return raising
   }
 
   /** Why a subject does not count that is built on something that waits. */
@@ -492,15 +533,24 @@ export class Door {
     const isWaiting = new Set(line)
     const first = line.find((each) => !pending.parentsOf(each).some((parent) => isWaiting.has(parent)))
     const tried = this.candidates([first ?? waiting])
-    const all = inOrder([...relatedTo(tried, { pending, indexed: this.indexed }), ...tried])
     const rules = admission.rules(() => {})
-    const trial = this.savepoint()
-    this.options.index.apply(this.insert(all.flatMap((each) => factsOf(each, rules))))
+    const { trial } = this.attempt(tried, (all) =>
+      this.options.index.apply(this.insert(all.flatMap((each) => factsOf(each, rules)))),
+    )
     const lost = this.lossesOf(tried.map((each) => each.txid))
     trial.rollback()
     // If it does count by now, this one is tried after it.
     if (lost.length === 0) this.queue.add(first ?? waiting)
     return lost.map(({ reason }) => ({ txid, reason }))
+  }
+
+  /** Why a subject does not count once all is tried that it may depend on. @param before Why it did not as it came. */
+  private lossOf(txid: string, before: readonly Lost[]): Lost[] {
+    const { pending, index } = this.options
+    const outline = pending.outline(txid)
+    if (outline?.isWaiting) return this.lossBehind(txid, txid)
+    if (outline !== undefined || index.status(txid) !== undefined) return this.lossesOf([txid])
+    return before.filter((each) => each.txid === txid)
   }
 
   /** Whether more than its place may rank a transaction, and with it what it is built on. */
@@ -511,29 +561,57 @@ export class Door {
     return isKnown || this.options.pending.childrenOf(txid).length > 0
   }
 
-  /** Whether anything waits itself, or anything that counts spends one of its coins. */
-  private isContested({ txid, spends, pending: own }: Candidate): boolean {
+  /**
+   * Whether a better rank may decide about others: of what waits itself or is built on what does not count, of what shares a coin with
+   * something that counts, and of what raises a fact.
+   */
+  private mayDecide({ txid, spends, proofs, pending: own }: Candidate): boolean {
     const { pending } = this.options
     const isOther = (other: string): boolean => other !== txid
     return (
       own?.isWaiting === true ||
       spends.some(
         (spent) =>
-          pending.outline(spent.txid)?.isWaiting === true ||
+          (pending.outline(spent.txid)?.isWaiting ?? this.indexed.isInactive(spent.txid)) ||
           this.indexed.spendersOf(spent).some(isOther) ||
-          pending.spendersOf(spent, { isWaiting: false }).some(isOther),
+          pending.spendersOf(spent, { isWaiting: false }).some(isOther) ||
+          (proofs.length > 0 && this.indexed.ownHeight(spent.txid) === Number.POSITIVE_INFINITY),
       )
     )
   }
 
-  /** Of one that counts now, or does no longer: tries again what is built on it, and what waits for its coins. */
-  private retryAround({ txid, spends, pending: before }: Candidate, isCounting: boolean): void {
+  /** Tries again what is built on what counts now, and what waits for the coins of what does so no longer. */
+  private retryAround(candidates: readonly Candidate[], counting: ReadonlySet<string>): void {
     const { pending } = this.options
-    if (before !== undefined && before.isWaiting !== isCounting) return
-    if (pending.total(isCounting ? 'waiting' : 'pending').transactions === 0) return
-    this.retry(pending.childrenOf(txid), isCounting)
-    if (before !== undefined && !isCounting)
-      for (const spent of spends) this.retry(pending.spendersOf(spent, { isWaiting: true }))
+    if (pending.total('waiting').transactions === 0) return
+    for (const { txid, spends, pending: before } of candidates) {
+      const isCounting = counting.has(txid)
+      if (isCounting && before?.isWaiting !== false) this.retry(pending.childrenOf(txid))
+      else if (!isCounting && before?.isWaiting === false)
+        for (const spent of spends) this.retry(pending.spendersOf(spent, { isWaiting: true }))
+    }
+  }
+
+  /** What is pending and counts, and is built on any of these. */
+  private builtOn(txids: readonly string[]): Set<string> {
+    const { pending } = this.options
+    const found = new Set(pending.total('pending').transactions > 0 ? txids : [])
+    for (const txid of found)
+      for (const child of pending.childrenOf(txid))
+        if (pending.outline(child)?.isWaiting === false) found.add(child)
+    for (const txid of txids) found.delete(txid)
+    return found
+  }
+
+  /** What is built on what lost waits; but if more than its place may rank it, it is tried. */
+  private fall(lost: readonly string[]): void {
+    const { pending } = this.options
+    for (const txid of this.builtOn(lost))
+      if (pending.outline(txid)?.isRaised) this.queue.add(txid)
+      else {
+        pending.setWaiting(txid, true)
+        this.retry(pending.conflictsOf(txid))
+      }
   }
 
   /** Takes what facts have changed, and notes what may count or be needed because of that. */
@@ -607,7 +685,7 @@ export class Door {
       .spendsOf(txid)
       .some(
         (spent) =>
-          pending.outline(spent.txid)?.isWaiting === true ||
+          (pending.outline(spent.txid)?.isWaiting ?? this.indexed.isInactive(spent.txid)) ||
           this.indexed.hasActiveOpponent(spent, own.isMint) ||
           pending
             .spendersOf(spent, { isWaiting: false })
@@ -619,17 +697,14 @@ export class Door {
     return txids.flatMap((txid) => pendingCandidate(txid, this.options.pending) ?? [])
   }
 
+  /** Of those that do not count, unless they are mined and so no matter of ours: what they lost to. */
   private lossesOf(subjects: readonly string[]): Lost[] {
+    const { index } = this.options
     return subjects.flatMap((txid) => {
-      const reason = this.counts(txid) ? undefined : this.options.index.reasonAgainst(txid)
+      const isMined = index.status(txid)?.mined !== undefined
+      const reason = isMined ? undefined : index.reasonAgainst(txid)
       return reason === undefined ? [] : [{ txid, reason }]
     })
-  }
-
-  /** Whether a transaction is active, or mined and so no matter of ours. */
-  private counts(txid: string): boolean {
-    const status = this.options.index.status(txid)
-    return status === undefined || !status.isInactive || status.mined !== undefined
   }
 
   /** Reports why topics admit nothing of a subject. */
@@ -687,6 +762,11 @@ export class Door {
 }
 
 const ANCHOR = 'anchor'
+
+/** Those that counted, or are new, and do not count. */
+function lostOf(candidates: readonly Candidate[], counting: ReadonlySet<string>): string[] {
+  return candidates.flatMap(({ txid, pending }) => (counting.has(txid) || pending?.isWaiting ? [] : [txid]))
+}
 
 /** Each transaction once: with its proof, if one of the records has it. */
 function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionRecord> {

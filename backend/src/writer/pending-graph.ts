@@ -56,6 +56,10 @@ export class IndexedSpends {
     return row !== undefined
   }
 
+  isInactive(txid: string): boolean {
+    return this.index.get('select active from tx where txid = ?', fromHex(txid))?.active === 0
+  }
+
   isMint(txid: string): boolean {
     return this.index.get('select mint from tx where txid = ?', fromHex(txid))?.mint === 1
   }
@@ -96,60 +100,50 @@ export class IndexedSpends {
 
 /**
  * The pending transactions without which it cannot be decided whether these count: what counts and spends the same coins, and what they
- * spend from that waits, as they may raise it. What they spend from that counts is left out, however large it is, but for what is built on
- * one of these. Of what is in a conflict, or was rejected, also the descendants that raise its rank.
+ * spend from that waits, as they may raise it. What they spend from that counts is left out, however large it is. Of what is in a
+ * conflict, or was rejected, also the descendants that raise its rank.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
   { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
 ): Candidate[] {
   if (!candidates.some((each) => hasPendingAround(each, pending))) return []
-  const given = new Set(candidates.map(({ txid }) => txid))
-  const found = new Map<string, Candidate>()
+  const found = new Map(candidates.map((each) => [each.txid, each]))
   const queue = [...candidates]
-  const spenders = new Map<string, Set<string>>()
-  const spendersOf = (spent: Outpoint): Set<string> => {
-    const key = `${spent.txid} ${spent.vout}`
-    const known = spenders.get(key) ?? new Set(indexed.spendersOf(spent))
-    spenders.set(key, known)
-    return known
-  }
-  for (const { txid, spends } of candidates) for (const spent of spends) spendersOf(spent).add(txid)
   const add = (txid: string): void => {
-    if (given.has(txid) || found.has(txid)) return
-    const candidate = pendingCandidate(txid, pending)
+    const candidate = found.has(txid) ? undefined : pendingCandidate(txid, pending)
     if (candidate === undefined) return
     found.set(txid, candidate)
     queue.push(candidate)
   }
-  const parents = new Set<string>()
-  for (const { txid, spends, pending: own } of queue) {
-    let isContested = false
-    for (const spent of spends) {
-      const others = spendersOf(spent).add(txid)
-      if (!parents.has(spent.txid) && pending.outline(spent.txid)?.isWaiting) add(spent.txid)
-      else parents.add(spent.txid)
-      for (const other of pending.spendersOf(spent, { isWaiting: false })) {
-        if (other !== txid) isContested = true
-        add(other)
+  const ranked = new Set<string>()
+  const addRaising = (txid: string): void => {
+    const candidate = found.get(txid)
+    if (candidate === undefined || ranked.has(txid)) return
+    ranked.add(txid)
+    const { isRaised, arrived } = candidate.pending ?? { isRaised: true, arrived: Number.POSITIVE_INFINITY }
+    if (isRaised) for (const each of raising(txid, arrived, pending)) add(each)
+  }
+  const spenders = new Map<string, Set<string>>()
+  for (const { txid, spends } of queue) {
+    for (const parent of new Set(spends.map((spent) => spent.txid)))
+      if (pending.outline(parent)?.isWaiting ?? indexed.isInactive(parent)) {
+        add(parent)
+        addRaising(txid)
       }
-      if (others.size > 1) isContested = true
+    for (const spent of spends) {
+      const key = `${spent.txid} ${spent.vout}`
+      const all = (spenders.get(key) ?? new Set(indexed.spendersOf(spent))).add(txid)
+      spenders.set(key, all)
+      for (const other of pending.spendersOf(spent, { isWaiting: false })) {
+        add(other)
+        all.add(other)
+      }
+      if (all.size > 1) for (const each of all) addRaising(each)
     }
-    if (own?.isRaised !== false && (isContested || indexed.sighting(txid) === 'rejected'))
-      for (const each of raising(txid, own, pending)) add(each)
+    if (indexed.sighting(txid) === 'rejected') addRaising(txid)
   }
-  // Whether something new counts is said at once, and it may be built on what loses to another new one.
-  if (found.size > 0 && candidates.some((each) => each.pending === undefined)) {
-    const line = new Map<string, string[]>()
-    for (const txid of parents) {
-      if (pending.outline(txid)?.isProven !== false) continue
-      const spent = pending.parentsOf(txid)
-      line.set(txid, spent)
-      for (const each of spent) parents.add(each)
-    }
-    for (const [txid, spent] of [...line].reverse()) if (spent.some((each) => found.has(each))) add(txid)
-  }
-  return [...found.values()]
+  return [...found.values()].slice(candidates.length)
 }
 
 /** Whether anything pending is what a candidate spends from, spends from the same transactions, or is built on it. */
@@ -157,32 +151,26 @@ function hasPendingAround({ txid, spends, pending: own }: Candidate, pending: Pe
   return own !== undefined || pending.hasAround([...new Set(spends.map((spent) => spent.txid)).add(txid)])
 }
 
-/** The pending descendants of a transaction that raise its rank, with those between. */
-function raising(txid: string, own: PendingOutline | undefined, pending: Pending): Set<string> {
-  const found = new Set<string>()
-  const line = [txid]
-  for (const each of line)
+/** The pending descendants of a transaction that raise its rank, with those between. @param arrived Its place. */
+function raising(txid: string, arrived: number, pending: Pending): Set<string> {
+  const found = new Set([txid])
+  for (const each of found)
     for (const child of pending.childrenOf(each)) {
       const outline = pending.outline(child)
-      if (outline === undefined || found.has(child)) continue
-      if (!outline.isRaised && own !== undefined && outline.arrived > own.arrived) continue
-      found.add(child)
-      line.push(child)
+      if (outline?.isRaised || (outline?.arrived ?? arrived) < arrived) found.add(child)
     }
+  found.delete(txid)
   return found
 }
 
-/** The pending descendants of a transaction by which its rank is that of what is proven or seen. */
+/** The pending descendants of a fact by which its rank is that of what is proven or seen. */
 export function raisersOf(
   txid: string,
   { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
 ): string[] {
-  const line = new Set(pending.childrenOf(txid))
-  for (const each of line) {
-    if (pending.outline(each)?.isRaised) for (const child of pending.childrenOf(each)) line.add(child)
-    else line.delete(each)
-  }
-  return [...line].filter((each) => pending.outline(each)?.isProven || indexed.sighting(each) === 'seen')
+  return [...raising(txid, 0, pending)].filter(
+    (each) => pending.outline(each)?.isProven || indexed.sighting(each) === 'seen',
+  )
 }
 
 /** Whether two of the transactions spend one coin. */
@@ -199,7 +187,7 @@ export function isSpentTwice(candidates: readonly Candidate[]): boolean {
 
 /**
  * Those of the transactions that are to be facts, in order: what is needed by itself, what spends a coin that a fact or one of these
- * spends, mined ones that spend one coin, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and
+ * spends, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and
  * not among the candidates.
  *
  * @param options.isEligible Whether one may be a fact, unless it raises the rank of one, or one is built on it.
@@ -209,12 +197,11 @@ export function neededOf(
   options: {
     isNeeded: (txid: string) => boolean
     isEligible: (candidate: Candidate) => boolean
-    counting: ReadonlySet<string>
     indexed: IndexedSpends
     pending: Pending
   },
 ): Candidate[] {
-  const { isNeeded, isEligible, counting, indexed, pending } = options
+  const { isNeeded, isEligible, indexed, pending } = options
   const byTxid = new Map(candidates.map((each) => [each.txid, each]))
   const own = new Set(byTxid.keys())
   const spenders = new Map<string, string[]>()
@@ -223,9 +210,16 @@ export function neededOf(
       const key = `${spent.txid} ${spent.vout}`
       spenders.set(key, [...(spenders.get(key) ?? []), txid])
     }
-  const isBuiltOn = ({ txid }: Candidate): boolean => indexed.hasChildBeside(txid, own)
+  const needing = new Set<string>()
   // What a fact is built on is one even if it lost: with it, so does that.
-  const mayEnter = (each: Candidate): boolean => isEligible(each) || isBuiltOn(each)
+  const builtOn = new Set<string>()
+  for (const each of candidates) {
+    if (isNeeded(each.txid)) needing.add(each.txid)
+    if (needing.has(each.txid) && isEligible(each)) continue
+    if (indexed.hasChildBeside(each.txid, own)) builtOn.add(each.txid)
+  }
+  for (const txid of builtOn) for (const spent of byTxid.get(txid)?.spends ?? []) builtOn.add(spent.txid)
+  const mayEnter = (each: Candidate): boolean => isEligible(each) || builtOn.has(each.txid)
   const barred = new Set<string>()
   // Parents come first, but for pending ones: those are walked again.
   for (let before = -1; before < barred.size; ) {
@@ -233,16 +227,10 @@ export function neededOf(
     for (const each of candidates)
       if (!mayEnter(each) || each.spends.some(({ txid }) => barred.has(txid))) barred.add(each.txid)
   }
-  const isOpposed = ({ txid, spends }: Candidate): boolean =>
-    spends.some((spent) => {
-      if (indexed.spendersOf(spent).some((other) => !own.has(other))) return true
-      const others = counting.has(txid) ? spenders.get(`${spent.txid} ${spent.vout}`) : undefined
-      // Two that count both are mined. As facts they cost nothing more: any number of them may come.
-      return (
-        others !== undefined && others.length > 1 && others.filter((each) => counting.has(each)).length > 1
-      )
-    })
-  const isFact = (each: Candidate): boolean => isNeeded(each.txid) || isBuiltOn(each) || isOpposed(each)
+  const isOpposed = ({ spends }: Candidate): boolean =>
+    spends.some((spent) => indexed.spendersOf(spent).some((other) => !own.has(other)))
+  const isFact = (each: Candidate): boolean =>
+    needing.has(each.txid) || builtOn.has(each.txid) || isOpposed(each)
   const needed = new Map<string, Candidate>()
   const add = (txid: string, candidate = byTxid.get(txid)): void => {
     if (candidate !== undefined && !barred.has(txid)) needed.set(txid, candidate)
@@ -271,15 +259,18 @@ export function neededOf(
   }
   for (const each of candidates) if (!barred.has(each.txid) && isFact(each)) add(each.txid)
   addAround()
-  const raising = candidates.filter((each) => !needed.has(each.txid) && isRaising(each))
-  // Whether or not these count, and what they are built on.
-  const line = new Set(raising.map(({ txid }) => txid))
-  for (const txid of line) {
-    barred.delete(txid)
-    for (const spent of byTxid.get(txid)?.spends ?? []) line.add(spent.txid)
+  for (let before = -1; before < needed.size; ) {
+    before = needed.size
+    // Whether or not these count, and what they are built on.
+    const line = new Set<string>()
+    for (const each of candidates) if (!needed.has(each.txid) && isRaising(each)) line.add(each.txid)
+    for (const txid of line) {
+      barred.delete(txid)
+      add(txid)
+      for (const spent of byTxid.get(txid)?.spends ?? []) line.add(spent.txid)
+    }
+    addAround()
   }
-  for (const { txid } of raising) add(txid)
-  if (raising.length > 0) addAround()
   return inOrder([...needed.values()], candidates)
 }
 
@@ -288,16 +279,30 @@ function heightOf({ proofs }: Candidate): number {
   return Math.min(...proofs.map(({ height }) => height))
 }
 
-/** Pending ones in the order in which they came, then the others as in a list. */
+/** Pending ones in the order in which they came, then the others as in a list, but each before what is built on it. */
 export function inOrder(some: readonly Candidate[], order: readonly Candidate[] = some): Candidate[] {
-  const places = new Map(order.map(({ txid }, at) => [txid, at]))
-  const placeOf = ({ txid, pending }: Candidate): number =>
-    pending?.arrived ?? (places.get(txid) ?? 0) + FIRST_FRESH
+  const places = new Map<string, number>()
+  for (const [at, { txid, pending }] of order.entries())
+    places.set(txid, pending?.arrived ?? FIRST_FRESH + at)
+  for (let isMoved = true; isMoved; ) {
+    isMoved = false
+    for (const { txid, spends } of order.toReversed()) {
+      const before = (places.get(txid) as number) - BEFORE
+      for (const spent of spends)
+        if ((places.get(spent.txid) ?? 0) > before) {
+          places.set(spent.txid, before)
+          isMoved = true
+        }
+    }
+  }
+  const placeOf = ({ txid, pending }: Candidate): number => places.get(txid) ?? pending?.arrived ?? 0
   return [...some].sort((one, other) => placeOf(one) - placeOf(other))
 }
 
 /** Above all places of pending ones. */
-const FIRST_FRESH = 2 ** 50
+const FIRST_FRESH = 2 ** 40
+/** Less than between two places. */
+const BEFORE = 2 ** -10
 
 /** Whether these are no more than may wait in all. */
 export function isWithin(
@@ -308,40 +313,37 @@ export function isWithin(
   return candidates.length <= maxTransactions && bytes <= maxBytes
 }
 
-/**
- * Deletes pending transactions until there is room: unproven ones before proven ones, the oldest first.
- *
- * @returns What may count without them.
- */
-export function makeRoom(pending: Pending, limits: PendingLimits): string[] {
-  const affected: string[] = []
+/** Deletes pending transactions until there is room: unproven ones before proven ones, the oldest first. */
+export function makeRoom(pending: Pending, limits: PendingLimits, remove: (txid: string) => void): void {
   while (isOver(pending.total('pending'), limits)) {
     const first = pending.first()
     if (first === undefined) break
-    affected.push(...deleted(pending, first))
+    remove(first)
   }
-  return affected
 }
 
 /**
  * Deletes what waits until there is room: of the client that has the most, the oldest with all that is built on it. What is new
- * stays, with what it is built on, unless that client has nothing else: nobody else makes room for it. None of them counted, so
- * nothing else counts because they are gone.
+ * stays, with what it is built on, unless that client has nothing else: nobody else makes room for it.
  */
-export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: readonly string[]): void {
+export function makeRoomToWait(
+  pending: Pending,
+  limits: PendingLimits,
+  { fresh, remove }: { fresh: readonly Candidate[]; remove: (txid: string) => void },
+): void {
   if (!isOver(pending.total('waiting'), limits)) return
-  const staying = new Set(fresh.flatMap((txid) => pending.lineOf(txid, 'waiting')))
+  const staying = new Set(fresh.flatMap(({ txid }) => pending.lineOf(txid, 'waiting')))
   // Parents come first: what is built on others goes before them.
   const own = [...fresh]
   while (isOver(pending.total('waiting'), limits)) {
     const isByCount = pending.total('waiting').transactions > limits.maxTransactions
-    const leaving = pending.oldestWaiting(isByCount ? 'transactions' : 'bytes', staying) ?? own.pop()
+    const leaving = pending.oldestWaiting(isByCount ? 'transactions' : 'bytes', staying) ?? own.pop()?.txid
     if (leaving === undefined) break
     const line = new Set([leaving])
     for (const txid of line) {
       if (pending.outline(txid)?.isWaiting !== true) continue
       for (const child of pending.childrenOf(txid)) line.add(child)
-      pending.delete(txid)
+      remove(txid)
     }
   }
 }
@@ -351,13 +353,6 @@ function isOver(
   limits: PendingLimits,
 ): boolean {
   return transactions > limits.maxTransactions || bytes > limits.maxBytes
-}
-
-/** Deletes one. @returns Those that spend what it spent, or spend from it. */
-function deleted(pending: Pending, txid: string): string[] {
-  const affected = [...pending.conflictsOf(txid), ...pending.childrenOf(txid)]
-  pending.delete(txid)
-  return affected
 }
 
 /** How many transactions may be built on the unproven coins behind one: a proof, a sighting or a late value may decide about all. */
