@@ -107,14 +107,20 @@ export async function findName(options: Omit<MoveOptions, 'maxFee'>, given?: Hol
     ...{ name, urls: [url], requireProofs: false, env, output, signal },
     ...(genesis !== undefined && { genesis }),
   })
-  const { tip, origin } = checked
+  const provenance = checked.provenance ?? (await askProvenance(options, checked))
+  return { coin: nameCoin({ name, tip: checked.tip, provenance }), provenance, holder, checked }
+}
+
+async function askProvenance(
+  { name, url, signal }: Pick<MoveOptions, 'name' | 'url' | 'signal'>,
+  { origin }: CheckedName,
+): Promise<Uint8Array> {
   const path = `/svc/gateway/provenance/${formatOutpoint(origin.origin)}`
   const { status, body } = await new OverlayServer(url, signal).ask(path, { maxBytes: MAX_BEEF_BYTES })
-  if (status !== 200)
-    throw new CommandError(`${url} shows no provenance of ${name}: HTTP ${status}`, {
-      exit: status >= 500 ? 'unavailable' : 'failure',
-    })
-  return { coin: nameCoin({ name, tip, provenance: body }), provenance: body, holder, checked }
+  if (status === 200) return body
+  throw new CommandError(`${url} shows no provenance of ${name}: HTTP ${status}`, {
+    exit: status >= 500 ? 'unavailable' : 'failure',
+  })
 }
 
 /**

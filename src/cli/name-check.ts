@@ -3,7 +3,7 @@ import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { SourceError } from '../client/errors.js'
 import { FileSegmentStore } from '../client/file-segment-store.js'
-import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
+import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type KnownIdentities, type ResolvedName, resolveName } from '../client/resolve.js'
 import { Segments } from '../client/segments.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -40,6 +40,8 @@ export interface CheckedName extends ResolvedName {
   /** Where the genesis comes from: the settings, these servers, or what one of them said when it was first asked. */
   genesisFrom: 'settings' | 'servers' | 'remembered'
   chainTracker: CommandHeaders
+  /** The transactions that have moved it, as the only server showed them; undefined where that took it several answers. */
+  provenance: Uint8Array | undefined
 }
 
 /**
@@ -80,7 +82,8 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   })
   requireUnspent(resolved)
   const genesis = formatOutpoint(deployment.genesis)
-  return { ...resolved, config, genesis, genesisFrom: from, chainTracker }
+  const provenance = sources.length === 1 ? sources[0]?.provenance : undefined
+  return { ...resolved, config, genesis, genesisFrom: from, chainTracker, provenance }
 }
 
 /** BRC-174 section 4, step 4: no proof can show this. */
@@ -201,6 +204,8 @@ class TreeCheckedSource implements NameSource {
   contradiction: CommandError | undefined
   /** Whether it says that it follows the expected tree. */
   isConfirmed: boolean
+  /** The way of the name from its origin to its tip, if the last answer had all of it. */
+  provenance: Uint8Array | undefined
   /** Its name in reports. */
   readonly index: string
   private readonly source: HttpNameSource
@@ -211,9 +216,12 @@ class TreeCheckedSource implements NameSource {
     this.index = this.source.index
   }
 
-  async ask(...question: Parameters<NameSource['ask']>): Promise<IndexReply[]> {
+  async ask(name: string, bounds?: AskBounds): Promise<IndexReply[]> {
     // Both at once, so that a slow index takes no longer.
-    const [replies] = await Promise.all([this.source.ask(...question), this.checkTree()])
+    const [replies] = await Promise.all([this.source.ask(name, bounds), this.checkTree()])
+    const [reply] = replies
+    const evidence = reply?.kind === 'claimed' && bounds?.known === undefined ? reply.evidence : undefined
+    this.provenance = evidence?.form === 'proofs' ? evidence.provenance : undefined
     if (this.contradiction === undefined) return replies
     const error = new SourceError('BAD_ANSWER', this.contradiction.message, { cause: this.contradiction })
     return [{ index: this.index, kind: 'failed', error }]

@@ -8,6 +8,7 @@ import { NOBODY_LOCK } from '../../../src/payments/fake.js'
 import { p2pkhLockOf } from '../../../src/payments/key.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
+import { startIndex } from '../../support/client/name-index.js'
 import { arcServer } from '../../support/mining/miners-services.js'
 import { paymentsIn, statesIn } from '../../support/payments/journals.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
@@ -56,7 +57,7 @@ async function payingKey(data: string, url: string, satoshis: number): Promise<s
 }
 
 test('a folder is published on a name where money is fake, and then what has changed', async () => {
-  const { site, shown, run, url } = await scene()
+  const { server, env, site, shown, run, url } = await scene()
   const first = await run('a', site)
   expect(first).toMatchObject({ code: 0, stdout: `${url('a')}\n` })
   expect(first.stderr).toMatch(/publishing on a: 2 new; in 1 transaction of \d+ bytes, the money is fake\n/)
@@ -70,6 +71,10 @@ test('a folder is published on a name where money is fake, and then what has cha
   await writeFile(join(site, 'more.txt'), 'more')
   const dry = await run('a', site, '--dry-run')
   expect(dry.code).toBe(0)
+  const watched = await startIndex({}, server.url)
+  const again = await cli.call(['publish', site, '--name', 'a', '--dry-run', '--url', watched.url], env)
+  expect(again.stdout).toBe(dry.stdout)
+  expect(watched.asked.filter((path) => path.includes('/provenance/'))).toHaveLength(1)
   expect(dry.stdout).toMatch(
     /^changed \.\/ \(\d+ B\)\nchanged index\.html \(15 B\)\nnew {5}more\.txt \(4 B\)\nkept {4}style\/main\.css \(5 B\)\npublishing on a: 1 new, 1 changed, 1 kept; in 1 transaction of \d+ bytes, the money is fake\n$/,
   )
