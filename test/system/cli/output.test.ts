@@ -74,8 +74,8 @@ test('a server writes no secret, and of strangers nothing but text, in one line 
 const LOCAL_DEPLOYMENT = JSON.stringify({ profile: 'local', network: 'main' })
 
 test.each([
-  ['resolve', ['resolve', 'alice'], 1],
-  ['mine', ['mine', 'alice'], 1],
+  ['resolve', ['resolve', 'alice'], 3],
+  ['mine', ['mine', 'alice'], 3],
   ['publish', ['publish', 'package.json'], 4],
 ])('%s writes in one line what a server says, and no more than text', async (command, args, exit) => {
   const { url } = await serving((request, response) => {
