@@ -485,15 +485,13 @@ export class Door {
     }
   }
 
-  /** The pending transactions that were left out, and by which one that counts is built on one that lost. */
+  /** The pending transactions that were left out, and by which one that was tried is built on what lost, or may raise it. */
   private between(all: readonly Candidate[], counting: ReadonlySet<string>): Candidate[] {
     if (this.options.pending.total('pending').transactions === 0) return []
     const fallen = this.builtOn([...lostOf(all, counting), ...this.options.index.flipped().deactivated])
-    const isOnFallen = ({ txid, spends }: Candidate): boolean =>
-      counting.has(txid) && spends.some((spent) => fallen.has(spent.txid))
-    if (fallen.size === 0 || !all.some(isOnFallen)) return []
     for (const { txid } of all) fallen.delete(txid)
-    return this.candidates([...fallen])
+    const isOnFallen = all.some(({ spends }) => spends.some(({ txid }) => fallen.has(txid)))
+    return isOnFallen ? this.candidates([...fallen]) : []
   }
 
   /**

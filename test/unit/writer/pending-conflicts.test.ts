@@ -14,7 +14,7 @@ import { OpenedWriter } from '../../support/writer/opened-writer.js'
 const { SEED } = process.env
 
 /** These and the first ones found faults. */
-const FOUND = [17, 37, 48, 74, 1035]
+const FOUND = [17, 37, 48, 74, 1035, 2066]
 const RUNS = rounds(15, 300)
 const SEEDS = [
   ...(SEED === undefined ? FOUND : []),
@@ -217,12 +217,11 @@ class Run {
       { subjects: [this.transactionOf(payment).txid], keepLost: { client: 'aa' } },
     )
     // Of what is refused nothing is stored, and neither are its proofs.
-    if (lost.length > 0)
-      for (const [each, heights] of provenBefore)
-        if (!this.hasProof(each, height)) this.heights.set(each, heights)
+    const isRefused = lost.length > 0 && proven.some((each) => !this.hasProof(each, height))
+    if (isRefused) for (const [each, heights] of provenBefore) this.heights.set(each, heights)
     // What its parents' proofs let count may have become a fact only after it: the first in the log counts.
-    const after = proven.includes(payment) ? undefined : this.expected(this.stored()).get(payment)
-    const expected = after ?? before
+    const after = isRefused || proven.includes(payment) ? undefined : this.expected(this.stored())
+    const expected = after?.get(payment) ?? before
     const isLost = expected?.isInactive === true && expected.mined === undefined
     if (lost.length > 0 === isLost) return undefined
     return `the answer to payment ${payment} is that it ${isLost ? 'counts' : 'lost'}`
