@@ -123,6 +123,9 @@ export function relatedTo(
     ranked.add(txid)
     const { isRaised, arrived } = candidate.pending ?? { isRaised: true, arrived: Number.POSITIVE_INFINITY }
     if (isRaised) for (const each of raising(txid, arrived, pending)) add(each)
+    // What is new may raise any of them, by what came before it and is built on it.
+    if (ranked.size === 1)
+      for (const each of candidates) if (each.pending === undefined) addRaising(each.txid)
   }
   const spenders = new Map<string, Set<string>>()
   for (const { txid, spends } of queue) {
