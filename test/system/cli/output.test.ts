@@ -93,7 +93,7 @@ test.each([
 /** Output to streams, and what was written to each. */
 function keptStreams(json = false) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const read = (stream: PassThrough): string => String(stream.read() ?? '')
+  const read = (stream: PassThrough): string => String(stream.read(stream.readableLength) ?? '')
   const output = new CommandOutput({ stdout, stderr, json, env: { NO_COLOR: '1' } })
   return { output, out: () => read(stdout), err: () => read(stderr) }
 }

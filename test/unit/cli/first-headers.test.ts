@@ -30,7 +30,7 @@ function terminal() {
   })
   return {
     output: new CommandOutput({ stdout, stderr, json: false, env: {} }),
-    printed: () => String(stdout.read() ?? ''),
+    printed: () => String(stdout.read(stdout.readableLength) ?? ''),
     shows: async (wanted: string) =>
       await new Promise<void>((resolve) => {
         const look = (): void => {

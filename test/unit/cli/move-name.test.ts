@@ -48,7 +48,7 @@ async function printed(
   const streams = [new PassThrough(), new PassThrough()] as const
   const [stdout, stderr] = streams
   await command(new CommandOutput({ stdout, stderr, json: false, env: {} }))
-  const [out, err] = streams.map((stream) => String(stream.read() ?? ''))
+  const [out, err] = streams.map((stream) => String(stream.read(stream.readableLength) ?? ''))
   return { out: out ?? '', err: err ?? '' }
 }
 
