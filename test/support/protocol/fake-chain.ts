@@ -1,4 +1,5 @@
 import { MerklePath } from '@bsv/sdk'
+import { nativeHash256 as hash } from '../../../backend/src/graph/native-hash.js'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
@@ -204,7 +205,7 @@ export class FakeChain {
     const inputs = (overrides.funding ?? [this.madeUpCoin()]).map((coin) => unsigned(coin))
     const { nodeInputPosition: input = 0, version, lockTime, sequence } = overrides
     inputs.splice(input, 0, { outpoint: from.outpoint, unlockingScript: new Uint8Array(), sequence })
-    const draft = readTransaction(encodeTransaction({ inputs, outputs, version, lockTime }))
+    const draft = readTransaction(encodeTransaction({ inputs, outputs, version, lockTime }), { hash })
     const unlocking: FakeUnlocking = {
       character,
       nonce,
@@ -264,7 +265,7 @@ export class FakeChain {
   }
 
   private add(raw: Uint8Array): FakeTransaction {
-    const transaction = readTransaction(raw)
+    const transaction = readTransaction(raw, { hash })
     const { txid } = transaction
     this.height++
     return { txid, raw, transaction, height: this.height, outpoint: (vout) => formatOutpoint({ txid, vout }) }
@@ -279,7 +280,7 @@ export class FakeChain {
     const nonce = concatBytes(search.commitment, new Uint8Array(4))
     for (let tried = 0; ; tried++) {
       new DataView(nonce.buffer).setUint32(search.commitment.length, tried)
-      const good = meetsDifficulty(proofOfWork({ ...search, nonce }), this.deployment.difficulty)
+      const good = meetsDifficulty(proofOfWork({ ...search, nonce, hash }), this.deployment.difficulty)
       if (good !== search.bad) return nonce
     }
   }

@@ -1,4 +1,5 @@
 import { MerklePath, P2PKH, type PrivateKey, Transaction, UnlockingScript } from '@bsv/sdk'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
@@ -17,7 +18,7 @@ export function bareTransaction(parts: {
       'outpoint' in input ? input : { outpoint: input, unlockingScript: new Uint8Array() },
   )
   const raw = encodeTransaction({ ...parts, inputs })
-  const transaction = readTransaction(raw)
+  const transaction = readTransaction(raw, { hash: nativeHash256 })
   const { txid } = transaction
   return {
     ...{ txid, raw, transaction, height: parts.height ?? 700_000 },
