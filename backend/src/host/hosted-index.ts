@@ -282,6 +282,7 @@ export class HostedIndex implements HostHooks {
     // The engine stores elsewhere. Its proofs come by whole transactions from now on.
     this.isStoredElsewhere = true
     if (seen === undefined) throw new Error(`the engine has verified ${txid}, and has not stored it`)
+    if (this.isInDoubt(txid)) return await this.bring(seen.bytes)
     await this.record(unproven(seen))
     this.forget(txid)
   }
@@ -465,8 +466,9 @@ export class HostedIndex implements HostHooks {
       const own = wait?.isOnly && wait.isVerified ? seen : undefined
       const trusted =
         verified ?? wait?.verified ?? (isApplied ? (own ?? (await engine?.beefOf(txid))) : undefined)
-      if (verified === undefined && isApplied !== undefined && this.isInDoubt(txid)) {
-        for (const bytes of [trusted, seen])
+      const isTaken = isApplied || trusted !== undefined
+      if (verified === undefined && isTaken && this.isInDoubt(txid)) {
+        for (const bytes of new Set([trusted, seen]))
           if (bytes !== undefined && (await this.isValid(bytes, txid))) {
             await this.record(completed(readBeef(bytes), contents))
             return true

@@ -1,10 +1,9 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
-import { concatBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import { beefOf, FakeChain, type FakeTransaction } from '../protocol/fake-chain.js'
+import { atomicOf, beefOf, FakeChain, type FakeTransaction } from '../protocol/fake-chain.js'
 
 /** When a transaction is known to be mined: in its own BEEF, only in those of its descendants, or in none. */
 export type Mined = 'at once' | 'later' | 'never'
@@ -16,8 +15,6 @@ interface Step {
   transaction: FakeTransaction
   mined: Mined
 }
-
-const ATOMIC = fromHex('01010101')
 
 /**
  * Transactions submitted one after another to both topics, and the notices that an engine gives of them in its whole-tx
@@ -95,6 +92,6 @@ export class History {
     if (!proven) visit(subject)
     const unproven = [...ancestors.values()].filter(({ txid }) => this.steps.get(txid)?.mined === 'never')
     const beef = beefOf(subject, { proven, with: [...ancestors.values()], unproven })
-    return concatBytes(ATOMIC, reversed(fromHex(subject.txid)), beef)
+    return atomicOf(subject.txid, beef)
   }
 }

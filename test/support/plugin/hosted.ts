@@ -11,6 +11,7 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import { atomicOf } from '../protocol/fake-chain.js'
 import { openSqlite } from '../storage/sqlite-database.js'
 
 /** How often a question is asked while the index is being opened, which may take long on a busy machine. */
@@ -137,9 +138,13 @@ export class HostedProcess {
   }
 
   /** As an engine that has verified what spends an output, and may still refuse it. */
-  async spentBy(spendingTxid: string): Promise<void> {
+  async spentBy(spendingTxid: string, beef?: Uint8Array): Promise<void> {
     const output = { txid: '', outputIndex: 0, topic: 'tm_ordinals' }
-    await this.ordinals.outputSpent?.({ mode: 'txid', ...output, spendingTxid } as never)
+    const spending =
+      beef === undefined
+        ? { mode: 'txid', spendingTxid }
+        : { mode: 'whole-tx', spendingAtomicBEEF: Array.from(atomicOf(spendingTxid, beef)) }
+    await this.ordinals.outputSpent?.({ ...output, ...spending } as never)
   }
 
   async submit(beef: Uint8Array): Promise<BeefContents> {

@@ -1,7 +1,7 @@
 import { MerklePath } from '@bsv/sdk'
 import { nativeHash256 as hash } from '../../../backend/src/graph/native-hash.js'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
-import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { concatBytes, fromHex, joinBytes, reversed, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
 import {
   claim,
@@ -322,6 +322,12 @@ export function beefOf(
   return joinBytes([BEEF_V1, counts[0], ...paths, counts[1], ...transactions])
 }
 
+/** A BEEF that says which transaction it is about (BRC-95). */
+export function atomicOf(txid: string, beef: Uint8Array): Uint8Array {
+  return concatBytes(ATOMIC, reversed(fromHex(txid)), beef)
+}
+
+const ATOMIC = fromHex('01010101')
 const BEEF_V1 = fromHex('0100beef')
 const OP_NOP = 0x61
 /** OP_2DROP twice: of a mint's five pushes the first is left, so that an interpreter lets the spend through. */

@@ -6,7 +6,13 @@ import { BeefError, MAX_BEEF_TRANSACTIONS } from '../../../backend/src/protocol/
 import { concatBytes, fromHex, joinBytes, reversed } from '../../../backend/src/protocol/bytes.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
 import { blockOfTwo } from '../../support/protocol/block.js'
-import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
+import {
+  atomicOf,
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
 import { varint } from '../../support/protocol/raw-transaction.js'
 
 const V1 = fromHex('0100beef')
@@ -41,8 +47,6 @@ function asV2(v1: Uint8Array): Uint8Array {
   return Uint8Array.from(beef.toBinary())
 }
 
-const asAtomic = (txid: string, beef: Uint8Array): Uint8Array => concatBytes(ATOMIC, internal(txid), beef)
-
 /** What the SDK, and with it the engine, takes a BEEF to be about. */
 const subjectOfEngine = (beef: Uint8Array): string => Transaction.fromBEEF(Array.from(beef)).id('hex')
 
@@ -50,8 +54,8 @@ const { grandparent, parent, child, v1 } = threeGenerations()
 const FORMS: [string, Uint8Array][] = [
   ['a BEEF V1', v1],
   ['a BEEF V2', asV2(v1)],
-  ['an atomic BEEF V1', asAtomic(child.txid, v1)],
-  ['an atomic BEEF V2', asAtomic(child.txid, asV2(v1))],
+  ['an atomic BEEF V1', atomicOf(child.txid, v1)],
+  ['an atomic BEEF V2', atomicOf(child.txid, asV2(v1))],
 ]
 
 describe.each(FORMS)('%s', (_, beef) => {
@@ -98,13 +102,13 @@ describe.each(FORMS)('%s', (_, beef) => {
 
 describe('the subject', () => {
   test('is the atomic one wherever it stands', () => {
-    const beef = asAtomic(parent.txid, v1)
+    const beef = atomicOf(parent.txid, v1)
     expect(readBeef(beef).subject.txid).toBe(parent.txid)
     expect(subjectOfEngine(beef)).toBe(parent.txid)
   })
 
   test('is missing where the atomic one is not there', () => {
-    const beef = asAtomic(child.txid, beefOf(parent))
+    const beef = atomicOf(child.txid, beefOf(parent))
     expect(() => readBeef(beef)).toThrow('does not contain its subject')
   })
 
@@ -145,7 +149,7 @@ describe('the subject', () => {
     fc.assert(
       fc.property(order, fc.option(fc.constantFrom(...three)), (transactions, atomic) => {
         const plain = bare(...transactions.map(({ raw }) => raw))
-        const beef = atomic === null ? plain : asAtomic(atomic.txid, plain)
+        const beef = atomic === null ? plain : atomicOf(atomic.txid, plain)
         fc.pre(atomic === null || transactions.includes(atomic))
         const places = [grandparent, parent, child].map((each) => [
           transactions.indexOf(each),

@@ -130,38 +130,62 @@ test('a proof that only topic managers have seen is none', async () => {
   expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
 })
 
-test('what a peer sends counts once it is verified here, as engines verify the last transaction of it alone', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const forged = new Set<string>()
-  const isValidRootForHeight = async (root: string): Promise<boolean> => !forged.has(root)
-  const options = { chainTracker: { isValidRootForHeight, currentHeight: async () => 1 } }
-  const host = start(database, chain, options)
-  const mint = chain.mint('a')
-  for (const each of [chain.genesis, mint]) await host.submit(beefOf(each))
-  // Nobody has signed it, and a block that is none holds it.
-  const theft = chain.move(mint, 2, OPEN_LOCK)
-  forged.add(theft.txid)
-  const [note, later] = ['sent', 'found'].map((text) =>
-    chain.inscribe({ contentType: 'text/plain', body: utf8(text) }),
-  ) as [FakeTransaction, FakeTransaction]
-  for (const each of [theft, note, later]) {
-    await database.keep(each.txid, beefOf(each))
-    await database.admit(each.txid, { topic: 'tm_ordinals' })
-    await database.apply(each.txid)
-    if (each === later) continue
-    await host.ask(beefOf(each), {}, 'historical-tx-no-spv')
-    await host.hook(beefOf(each))
-    await host.hookOf(each.txid)
+describe('what a peer sends counts once it is verified here, as engines verify the last transaction of it alone', () => {
+  /** A host that has a name, a forged transfer of it, and what holds. */
+  async function attacked({ isKnown = true } = {}) {
+    const chain = new FakeChain()
+    const database = await openDatabase({ isKnown })
+    const forged = new Set<string>()
+    const isValidRootForHeight = async (root: string): Promise<boolean> => !forged.has(root)
+    const options = { chainTracker: { isValidRootForHeight, currentHeight: async () => 1 } }
+    const host = start(database, chain, options)
+    const mint = chain.mint('a')
+    for (const each of [chain.genesis, mint]) await host.submit(beefOf(each))
+    // Nobody has signed it, and a block that is none holds it.
+    const theft = chain.move(mint, 2, OPEN_LOCK)
+    forged.add(theft.txid)
+    const [note, later] = ['sent', 'found'].map((text) =>
+      chain.inscribe({ contentType: 'text/plain', body: utf8(text) }),
+    ) as [FakeTransaction, FakeTransaction]
+    const expectNoTheft = async (at: HostedProcess, known: FakeTransaction): Promise<void> => {
+      const query = { outpoint: known.outpoint(0) }
+      await until(async () => (await at.found('ordinals', query)).length === 1, 'what holds is there')
+      expect(await at.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
+    }
+    return { chain, database, options, host, theft, note, later, expectNoTheft }
   }
-  const expectNoTheft = async (at: HostedProcess, known: FakeTransaction): Promise<void> => {
-    const query = { outpoint: known.outpoint(0) }
-    await until(async () => (await at.found('ordinals', query)).length === 1, 'what holds is there')
-    expect(await at.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
-  }
-  await expectNoTheft(host, note)
-  await end(host)
-  await expectNoTheft(start(database, chain, options), later)
+
+  test('and what is in the tables of the engine, also after a restart', async () => {
+    const { chain, database, options, host, theft, note, later, expectNoTheft } = await attacked()
+    for (const each of [theft, note, later]) {
+      await database.keep(each.txid, beefOf(each))
+      await database.admit(each.txid, { topic: 'tm_ordinals' })
+      await database.apply(each.txid)
+      if (each === later) continue
+      await host.ask(beefOf(each), {}, 'historical-tx-no-spv')
+      await host.hook(beefOf(each))
+      await host.hookOf(each.txid)
+    }
+    await expectNoTheft(host, note)
+    await end(host)
+    await expectNoTheft(start(database, chain, options), later)
+  })
+
+  test.each([
+    ['says that it has taken it', (host: HostedProcess, { txid }: FakeTransaction) => host.hookOf(txid)],
+    ['passes it on', (host: HostedProcess, each: FakeTransaction) => host.hook(beefOf(each))],
+    [
+      'says what it spends',
+      (host: HostedProcess, each: FakeTransaction) => host.spentBy(each.txid, beefOf(each)),
+    ],
+  ])('where an engine whose tables cannot be read %s', async (_, hook) => {
+    const { host, theft, note, expectNoTheft } = await attacked({ isKnown: false })
+    for (const each of [theft, note]) {
+      for (const proven of [false, true]) await host.ask(beefOf(each, { proven }), {}, 'historical-tx-no-spv')
+      await hook(host, each)
+    }
+    await expectNoTheft(host, note)
+  })
 })
 
 describe('an engine whose tables can be read', () => {
