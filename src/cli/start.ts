@@ -21,7 +21,7 @@ if (major < 20 || (major === 20 && minor < 12)) {
   process.exit(2)
 }
 
-// The SDK looks for it, and Node 25 and later warn whoever does: it belongs to browsers.
+// The SDK looks for it while it loads, and Node 25 and later print a warning then. Only browsers have a use for it.
 Reflect.deleteProperty(globalThis, 'localStorage')
 
 const path = import.meta.filename.replace(/\.js$/, '')

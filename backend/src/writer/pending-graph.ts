@@ -215,14 +215,14 @@ export function neededOf(
     }
   const needing = new Set<string>()
   // What a fact is built on is one even if it lost: with it, so does that.
-  const builtOn = new Set<string>()
+  const beneath = new Set<string>()
   for (const each of candidates) {
     if (isNeeded(each.txid)) needing.add(each.txid)
     if (needing.has(each.txid) && isEligible(each)) continue
-    if (indexed.hasChildBeside(each.txid, own)) builtOn.add(each.txid)
+    if (indexed.hasChildBeside(each.txid, own)) beneath.add(each.txid)
   }
-  for (const txid of builtOn) for (const spent of byTxid.get(txid)?.spends ?? []) builtOn.add(spent.txid)
-  const mayEnter = (each: Candidate): boolean => isEligible(each) || builtOn.has(each.txid)
+  for (const txid of beneath) for (const spent of byTxid.get(txid)?.spends ?? []) beneath.add(spent.txid)
+  const mayEnter = (each: Candidate): boolean => isEligible(each) || beneath.has(each.txid)
   const barred = new Set<string>()
   // Parents come first, but for pending ones: those are walked again.
   for (let before = -1; before < barred.size; ) {
@@ -233,7 +233,7 @@ export function neededOf(
   const isOpposed = ({ spends }: Candidate): boolean =>
     spends.some((spent) => indexed.spendersOf(spent).some((other) => !own.has(other)))
   const isFact = (each: Candidate): boolean =>
-    needing.has(each.txid) || builtOn.has(each.txid) || isOpposed(each)
+    needing.has(each.txid) || beneath.has(each.txid) || isOpposed(each)
   const needed = new Map<string, Candidate>()
   const add = (txid: string, candidate = byTxid.get(txid)): void => {
     if (candidate !== undefined && !barred.has(txid)) needed.set(txid, candidate)

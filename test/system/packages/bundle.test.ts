@@ -73,7 +73,7 @@ describe('the bundled command line', () => {
     expect(await printedWith(cache, { argument: '--help', edit })).toContain('CONTENT THAT LIVES ON')
   })
 
-  test('is silent where Node warns whoever looks for the storage of a browser', async () => {
+  test('prints no warning where Node has one for programs that look for localStorage', async () => {
     // As Node 25 and later do.
     const warns = `Object.defineProperty(globalThis, 'localStorage', { configurable: true, get: () => process.emitWarning('looked for') })`
     const run = [
