@@ -54,6 +54,7 @@ import {
   makeRoom,
   makeRoomToWait,
   neededOf,
+  parentsOf,
   pendingCandidate,
   raisersOf,
   relatedTo,
@@ -208,7 +209,7 @@ export class Door {
         if (next !== undefined) this.options.index.apply(this.insert([next]))
       }
     }
-    const candidates = [...again, ...parentsFirst(fresh, ({ spends }) => spends.map(({ txid }) => txid))]
+    const candidates = [...again, ...parentsFirst(fresh, parentsOf)]
     const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
     const mayKeep = (lost: readonly Lost[]): boolean =>
       keepLost !== undefined &&

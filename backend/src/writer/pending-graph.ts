@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import type { Pending, PendingOutline } from '../facts/state.js'
 import type { PendingLimits } from '../graph/admission-rules.js'
+import { parentsFirst } from '../graph/ancestry.js'
 import type { Sighting } from '../graph/conflict-resolution.js'
 import type { Proof, TransactionRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
@@ -282,30 +283,22 @@ function heightOf({ proofs }: Candidate): number {
   return Math.min(...proofs.map(({ height }) => height))
 }
 
-/** Pending ones in the order in which they came, then the others as in a list, but each before what is built on it. */
-export function inOrder(some: readonly Candidate[], order: readonly Candidate[] = some): Candidate[] {
-  const places = new Map<string, number>()
-  for (const [at, { txid, pending }] of order.entries())
-    places.set(txid, pending?.arrived ?? FIRST_FRESH + at)
-  for (let isMoved = true; isMoved; ) {
-    isMoved = false
-    for (const { txid, spends } of order.toReversed()) {
-      const before = (places.get(txid) as number) - BEFORE
-      for (const spent of spends)
-        if ((places.get(spent.txid) ?? 0) > before) {
-          places.set(spent.txid, before)
-          isMoved = true
-        }
-    }
-  }
-  const placeOf = ({ txid, pending }: Candidate): number => places.get(txid) ?? pending?.arrived ?? 0
-  return [...some].sort((one, other) => placeOf(one) - placeOf(other))
+/**
+ * Some of the candidates, as they are placed among all: pending ones in the order in which they came, then the others as listed, but
+ * each before what is built on it.
+ */
+export function inOrder(some: readonly Candidate[], among: readonly Candidate[] = some): Candidate[] {
+  const placeOf = ({ pending }: Candidate): number => pending?.arrived ?? Number.MAX_SAFE_INTEGER
+  const placed = [...new Set([...among, ...some])].sort((one, other) => placeOf(one) - placeOf(other))
+  const wanted = new Set(some.map(({ txid }) => txid))
+  const all = parentsFirst(new Map(placed.map((each) => [each.txid, each])), parentsOf)
+  return all.filter(({ txid }) => wanted.has(txid))
 }
 
-/** Above all places of pending ones. */
-const FIRST_FRESH = 2 ** 40
-/** Less than between two places. */
-const BEFORE = 2 ** -10
+/** The transactions that one spends from. */
+export function parentsOf({ spends }: Candidate): string[] {
+  return spends.map(({ txid }) => txid)
+}
 
 /** Whether these are no more than may wait in all. */
 export function isWithin(
