@@ -1,5 +1,4 @@
 import { bundles } from './bundles.js'
-import { clients } from './clients.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { facts } from './facts.js'
@@ -31,7 +30,6 @@ const benches = {
   follow,
   costs,
   facts,
-  clients,
   bundles,
 }
 

@@ -1,4 +1,4 @@
-import { sampleOf } from '../../support/nightly.js'
+import { IS_NIGHTLY, sampleOf } from '../../support/nightly.js'
 import type { Stage } from './stage.js'
 
 /** What is attacked. `client` is `minetree/client` in a program of its own. */
@@ -10,15 +10,15 @@ export interface Scene {
   env: Record<string, string>
 }
 
-/** One server that means harm, or the honest one beside which the others are measured. */
+/** One server that means harm, or an honest one. */
 export interface Attack {
   target: Target
   /** The server that means harm: `index`, `ARC`, and so on; `honest` where none does. */
   server: string
   /** What it does. */
   deed: string
-  /** Whether it is measured by the bench alone: the tests have what is like it. */
-  benchOnly?: boolean
+  /** Whether it is left to the night: by day, there is one like it. */
+  atNight?: boolean
   set(stage: Stage): Promise<Scene>
 }
 
@@ -27,7 +27,7 @@ export const nameOf = ({ target, server, deed }: Attack): string => `${target}, 
 /** The attacks that tests run. */
 export function tested(attacks: Attack[]): Attack[] {
   return sampleOf(
-    attacks.filter(({ benchOnly = false }) => !benchOnly),
+    attacks.filter(({ atNight = false }) => IS_NIGHTLY || !atNight),
     12,
   )
 }

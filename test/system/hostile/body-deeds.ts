@@ -134,7 +134,7 @@ export const WAITING_DEEDS: readonly BodyDeedName[] = ['slow drip', 'hang']
 
 /**
  * Those in which the bytes are none of the body: no reader can count them, and they end with the client's patience. Until then
- * they take all of a core, which is why the bench tries them.
+ * they take all of a core.
  */
 export const FRAMING_DEEDS: readonly BodyDeedName[] = [
   'endless early hints',
@@ -142,7 +142,7 @@ export const FRAMING_DEEDS: readonly BodyDeedName[] = [
   'endless chunk extension',
 ]
 
-/** One of each kind: all of them are tried elsewhere. */
+/** One of each kind. */
 export const SOME_DEEDS: readonly BodyDeedName[] = [
   'endless body',
   'gzip bomb',
@@ -152,13 +152,13 @@ export const SOME_DEEDS: readonly BodyDeedName[] = [
   'hang-up',
 ]
 
-/** Each deed, and whether the tests leave it to the bench. */
+/** Each deed, and whether it is left to the night. */
 export function bodyDeeds(
   tested: 'all' | 'some' = 'all',
-): { name: string; deed: BodyDeed; benchOnly: boolean }[] {
+): { name: string; deed: BodyDeed; atNight: boolean }[] {
   return Object.entries<BodyDeed>(BODY_DEEDS).map(([name, deed]) => ({
     ...{ name, deed },
-    benchOnly:
+    atNight:
       FRAMING_DEEDS.includes(name as BodyDeedName) ||
       (tested === 'some' && !SOME_DEEDS.includes(name as BodyDeedName)),
   }))

@@ -21,8 +21,6 @@ export interface ClientEnd {
   killed: 'time' | 'memory' | undefined
   stdout: string
   stderr: string
-  /** How long it took, in milliseconds. */
-  took: number
   /** The most memory that the process had, in bytes (`VmHWM`). */
   peak: number
 }
@@ -34,7 +32,6 @@ const TICK = 25
 
 /** Runs a client as a process of its own, with nothing of this one's environment but the way to programs. */
 export async function runClient({ program, args, env, folder, most }: ClientRun): Promise<ClientEnd> {
-  const began = performance.now()
   const child = spawn(process.execPath, [...program, ...args], {
     cwd: folder,
     // What a command remembers of its user goes into the folder, too.
@@ -61,11 +58,11 @@ export async function runClient({ program, args, env, folder, most }: ClientRun)
   const [code] = (await once(child, 'close')) as [number | null]
   clearInterval(watch)
   clearTimeout(impatience)
-  return { code, killed, ...output, took: performance.now() - began, peak }
+  return { code, killed, ...output, peak }
 }
 
 /** The most memory that a process has had, in bytes; 0 where it has ended. */
-export function peakMemory(pid: number | undefined): number {
+function peakMemory(pid: number | undefined): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
     return Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024

@@ -26,13 +26,8 @@ export interface HonestTree {
   env: Record<string, string>
 }
 
-/** What the command that is attacked can do: some options came later. */
-export interface Features {
-  /** Whether it wants `--yes` before it pays without a terminal. */
-  asksBeforePaying: boolean
-  /** How long mining may take, in seconds, where that is to be said; else as long as it does by default. */
-  maxMiningTime?: number
-}
+/** Says yes to what will be paid, and how many seconds of mining are enough. */
+export const CONSENT = ['--yes', '--max-time', '15']
 
 /** Where an attack takes place: servers, folders and money, all gone when it is closed. */
 export class Stage {
@@ -43,14 +38,13 @@ export class Stage {
   private constructor(
     /** A host in the client's own network, which nobody outside could reach. */
     readonly internal: HostileServer,
-    readonly features: Features,
   ) {
     this.closing.push(() => internal.close())
   }
 
-  static async open(features: Features): Promise<Stage> {
+  static async open(): Promise<Stage> {
     const internal = await HostileServer.open((_, response) => void response.end('{}'))
-    return new Stage(internal, features)
+    return new Stage(internal)
   }
 
   async close(): Promise<void> {
@@ -95,13 +89,6 @@ export class Stage {
     const coins = join(folder, 'coins.beef')
     await writeFile(keyFile, `${PAYING_KEY.toWif()}\n`, { mode: 0o600 })
     await writeFile(coins, Uint8Array.from(coinsFor(PAYING_KEY, ...values).toBEEF()))
-    return ['--key-file', keyFile, '--coins', coins, ...this.consent]
-  }
-
-  /** Arguments that say yes to what will be paid, and for how long to go on. */
-  get consent(): string[] {
-    const { asksBeforePaying, maxMiningTime } = this.features
-    const limit = maxMiningTime === undefined ? [] : ['--max-time', String(maxMiningTime)]
-    return asksBeforePaying ? ['--yes', ...limit] : limit
+    return ['--key-file', keyFile, '--coins', coins, ...CONSENT]
   }
 }

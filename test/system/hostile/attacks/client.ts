@@ -100,9 +100,9 @@ export function clientAttacks(): Attack[] {
       return { hosts: ['bad', 'good'], answers: (name) => (name === 'good' ? truth : own) }
     })
   return [
-    ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
+    ...bodyDeeds().map(({ name, deed, atNight }) => ({
       ...beside(name, (stage) => doing(deed, stage)),
-      benchOnly,
+      atNight,
     })),
     ...MULTISIG_BYTES.map((bytes) =>
       beside(`a history with an OP_CHECKMULTISIG of ${bytes / 1000} KB`, () => {
@@ -134,14 +134,14 @@ export function clientAttacks(): Attack[] {
       const heavy: Handler = (_, response) => sendWhole(response, body)
       return { trackers: ['tracker'], answers: (name) => (name === 'tracker' ? tracked : heavy) }
     }),
-    ...bodyDeeds('some').map(({ name, deed, benchOnly }) => ({
+    ...bodyDeeds('some').map(({ name, deed, atNight }) => ({
       ...attack('tracker', name, async (stage) => {
         const good = await slapAnswer(['good'])
         const bad = doing(deed, stage)
         const handlers: Record<string, Handler> = { good: truth, honest: good, hostile: bad }
         return { trackers: ['hostile', 'honest'], answers: (host) => handlers[host] ?? bad }
       }),
-      benchOnly,
+      atNight,
     })),
   ]
 }

@@ -123,10 +123,10 @@ export function crawlAttacks(): Attack[] {
     ...{ target: 'crawl', server: 'source', deed },
     set: async (stage) => await crawlScene(stage, sources(stage)),
   })
-  /** What takes half a minute of work, and is like another one that the tests have. */
-  const inBenchAlone = (...attack: Parameters<typeof source>): Attack => ({
+  /** What takes half a minute of work. */
+  const long = (...attack: Parameters<typeof source>): Attack => ({
     ...source(...attack),
-    benchOnly: true,
+    atNight: true,
   })
   const owned = (
     deed: string,
@@ -139,12 +139,12 @@ export function crawlAttacks(): Attack[] {
       return { source: sourceOf(name), headers: name.headers, chain: name.chain }
     })
   return [
-    ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
+    ...bodyDeeds().map(({ name, deed, atNight }) => ({
       ...source(name, (stage) => {
         const { headers, chain } = new CrawledTree()
         return { source: doing(deed, stage), headers, chain }
       }),
-      benchOnly,
+      atNight,
     })),
     owned('the name moves on without end, in no block', (name) => {
       name.movesWhenAsked(
@@ -158,7 +158,7 @@ export function crawlAttacks(): Attack[] {
         (moved) => name.service.know(recordOf(moved)),
       )
     }),
-    inBenchAlone('the name moves on without end, in blocks that nobody checks', () => {
+    long('the name moves on without end, in blocks that nobody checks', () => {
       const name = new OwnedName()
       let height = 900_000
       name.movesWhenAsked(
@@ -196,7 +196,7 @@ export function crawlAttacks(): Attack[] {
         name.move({ outputs: [{ satoshis: 0, lockingScript: new Uint8Array(72_000_000).fill(OP_RETURN) }] }),
       )
     }),
-    inBenchAlone('three transfers of 70 MB at once', () => {
+    long('three transfers of 70 MB at once', () => {
       const name = new OwnedName()
       const { chain } = name
       const large = { satoshis: 0, lockingScript: new Uint8Array(70_000_000).fill(OP_RETURN) }
@@ -249,8 +249,8 @@ export function crawlAttacks(): Attack[] {
       service.fault = () => ({ kind: 'busy', until: '31536000' })
     }),
     ...bodyDeeds('some').map(
-      ({ name: deedName, deed, benchOnly }): Attack => ({
-        ...{ target: 'crawl', server: 'headers', deed: deedName, benchOnly },
+      ({ name: deedName, deed, atNight }): Attack => ({
+        ...{ target: 'crawl', server: 'headers', deed: deedName, atNight },
         async set(stage) {
           const name = new OwnedName()
           const { chain } = name

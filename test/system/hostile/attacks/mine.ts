@@ -14,7 +14,7 @@ import { MULTISIG_BYTES } from '../expensive-scripts.js'
 import { forgedRoot, lookupAnswer, nodeAnswer } from '../hostile-nodes.js'
 import { answer, type HostileServer } from '../hostile-server.js'
 import { doing, forward, type IndexAnswers, indexFront } from '../index-front.js'
-import type { HonestTree, Stage } from '../stage.js'
+import { CONSENT, type HonestTree, type Stage } from '../stage.js'
 import { hostileWallet, WALLET_DEEDS } from '../wallet.js'
 
 /** The name that is mined where nothing else is said. */
@@ -60,10 +60,10 @@ const EVERYWHERE: readonly BodyDeedName[] = [
   '60 MiB of empty objects',
 ]
 
-/** All routes are read by the same few lines: of these deeds the tests have two at each, and the bench all. */
-const TESTED_EVERYWHERE: readonly string[] = ['endless body', 'redirect to an internal host']
+/** All routes are read by the same few lines: by day, two of these deeds are done at each. */
+const DAILY_EVERYWHERE: readonly string[] = ['endless body', 'redirect to an internal host']
 /** One of each kind; what each status comes to is in `test/unit/cli/send-mint.test.ts`. */
-const TESTED_WORDS: readonly string[] = [
+const DAILY_WORDS: readonly string[] = [
   'RECEIVED',
   'SEEN_ON_NETWORK',
   'SEEN_IN_ORPHAN_MEMPOOL',
@@ -81,9 +81,9 @@ export function mineIndexAttacks(): Attack[] {
   const bodies = ROUTES.flatMap((route, at) =>
     bodyDeeds()
       .filter(({ name }) => at === 0 || EVERYWHERE.includes(name as BodyDeedName))
-      .map(({ name, deed, benchOnly }) => ({
+      .map(({ name, deed, atNight }) => ({
         ...onIndex(`${name} at ${route}`, (stage) => ({ [route]: doing(deed, stage) })),
-        benchOnly: benchOnly || (at > 0 && !TESTED_EVERYWHERE.includes(name)),
+        atNight: atNight || (at > 0 && !DAILY_EVERYWHERE.includes(name)),
       })),
   )
   return [
@@ -224,19 +224,19 @@ const hardTree: Attack = {
 
 /** What ARC can do to a miner. */
 export function mineArcAttacks(): Attack[] {
-  const bodies = bodyDeeds('some').map(({ name, deed, benchOnly }) => ({
+  const bodies = bodyDeeds('some').map(({ name, deed, atNight }) => ({
     name,
     says: deed as ArcWord,
-    benchOnly,
+    atNight,
   }))
   const words: [string, ArcWord][] = [
     ...ARC_STATES.map((state): [string, ArcWord] => [state, state]),
     ...ARC_ERRORS.map((status): [string, ArcWord] => [`HTTP ${status}`, status]),
   ]
-  const statuses = words.map(([name, says]) => ({ name, says, benchOnly: !TESTED_WORDS.includes(name) }))
+  const statuses = words.map(([name, says]) => ({ name, says, atNight: !DAILY_WORDS.includes(name) }))
   return [...bodies, ...statuses].map(
-    ({ name, says, benchOnly }): Attack => ({
-      ...{ target: 'mine', server: 'ARC', deed: name, benchOnly },
+    ({ name, says, atNight }): Attack => ({
+      ...{ target: 'mine', server: 'ARC', deed: name, atNight },
       async set(stage) {
         const tree = await stage.tree()
         const front = await indexFront(stage, { behind: tree.url, answers: {} })
@@ -280,7 +280,7 @@ async function walletScene(stage: Stage, options: Parameters<typeof hostileWalle
   const tree = await stage.tree()
   const front = await indexFront(stage, { behind: tree.url, answers: {} })
   const wallet = await hostileWallet(stage, options)
-  const args = ['mine', NAME, '--url', front.url, '--wallet', wallet.url, ...stage.consent]
+  const args = ['mine', NAME, '--url', front.url, '--wallet', wallet.url, ...CONSENT]
   return { args, env: tree.env }
 }
 

@@ -22,9 +22,9 @@ export function publishAttacks(): Attack[] {
   })
   return [
     ...(['/deployment.json', '/submit'] as const).flatMap((route) =>
-      bodyDeeds(route === '/submit' ? 'some' : 'all').map(({ name, deed, benchOnly }) => ({
+      bodyDeeds(route === '/submit' ? 'some' : 'all').map(({ name, deed, atNight }) => ({
         ...attack(`${name} at ${route}`, (stage) => ({ [route]: doing(deed, stage) })),
-        benchOnly,
+        atNight,
       })),
     ),
     attack('that it took none of it', () => ({

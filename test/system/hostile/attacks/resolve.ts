@@ -109,9 +109,9 @@ export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack
   )
   if (target === 'verify') return expensive
   return [
-    ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
+    ...bodyDeeds().map(({ name, deed, atNight }) => ({
       ...attack(`${name} at ${RECORD}`, (stage) => [{ [RECORD]: doing(deed, stage) }]),
-      benchOnly,
+      atNight,
     })),
     ...[PROOF, PROVENANCE].flatMap((route) =>
       (['endless body', 'hang', '60 MiB of brackets'] as const).map((deed) =>
@@ -126,8 +126,7 @@ export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack
         const answers = showing(expensiveName(MULTISIG_BYTES[1]))
         return Array.from({ length: 20 }, () => answers)
       }),
-      // Of one each, the tests have all lengths.
-      benchOnly: true,
+      atNight: true,
     },
     attack('a proof of 300,000 transactions', () => [showing(padded(300_000))]),
     attack('a proof of 63 MiB of nothing', () => {
@@ -142,8 +141,8 @@ export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack
 
 /** What the block headers service can do to a resolver. */
 export function headersAttacks(): Attack[] {
-  return bodyDeeds('some').map(({ name, deed, benchOnly }) => ({
-    ...{ target: 'resolve', server: 'headers', deed: name, benchOnly },
+  return bodyDeeds('some').map(({ name, deed, atNight }) => ({
+    ...{ target: 'resolve', server: 'headers', deed: name, atNight },
     async set(stage) {
       const { args, env } = await resolveScene(stage, 'resolve', [])
       const { url } = await stage.serve(doing(deed, stage))
@@ -151,9 +150,3 @@ export function headersAttacks(): Attack[] {
     },
   }))
 }
-
-/** What resolving takes where nobody means harm. */
-export const HONEST_RESOLVING: readonly Attack[] = (['resolve', 'verify'] as const).map((target) => ({
-  ...{ target, server: 'honest', deed: 'two indexes that agree' },
-  set: async (stage: Stage) => await resolveScene(stage, target, [showing(TRUTH)]),
-}))
