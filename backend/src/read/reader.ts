@@ -26,7 +26,7 @@ export class Reader {
     if (files === undefined) return
     const sql = new Sql(files.index)
     sql.run('attach ? as log', files.log)
-    sql.exec('pragma query_only = 1')
+    sql.exec(PRAGMAS)
     this.open = { sql, log: new LocalLog(sql, 'log'), writer }
   }
 
@@ -196,6 +196,9 @@ interface Open {
   /** How many commits the snapshot has that is held, at least. */
   held?: number | undefined
 }
+
+/** Names are read all over the index: with the 2 MiB of pages that SQLite keeps by itself, a read takes a quarter longer at 90,000 transactions. */
+const PRAGMAS = 'pragma query_only = 1; pragma cache_size = -16384'
 
 /** Begins a snapshot, unless one is held that has as many commits. It ends with this turn of the event loop. */
 function hold(open: Open, commits: number): number {
