@@ -22,10 +22,10 @@ const WALLET_TIMEOUT = 10 * 60_000
 const ABORT_TIMEOUT = 10_000
 /** In milliseconds: how long a command that was stopped waits for the reference of a draft, to have the wallet forget that. */
 const DRAFT_TIMEOUT = 3_000
-/** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
-const MAX_WALLET_BYTES = 8 * 1024 * 1024
-/** The longest transaction that such an answer holds, in bytes: a byte takes up to four characters. */
-export const MAX_WALLET_TRANSACTION = MAX_WALLET_BYTES / 4
+/** The longest transaction that an answer holds, in bytes. */
+export const MAX_WALLET_TRANSACTION = 2 * 1024 * 1024
+/** As JSON, where a byte takes up to 14 characters: its place and its value. */
+const MAX_WALLET_BYTES = 14 * MAX_WALLET_TRANSACTION
 /** In bytes: that of a signature in DER is 72. */
 const MAX_SIGNATURE = 80
 

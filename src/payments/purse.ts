@@ -3,7 +3,7 @@ import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction
 import type { Transaction, WalletInterface } from '../../backend/src/protocol/sdk-types.js'
 import { type Draft, type DraftInput, type DraftOutput, type Paid, startTransaction } from './draft.js'
 import { DEFAULT_FEE_RATE } from './key.js'
-import { type KeyWallet, NAME_BASKET, nameKey, walletLock, walletUnlock } from './wallet-keys.js'
+import { bytesOf, type KeyWallet, NAME_BASKET, nameKey, walletLock, walletUnlock } from './wallet-keys.js'
 
 /** What its coins are locked with; no name has a space. */
 const KEY_ID = 'mint coins'
@@ -64,7 +64,7 @@ export class Purse {
     const { BEEF, outputs } = await this.wallet.listOutputs({
       ...{ basket: NAME_BASKET, tags: [TAG], include: 'entire transactions', limit: MOST_COINS },
     })
-    const beef = Uint8Array.from(BEEF ?? [])
+    const beef = bytesOf(BEEF ?? [])
     /** By txid: a mint sets several aside. */
     const sources = new Map<string, Transaction>()
     const places = outputs

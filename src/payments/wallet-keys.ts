@@ -2,7 +2,7 @@ import { PublicKey, PushDrop, UnlockingScript, Utils } from '@bsv/sdk'
 import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { p2pkhLockOf } from './key.js'
 
-// The keys that a wallet (BRC-100) locks names with.
+// The keys that a wallet (BRC-100) locks names with, and how it sends bytes.
 
 export type KeyWallet = Pick<sdk.WalletInterface, 'getPublicKey' | 'createSignature'>
 
@@ -44,4 +44,11 @@ export async function walletUnlock(wallet: KeyWallet, name: string): Promise<sdk
       return new UnlockingScript([...chunks, keyPush])
     },
   }
+}
+
+/** Of a JSON API: an object from places to numbers is what `JSON.stringify` makes of bytes. */
+export type WalletBytes = Uint8Array | readonly number[] | Readonly<Record<number, number>>
+
+export function bytesOf(sent: WalletBytes): Uint8Array {
+  return Uint8Array.from(Object.values(sent))
 }

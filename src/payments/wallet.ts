@@ -20,6 +20,7 @@ import {
   type SendOutcome,
   startTransaction,
 } from './draft.js'
+import { bytesOf, type WalletBytes } from './wallet-keys.js'
 
 /** The part of a wallet (BRC-100) that drafts transactions, signs them and sends them. */
 export type PayingWallet = Pick<WalletInterface, 'createAction' | 'signAction' | 'abortAction'>
@@ -125,9 +126,9 @@ async function unlocked(
 }
 
 /** What a wallet drafted or signed. @throws MiningError `BAD_WALLET` if it cannot be read. */
-function readTransactionOf(beef: number[] | Uint8Array): Transaction {
+function readTransactionOf(beef: WalletBytes): Transaction {
   try {
-    return readBeefTransaction(Uint8Array.from(beef))
+    return readBeefTransaction(bytesOf(beef))
   } catch (cause) {
     if (!(cause instanceof BeefError)) throw cause
     throw new MiningError('BAD_WALLET', `the wallet returned an unreadable transaction: ${cause.message}`, {

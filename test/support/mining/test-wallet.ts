@@ -58,6 +58,7 @@ const badParameter = (parameter: string, reason: string): Error =>
  * - it checks all arguments and the proofs of what it is given to spend;
  * - it puts the change into several outputs, behind those that were asked for;
  * - of a draft it shows what that spends and none of the ancestors;
+ * - what it has signed is bytes, as of later versions, and an object where an API sends JSON;
  * - it refuses an unlocking script that is longer than was said, and runs all scripts, but only after it has stored what was
  *   signed, which stays so until it is aborted;
  * - it sends what was signed with `noSend` only when that is named in `sendWith`, and says `failed` of what it does not hold;
@@ -222,7 +223,7 @@ export class TestWallet implements NameWallet {
     for (const vout of transaction.outputs.keys()) this.known.set(`${txid}.${vout}`, {})
     if (!(await transaction.verify('scripts only'))) throw badParameter('inputs[0].unlockScript', 'valid')
     if (options?.noSend !== true && !action.noSend) await this.sendWith([txid])
-    return { txid, tx: transaction.toAtomicBEEF(true), sendWithResults: [] }
+    return { txid, tx: asBytes(transaction.toAtomicBEEF(true)), sendWithResults: [] }
   }
 
   private async sendWith(txids: string[]): Promise<CreateActionResult> {
@@ -266,6 +267,9 @@ export class TestWallet implements NameWallet {
     return { aborted: true }
   }
 }
+
+/** The types of SDK 2 know lists alone. */
+const asBytes = (numbers: number[]): number[] => Uint8Array.from(numbers) as unknown as number[]
 
 function satoshisOf(inputs: readonly TransactionInput[]): number {
   return inputs.reduce(
