@@ -309,9 +309,8 @@ export class Run<At extends Host = Host> {
     // For what does not count now, the answer does not say what is admitted.
     if (!answers.decision.counts.has(transaction.txid)) return
     const steak = JSON.parse(said) as Record<string, { outputsToAdmit: number[] }>
-    const topics = how.topics.includes('tm_names') ? BOTH_TOPICS : ['tm_ordinals']
-    const got = topics.map((topic) => [topic, steak[topic]?.outputsToAdmit.toSorted((a, b) => a - b)])
-    const expected = topics.map((topic) => [
+    const got = how.topics.map((topic) => [topic, steak[topic]?.outputsToAdmit.toSorted((a, b) => a - b)])
+    const expected = how.topics.map((topic) => [
       topic,
       answers.admittedOf(topic as 'tm_names' | 'tm_ordinals', transaction.txid),
     ])

@@ -64,9 +64,7 @@ const topicsHeader = z
   .array(z.string())
   .min(1)
   .max(32)
-  .describe(
-    'The topics, as `["tm_names"]`. Below a prefix for wallets, `tm_names,tm_ordinals` is accepted as well.',
-  )
+  .describe('The topics, as `["tm_names"]` or `tm_names,tm_ordinals`.')
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`docs/spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Routes[] {
   const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
@@ -137,8 +135,7 @@ function submit(
   topics: (name: string) => string,
 ): RequestHandler {
   return async (request, response) => {
-    // At the root, a name without brackets is 400 by the engines' vectors (`conformance/vectors` of ts-stack).
-    const asked = readTopics(request.get('X-Topics'), { takesNames: request.baseUrl !== '' })
+    const asked = readTopics(request.get('X-Topics'))
     const approved = approvedBy(request.get(APPROVAL_HEADER), discovery)
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
@@ -155,7 +152,7 @@ function submit(
       ...(!isLocal(request) && { client: clientKey(request) }),
     })
     if (approved !== undefined) await discovery?.approve(approved)
-    response.json(withAsked(steak, asked, topics))
+    response.json(asAsked(steak, asked, topics))
   }
 }
 
@@ -174,9 +171,9 @@ function approvedBy(header: string | undefined, discovery: Discovery | undefined
   return txid
 }
 
-/** A client that asked by an alias looks for it in the answer. */
-function withAsked(steak: STEAK, asked: string[], topics: (name: string) => string): STEAK {
-  const answer = { ...steak }
+/** The topics that a client named, by the names that it used: newer clients of `@bsv/sdk` refuse an answer with others. */
+function asAsked(steak: STEAK, asked: string[], topics: (name: string) => string): STEAK {
+  const answer: STEAK = {}
   for (const name of asked) {
     const instructions = steak[topics(name)]
     if (instructions !== undefined) answer[name] = instructions
@@ -185,19 +182,16 @@ function withAsked(steak: STEAK, asked: string[], topics: (name: string) => stri
 }
 
 /**
- * The topics of a submission: a JSON array, as overlay clients send it, or names with commas between, as `OverlayClient` of
- * `@1sat/client` does.
+ * The topics of a submission: a JSON array, or names with commas between, as newer overlay clients send them.
  *
  * @throws AnswerError
  */
-function readTopics(header: string | undefined, { takesNames }: { takesNames: boolean }): string[] {
-  const isNames = takesNames && header !== undefined && !header.trimStart().startsWith('[')
-  const topics = isNames ? namesIn(header) : parseJson(header)
-  const orNames = takesNames ? ', or their names with commas between' : ''
+function readTopics(header = ''): string[] {
+  const topics = header.trimStart().startsWith('[') ? parseJson(header) : namesIn(header)
   return validate(
     topicsHeader,
     topics,
-    `the header X-Topics must be a JSON array of topics, such as ["tm_names"]${orNames}`,
+    'the header X-Topics must be a JSON array of topics, such as ["tm_names"], or their names with commas between',
   )
 }
 
@@ -208,9 +202,9 @@ function namesIn(header: string): string[] {
     .filter((name) => name !== '')
 }
 
-function parseJson(text: string | undefined): unknown {
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text ?? '')
+    return JSON.parse(text)
   } catch {
     // Not JSON is not a list of topics either; the caller says so.
     return undefined

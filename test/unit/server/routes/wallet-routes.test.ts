@@ -235,36 +235,30 @@ describe('X-Topics', () => {
       body: beefOf(text),
     })
 
-  test.each([
-    'tm_ordinals',
-    'tm_ordinals,tm_names',
-    ' tm_names , tm_ordinals ',
-    'tm_ordinals,',
-    ',tm_ordinals',
-    '["tm_ordinals"]',
-    ' ["tm_names", "tm_ordinals"]',
-  ])('%p is accepted below the prefixes for wallets', async (topics) => {
-    const { status, json } = await submit('/svc/overlay/submit', topics)
-    expect({ status, json }).toEqual({
-      status: 200,
-      json: expect.objectContaining({ tm_ordinals: { outputsToAdmit: [0], coinsToRetain: [0] } }),
+  describe.each(['/submit', '/svc/overlay/submit'])('of %s', (path) => {
+    test.each([
+      ['tm_ordinals', ['tm_ordinals']],
+      ['tm_ordinals,tm_names', ['tm_ordinals', 'tm_names']],
+      [' tm_names , tm_ordinals ', ['tm_names', 'tm_ordinals']],
+      ['tm_names,', ['tm_names']],
+      [',tm_ordinals', ['tm_ordinals']],
+      ['["tm_names"]', ['tm_names']],
+      [' ["tm_names", "tm_ordinals"]', ['tm_names', 'tm_ordinals']],
+    ])('%p is answered with these topics and no others', async (header, topics) => {
+      const { status, json } = await submit(path, header)
+      expect({ status, topics: Object.keys(json as object) }).toEqual({ status: 200, topics })
+      expect((json as { tm_ordinals?: unknown }).tm_ordinals).toEqual(
+        topics.includes('tm_ordinals') ? { outputsToAdmit: [0], coinsToRetain: [0] } : undefined,
+      )
     })
+
+    test.each(['', ',', ' , ', '["tm_ordinals"', '"tm_ordinals"', 'tm_other', 'tm_ordinals tm_names', '[]'])(
+      '%p is refused',
+      async (topics) => {
+        expectError(await submit(path, topics), { status: 400, code: 'BAD_BODY', overlay: true })
+      },
+    )
   })
-
-  test.each(['', ',', ' , ', '["tm_ordinals"', '"tm_ordinals"', 'tm_other', 'tm_ordinals tm_names', '[]'])(
-    '%p is refused there',
-    async (topics) => {
-      const answer = await submit('/svc/overlay/submit', topics)
-      expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
-    },
-  )
-
-  test.each(['tm_ordinals', 'tm_ordinals,tm_names', 'tm_ordinals,'])(
-    '%p is refused at the root, as the published vectors of the engines want it',
-    async (topics) => {
-      expectError(await submit('/submit', topics), { status: 400, code: 'BAD_BODY', overlay: true })
-    },
-  )
 })
 
 test('pages may send requests to a host in a private network, and the answers say so', async () => {
