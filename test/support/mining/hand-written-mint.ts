@@ -56,16 +56,6 @@ export function readNode(script: Buffer): HandNode {
   return { code: script.subarray(0, start - 1), genesis, claimed, domain: domain.toString(), pow }
 }
 
-export function writeNode({ code, genesis, claimed, domain, pow }: HandNode): Buffer {
-  const state = Buffer.concat([
-    Buffer.of(0),
-    ...[genesis, claimed, Buffer.from(domain), pow].map((field) => push(field)),
-  ])
-  const trailer = Buffer.alloc(5)
-  trailer.writeUInt32LE(state.length)
-  return Buffer.concat([code, Buffer.of(0x6a), state, trailer])
-}
-
 /** `claimed` with the bit of a character: a little-endian number without spare bytes. */
 export function withBit(claimed: Buffer, character: string): Buffer {
   const number = BigInt(`0x${Buffer.from(claimed).reverse().toString('hex') || '0'}`)
