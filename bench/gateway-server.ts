@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
-import { createApp } from '../src/server/app.js'
-import { openHttpServer } from '../src/server/http/http-server.js'
 import { startServer } from '../src/server/server.js'
 import {
   beefOf,
@@ -15,6 +11,7 @@ import {
   mapTail,
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
+import { serveForgetful } from './forgetful.js'
 import { answerCpuTime, processFolder } from './process-folder.js'
 import { chainOfNames, configFor, SILENT } from './support.js'
 
@@ -91,20 +88,10 @@ async function sized(kib: number): Promise<string> {
   return (await inscribed([{ satoshis: 1, lockingScript }])).outpoint(0)
 }
 
-/** The same routes over the same store, with nothing kept in memory: every answer is read. */
-const { store: unkept, overlay } = server.node
-const ping = () => unkept.ping()
-const forgetful = openHttpServer({
-  app: createApp({ config, overlay, graph: unkept, ping, logger: SILENT }),
-  limits: config.limits,
-  onEnd: () => {},
-})
-await once(forgetful.listen(0, '127.0.0.1'), 'listening')
-
 const ready: GatewayReady = {
   url: server.url,
   files,
-  forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
+  forgetful: await serveForgetful(server, config),
   young: await lived(10),
   middle: await lived(1000),
   flat: `${flat.outpoint(0)}/a.txt`,

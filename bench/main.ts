@@ -5,7 +5,6 @@ import { facts } from './facts.js'
 import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { host } from './host.js'
-import { images } from './images.js'
 import { imports } from './imports.js'
 import { pages } from './pages.js'
 import { patches } from './patches.js'
@@ -20,7 +19,6 @@ const benches = {
   gateway,
   pages,
   patches,
-  images,
   constants,
   search,
   segments,

@@ -1,9 +1,5 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { NAME_CHARACTERS } from '../backend/src/protocol/mine-node.js'
-import { createApp } from '../src/server/app.js'
-import { openHttpServer } from '../src/server/http/http-server.js'
 import { startServer } from '../src/server/server.js'
 import { recordOf } from '../test/support/protocol/block.js'
 import {
@@ -13,6 +9,7 @@ import {
   mapTail,
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
+import { serveForgetful } from './forgetful.js'
 import { answerCpuTime, processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
@@ -44,7 +41,7 @@ const folder = processFolder()
 const chain = new FakeChain()
 const config = configFor(chain, folder)
 const server = await startServer({ config, logger: SILENT })
-const { graph, store: unkept, overlay } = server.node
+const { graph } = server.node
 
 let waiting: FakeTransaction[] = []
 async function admit(transaction: FakeTransaction): Promise<void> {
@@ -120,17 +117,10 @@ const old = await passOn()
 const last = await inscribeAll()
 await write()
 
-const forgetful = openHttpServer({
-  app: createApp({ config, overlay, graph: unkept, ping: () => unkept.ping(), logger: SILENT }),
-  limits: config.limits,
-  onEnd: () => {},
-})
-await once(forgetful.listen(0, '127.0.0.1'), 'listening')
-
 answerCpuTime()
 process.send?.({
   url: server.url,
-  forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
+  forgetful: await serveForgetful(server, config),
   names,
   nodes: [...NAME_CHARACTERS].slice(0, 10),
   old: old.outpoint(0),

@@ -8,7 +8,7 @@ import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { ask, submission } from '../test/support/server/test-server.js'
 import { cpuRatio, roundsByTurns, withProcess } from './load.js'
 import type { PatchesReady } from './patches-server.js'
-import { timed, withFolder } from './support.js'
+import { inFolder, timed } from './support.js'
 
 const MiB = 1024 * 1024
 const ROUNDS = 15
@@ -59,11 +59,7 @@ export async function* patches(): AsyncGenerator<string> {
       }
       yield `${CHAIN} patches on each other that make ${WORST / MiB} MiB each in copies of 4 bytes: made in ${Math.min(...took).toFixed(0)} ms, the thread was held for ${Math.min(...held).toFixed(0)} ms of processor time at most (least of ${TRIES}; wanted: below 50)`
     })
-  yield* await withFolder(async (folder) => {
-    const all: string[] = []
-    for await (const each of lines(folder)) all.push(each)
-    return all
-  })
+  yield* inFolder(lines)
 }
 
 /** The least of some runs, in milliseconds per MiB of what it makes. */

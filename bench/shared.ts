@@ -12,7 +12,7 @@ import { MISSING_FOR_MONGO } from '../test/support/services/mongo.js'
 import { withMariadb, withMongo } from './databases.js'
 import { networkIn, withNetworkFolder } from './facts-network.js'
 import type { Kind, Order, Setup, Written } from './shared-gateway.js'
-import { linesOf, median, type Spent, sizesOf, timed, withFolder } from './support.js'
+import { inFolder, median, type Spent, sizesOf, timed } from './support.js'
 
 /** How many write at once, to one gateway or to all together. */
 const CLIENTS = 32
@@ -225,7 +225,7 @@ type RunWith = (log: Log, folder: string) => AsyncGenerator<string>
 async function* onEach(logs: readonly string[], run: RunWith): AsyncGenerator<string> {
   const runWith = async function* (log: Log): AsyncGenerator<string> {
     try {
-      yield* await withFolder((folder) => linesOf(run(log, folder)))
+      yield* inFolder((folder) => run(log, folder))
     } finally {
       await log.close()
     }
@@ -236,7 +236,7 @@ async function* onEach(logs: readonly string[], run: RunWith): AsyncGenerator<st
 /** The kinds of logs. Without its database, one is left out; `BENCH_MONGO` is the URL of a server to use for MongoDB. */
 const LOGS = {
   async *sqlite(run: (log: Log) => AsyncGenerator<string>): AsyncGenerator<string> {
-    yield* await withFolder((folder) => linesOf(run(bareSqlite(folder))))
+    yield* inFolder((folder) => run(bareSqlite(folder)))
   },
   async *mariadb(run: (log: Log) => AsyncGenerator<string>): AsyncGenerator<string> {
     if (MISSING_FOR_MARIADB.length > 0)
