@@ -54,8 +54,6 @@ export interface OutputRecord {
   claimedParent?: Outpoint
   /** The length of its own MAP, encoded (`map-coder`), in bytes. */
   mapLength?: number
-  /** The 1-sat coin that this output received by the ordinal arithmetic (BRC-159), if it is known. */
-  previous?: Outpoint
   /**
    * Set if no topic admitted the output: a 1-sat coin before an ordinal, stored so that the start of the lineage is known. It
    * is in no answer.

@@ -20,6 +20,12 @@ export class Ordinals {
     return this.reader.answer((sql) => admittedOutput(sql, outpoint))
   }
 
+  /** The 1-sat coin that an output received by the ordinal arithmetic (BRC-159), if it is known. */
+  previousOf(outpoint: Outpoint): Outpoint | undefined {
+    const row = this.reader.answer((sql) => sql.get(RECEIVED, blobOf(outpoint.txid), outpoint.vout))
+    return row && outpointOf(row)
+  }
+
   firstContentOutput(txid: string): OutputRecord | undefined {
     const row = this.reader.answer((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
     return this.guard.passing(row && outputOf(row))
@@ -110,13 +116,14 @@ export interface Place {
 }
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
-export const OUTPUT = `txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen,
-  (select before.txid from tx as before where before.id = ptid) as ptxid, pvout`
+export const OUTPUT = 'txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen'
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
 const PLACE = `select oid, tid, sats, carrier, lin, step, origin ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
 const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
+const RECEIVED = `select coin.txid, pvout as vout ${AT_OUTPOINT} cross join tx as coin on coin.id = ptid
+  where tx.txid = ? and out.vout = ? and out.active = 1`
 const FIRST_CONTENT = `select ${OUTPUT} ${AT_OUTPOINT}
   where txid = ? and sha is not null and out.active = 1 order by vout limit 1`
 const OUTPUT_OF = `select ${OUTPUT}, step ${AT_STEP} where oid = ?`
@@ -127,7 +134,7 @@ const STEP = 'oid, step, origin, latest, latestparent'
 /** The tip of the lineage of an output, which is `asked`: a statement takes longer to begin than to find one more row. */
 const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
     out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
-    (select before.txid from tx as before where before.id = out.ptid) as ptxid, out.pvout, out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent
+    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent
   from tx as own cross join out as asked on asked.tid = own.id cross join out on out.oid = (
     select last.oid from out as last cross join tx on tx.id = last.tid
     where last.lin = asked.lin and last.active = 1 order by last.step desc, ${BY_RANK} limit 1)
@@ -154,7 +161,6 @@ export function outputOf(row: Row): OutputRecord {
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
     ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
     ...(row.mlen !== null && { mapLength: row.mlen }),
-    ...(row.ptxid && { previous: { txid: hexOf(row.ptxid), vout: row.pvout } }),
     ...(row.carrier && { carrier: true }),
   }
 }

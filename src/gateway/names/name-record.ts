@@ -139,13 +139,16 @@ export function nameRecord(
 
 function tipRecord(
   { store, network }: Pick<NamesOptions, 'store' | 'network'>,
-  { outpoint, owner, previous }: OutputRecord,
+  { outpoint, owner }: OutputRecord,
   script: Uint8Array | undefined,
 ): FullNameRecord['tip'] {
   return {
     outpoint: formatOutpoint(outpoint),
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
-    ...(script && { script: toHex(script), ...bindingRecord(script, previous) }),
+    ...(script && {
+      script: toHex(script),
+      ...bindingRecord(script, () => store.ordinals.previousOf(outpoint)),
+    }),
     spent: store.transactions.spenderOf(outpoint) !== undefined,
     ...tierFields(store, outpoint.txid),
   }
@@ -154,10 +157,11 @@ function tipRecord(
 /** What a script says of an identity, if it is the lock of a binding. */
 function bindingRecord(
   script: Uint8Array,
-  spent: Outpoint | undefined,
+  whatItSpent: () => Outpoint | undefined,
 ): { binding?: z.output<typeof bindingShape> } {
   const binding = readBinding(script)
   if (binding === undefined) return {}
+  const spent = whatItSpent()
   const { identityKey, layout, profile, lockingKey, signature } = binding
   const { avatar, ...said } = profile
   return {
