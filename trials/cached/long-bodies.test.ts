@@ -7,14 +7,13 @@ import { listening } from '../../test/support/server/connections.js'
 import {
   type Answer,
   ask,
-  posted,
+  OPERATOR,
   type Question,
   SILENT,
   useServers,
 } from '../../test/support/server/test-server.js'
 
 const { start } = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 /** What of an answer is the same each time. */
 function lasting({ status, headers, body }: Answer): { status: number; headers: object; body: string } {
@@ -32,7 +31,7 @@ const LENGTHS = [SHORT_BODY, CHUNK_BYTES, 2 * CHUNK_BYTES, 4 * CHUNK_BYTES].flat
 test('bodies around each limit are answered as by the routes, until they are blocked', async () => {
   const { url, node, ...server } = await start({
     READS_PER_MINUTE: '0',
-    ADMIN_TOKEN,
+    ...OPERATOR,
   })
   const chain = new FakeChain()
   const bodies = LENGTHS.map((length) => Buffer.from(new Uint8Array(length).map((_, at) => at * 7 + length)))
@@ -76,9 +75,7 @@ test('bodies around each limit are answered as by the routes, until they are blo
   }
   expect(found.hits - hits).toBeGreaterThan(5 * LENGTHS.length)
   for (const [vout, body] of bodies.entries()) {
-    const { headers, ...blocking } = posted({ sha256: sha256(body).toString('hex'), reason: 'a test' })
-    const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as Record<string, string>
-    expect((await ask(url, '/admin/block', { ...blocking, headers: shown })).status).toBe(200)
+    await server.block({ sha256: sha256(body).toString('hex') })
     expect(await expectSame(`/content/${published.outpoint(vout)}`, {})).toBe(451)
     expect(
       await expectSame(`/content/${published.outpoint(vout)}:0`, { headers: { Range: 'bytes=0-9' } }),

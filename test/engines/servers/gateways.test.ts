@@ -5,8 +5,8 @@ import { recordOf } from '../../support/protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import {
   type Environment,
+  OPERATOR,
   posted,
-  type TestServer,
   treeOf,
   untilReady,
   useServers,
@@ -21,7 +21,6 @@ import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // Several servers over one log, each with an index of its own.
 
-const ADMIN = 'an-operator-of-many-gateways'
 const OLD_TABLES = 'it holds tables of an earlier kind of store, which are not read: name another database'
 
 onEachSharedEngine('gateways over a log in', (databases) => {
@@ -29,12 +28,6 @@ onEachSharedEngine('gateways over a log in', (databases) => {
 
   async function settings({ deployment }: FakeChain): Promise<Environment> {
     return { ...treeOf(deployment), ...(await databases.settings()) }
-  }
-
-  const asOperator = (server: TestServer, path: string, body: unknown) => {
-    const question = posted(body)
-    const headers = { ...question.headers, Authorization: `Bearer ${ADMIN}` }
-    return server.ask(path, { ...question, headers })
   }
 
   test('what one admits, all answer, and a new one too', async () => {
@@ -104,17 +97,17 @@ onEachSharedEngine('gateways over a log in', (databases) => {
 
   test('what is blocked through one, no other serves', async () => {
     const chain = new FakeChain()
-    const env = { ...(await settings(chain)), ADMIN_TOKEN: ADMIN }
+    const env = { ...(await settings(chain)), ...OPERATOR }
     const [one, two] = await Promise.all([start(env), start(env)])
     const note = chain.inscribe({ contentType: 'text/plain', body: utf8('to be blocked') })
     expect((await one.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
     const content = `/content/${note.outpoint(0)}`
     await eventually(async () => expect((await two.ask(content)).status).toBe(200))
     const subject = { outpoint: note.outpoint(0) }
-    expect((await asOperator(one, '/admin/block', { ...subject, reason: 'a test' })).status).toBe(200)
+    await one.block(subject)
     expect((await one.ask(content)).status).toBe(451)
     await eventually(async () => expect((await two.ask(content)).status).toBe(451))
-    expect((await asOperator(two, '/admin/unblock', subject)).status).toBe(200)
+    await two.unblock(subject)
     await eventually(async () => expect((await one.ask(content)).status).toBe(200))
   })
 

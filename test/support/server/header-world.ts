@@ -3,7 +3,9 @@ import { HeaderChain } from './header-chain.js'
 import { HostTracker } from './host-tracker.js'
 import {
   type Answer,
+  AS_OPERATOR,
   type Environment,
+  OPERATOR,
   posted,
   type StartOptions,
   type TestServer,
@@ -13,8 +15,6 @@ import {
 
 /** Settings for a test in which the tracker says nothing: how long the server waits, long enough for one that answers. */
 export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '2000' }
-
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 /** A server that asks a tracker about the blocks of a chain, on which the transactions of a fake chain are mined. */
 export interface HeaderWorld {
@@ -44,7 +44,7 @@ export function useHeaderWorlds(): {
       const chain = given ?? new FakeChain({ covenantVersion: env.COVENANT_VERSION === '1' ? 1 : 2 })
       const headers = new HeaderChain()
       const tracker = new HostTracker(headers)
-      const usual = { HEADERS_POLL_MS: '0', ADMIN_TOKEN }
+      const usual = { HEADERS_POLL_MS: '0', ...OPERATOR }
       const settings = { ...treeOf(chain.deployment), ...usual, ...env }
       const over = (server: TestServer): HeaderWorld => {
         const submit: HeaderWorld['submit'] = (transaction, ancestors) =>
@@ -59,9 +59,8 @@ export function useHeaderWorlds(): {
             }
           },
           tell(height) {
-            const { headers: head, ...question } = posted(height === undefined ? {} : { height })
-            const shown = { Authorization: `Bearer ${ADMIN_TOKEN}` }
-            return server.ask('/admin/headers', { ...question, headers: { ...head, ...shown } })
+            const question = posted(height === undefined ? {} : { height }, AS_OPERATOR)
+            return server.ask('/admin/headers', question)
           },
           name: (name) => server.ask(`/svc/names/${name}`),
           async restart(more = {}) {

@@ -11,7 +11,16 @@ import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from 
 import { bodyHolder, changeStore } from '../storage/changed-files.js'
 import { HeaderChain } from './header-chain.js'
 import { HostTracker } from './host-tracker.js'
-import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
+import {
+  AS_OPERATOR,
+  OPERATOR,
+  posted,
+  type Question,
+  submission,
+  type TestServer,
+  treeOf,
+  type useServers,
+} from './test-server.js'
 
 /** The status of an answer, and the request that gets it: from `well`, unless another host is named. */
 export type OpenapiRequest = [status: number, path: string, question?: Question, host?: keyof Hosts]
@@ -65,8 +74,6 @@ export interface Stored {
 const MAX_BODY_BYTES = 100_000
 /** `empty` accepts proofs with this token only. */
 const ARC_CALLBACK_TOKEN = 'a-token-of-the-processor'
-/** Every host but `empty` and `flooded` has it. */
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 const { now } = performance
 /** How many want the clock stopped. The suites of a worker share it: whoever is last has to let it go on. */
@@ -97,7 +104,7 @@ export async function openapiHosts({
   const tree = treeOf(chain.deployment)
   const settings = { ...tree, PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
   const pages = await builtPages()
-  const wells = { ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }
+  const wells = { ...settings, ...OPERATOR, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }
   const DATA_DIR = await followedStore(start, settings)
   const making = { imageProgram: await imageProgram() }
   const well = await start({ ...wells, DATA_DIR }, { pages, ...making })
@@ -107,10 +114,10 @@ export async function openapiHosts({
     { ...unreachable, ARC_CALLBACK_TOKEN, DATA_DIR: await followedStore(start, unreachable) },
     making,
   )
-  const broken = await start({ ...settings, ADMIN_TOKEN }, making)
+  const broken = await start({ ...settings, ...OPERATOR }, making)
   await broken.node.close()
 
-  const full = await start({ ...settings, ADMIN_TOKEN })
+  const full = await start({ ...settings, ...OPERATOR })
 
   const awaiting = await start({ ...settings, CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' }, making)
   const placeless = chain.spend({
@@ -128,7 +135,7 @@ export async function openapiHosts({
     await flooded.ask('/submit', { ...FLOODER, method: 'POST' })
   }
 
-  const rebuilding = await start({ ...settings, ADMIN_TOKEN })
+  const rebuilding = await start({ ...settings, ...OPERATOR })
   Object.defineProperty(rebuilding.node.maintenance, 'status', { value: { state: 'rebuilding', done: 0 } })
 
   const submit = async (...sent: Parameters<TestServer['submit']>): Promise<void> => {
@@ -205,8 +212,7 @@ export async function openapiHosts({
     ...{ height: 800_000, tip: undefined },
     headers: new HeaderChain().branch.tip.bytes,
   })
-  for (const subject of [{ outpoint: blocked }, { name: 'd' }])
-    await well.ask('/admin/block', operators({ ...subject, reason: 'a test' }))
+  for (const subject of [{ outpoint: blocked }, { name: 'd' }]) await well.block(subject)
   const ask: TestServer['ask'] = (...asked) =>
     // Each time, as the minute of the last flood may have passed.
     withinAMinute(async () => {
@@ -275,7 +281,7 @@ async function watchingHosts(
   start: ReturnType<typeof useServers>['start'],
 ): Promise<Pick<Hosts, 'watching' | 'unheard' | 'forgetting'>> {
   const tracker = new HostTracker(new HeaderChain())
-  const watching = await start({ ADMIN_TOKEN, HEADERS_POLL_MS: '0' }, { tracker })
+  const watching = await start({ ...OPERATOR, HEADERS_POLL_MS: '0' }, { tracker })
   const unheard: TestServer['ask'] = async (...asked) => {
     tracker.mood = 'fails'
     try {
@@ -323,8 +329,7 @@ export function openapiRequests({
     [404, path, {}, 'empty'],
   ]
   const lost = (path: string, asked: Question = {}): OpenapiRequest => [500, path, asked, 'broken']
-  const { headers: head, ...request } = posted(notice)
-  const shown = { ...request, headers: { ...head, Authorization: `Bearer ${ARC_CALLBACK_TOKEN}` } }
+  const shown = posted(notice, { Authorization: `Bearer ${ARC_CALLBACK_TOKEN}` })
   const overlay = submission(submittable, ['tm_ordinals'])
   const question = (query: unknown, service = 'ls_names'): Question => posted({ service, query })
   const binary = { ...question({ origin: 'a' }).headers, 'X-Aggregation': 'yes' }
@@ -709,8 +714,7 @@ function walletRequests({
 function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRequest[] {
   const offers = '/requestSyncResponse'
   const offered = (body: unknown, topic = 'tm_ordinals'): Question => {
-    const { headers, ...question } = posted(body)
-    return { ...question, headers: { ...headers, 'x-bsv-topic': topic } }
+    return posted(body, { 'x-bsv-topic': topic })
   }
   const nodes = '/requestForeignGASPNode'
   const node = (outpoint: string): Question => {
@@ -772,12 +776,11 @@ function packed(requests: OpenapiRequest[]): OpenapiRequest[] {
 
 /** A client at an address reserved for documentation (RFC 5737). */
 const FLOODER = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
-const SHOWN: Question = { headers: { Authorization: `Bearer ${ADMIN_TOKEN}` } }
+const SHOWN: Question = { headers: AS_OPERATOR }
 
 /** A request of the operator. */
 function operators(value: unknown): Question {
-  const { headers, ...question } = posted(value)
-  return { ...question, headers: { ...headers, ...SHOWN.headers } as Record<string, string> }
+  return posted(value, AS_OPERATOR)
 }
 
 /** Requests that every route of the operator refuses. */

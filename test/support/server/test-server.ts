@@ -16,6 +16,11 @@ export const SILENT = pino({ level: 'silent' })
 
 export type Environment = Record<string, string>
 
+/** The setting with which a server has an operator. */
+export const OPERATOR = { ADMIN_TOKEN: 'a-token-of-the-operator' }
+/** What shows that a request is the operator's. */
+export const AS_OPERATOR = { Authorization: `Bearer ${OPERATOR.ADMIN_TOKEN}` }
+
 /** What a server answered, read to its end. */
 export interface Answer {
   status: number
@@ -66,8 +71,12 @@ export function submission(beef: Uint8Array, topics: string[] = ['tm_names']): Q
 }
 
 /** A POST of JSON. */
-export function posted(value: unknown): Question {
-  return { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) }
+export function posted(value: unknown, headers: Record<string, string> = {}): Question {
+  return {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(value),
+  }
 }
 
 /** The settings that make a server follow the tree of a fake chain. */
@@ -81,12 +90,18 @@ export function treeOf({ genesis, covenantVersion, difficulty, marker, tld }: De
   }
 }
 
+/** What an operator can block. */
+export type Subject = { outpoint: string } | { sha256: string } | { name: string }
+
 export interface TestServer {
   url: string
   dataDir: string
   node: RunningServer['node']
   ask(path: string, question?: Question): Promise<Answer>
   submit(beef: Uint8Array, topics?: string[]): Promise<Answer>
+  /** Has the operator block something, or unblock it again. The server needs {@link OPERATOR}. */
+  block(subject: Subject): Promise<void>
+  unblock(subject: Subject): Promise<void>
   /** Every row of every table of the graph, as text. */
   rows(): Record<string, string[]>
   stop(): Promise<void>
@@ -149,12 +164,18 @@ export function useServers({ stay = false } = {}): {
 
 function testServer({ url, node, stop }: RunningServer, dataDir: string): TestServer {
   let stopped: Promise<void> | undefined
+  const order = async (route: string, value: object): Promise<void> => {
+    const { status, body } = await ask(url, route, posted(value, AS_OPERATOR))
+    if (status !== 200) throw new Error(`${route} was answered ${status}: ${body.toString()}`)
+  }
   return {
     url,
     dataDir,
     node,
     ask: (path, question) => ask(url, path, question),
     submit: (beef, topics) => ask(url, '/submit', submission(beef, topics)),
+    block: (subject) => order('/admin/block', { ...subject, reason: 'a test' }),
+    unblock: (subject) => order('/admin/unblock', subject),
     rows: () => storedRows(dataDir),
     stop: () => {
       stopped ??= stop()

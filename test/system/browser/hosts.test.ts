@@ -8,14 +8,13 @@ import { inBrowser } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { binaryDirectory, directory, type File, text } from '../../support/gateway/site.js'
-import { untilReady, useServers } from '../../support/server/test-server.js'
+import { OPERATOR, untilReady, useServers } from '../../support/server/test-server.js'
 
 // Each name is a site of its own to a browser, with all that sites have; and the service is another one.
 
 const servers = useServers()
 const browser = useBrowser()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const hosted = await hostedServer(servers, { ADMIN_TOKEN })
+const hosted = await hostedServer(servers, OPERATOR)
 const { server, named, port } = hosted
 await untilReady(server)
 
@@ -176,7 +175,7 @@ inBrowser.each([
       }
     },
     service,
-    ADMIN_TOKEN,
+    OPERATOR.ADMIN_TOKEN,
     `http://bob.localhost${port}`,
   )
   expect(reached).toEqual({

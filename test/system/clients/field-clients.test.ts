@@ -8,7 +8,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { posted, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import { OPERATOR, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 // The packages of the 1sat field, as npm has them, against the mainnet prefixes.
 
@@ -19,7 +19,6 @@ if ('missing' in installed) {
   test.skip(`the clients of the 1sat field (${installed.missing})`, () => undefined)
 } else {
   const { clients } = installed
-  const ADMIN_TOKEN = 'a-token-of-the-operator'
   const chain = new FakeChain({ nameContentType: 'application/op-ns' })
   const a = chain.mint('a')
   const ab = chain.mint('ab')
@@ -57,16 +56,14 @@ if ('missing' in installed) {
       ...treeOf(chain.deployment),
       PROFILE: 'mainnet',
       CHAIN_TRACKER: 'scripts-only',
-      ADMIN_TOKEN,
+      ...OPERATOR,
     })
     const overlay = new clients.OverlayClient(server.url)
     for (const mint of [chain.genesis, a, ab]) await overlay.submit(beefOf(mint), ['tm_opns'])
     await overlay.submit(beefOf(cover, { with: [funding] }), ['tm_ordinals'])
     await overlay.submit(beefOf(sold, { with: [cover], proven: false }), ['tm_ordinals'])
     await overlay.submit(beefOf(hidden), ['tm_ordinals'])
-    const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
-    const block = posted({ outpoint: hidden.outpoint(0), reason: 'a test' })
-    expect((await server.ask('/admin/block', { ...block, headers })).status).toBe(200)
+    await server.block({ outpoint: hidden.outpoint(0) })
   })
 
   describe('OneSatServices', () => {

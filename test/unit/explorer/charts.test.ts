@@ -1,12 +1,12 @@
 import { explorerWorld } from '../../support/explorer/world.js'
 import { beefOf, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { treeOf, useServers } from '../../support/server/test-server.js'
+import { OPERATOR, treeOf, useServers } from '../../support/server/test-server.js'
 
 // What the map and the charts say is what there is.
 
 const servers = useServers()
 const world = explorerWorld()
-const server = await servers.start({ ...treeOf(world.deployment), ADMIN_TOKEN: 'a-token-of-the-operator' })
+const server = await servers.start({ ...treeOf(world.deployment), ...OPERATOR })
 await world.fill(server)
 
 const page = async (path: string): Promise<string> => {
@@ -89,12 +89,7 @@ test('heights that nobody checks make no more rows', async () => {
 
 test('a name that is blocked is no arc', async () => {
   expect(arcsOf(await page('/tree?prefix=ali')).size).toBe(2)
-  const { status } = await server.ask('/admin/block', {
-    method: 'POST',
-    headers: { Authorization: 'Bearer a-token-of-the-operator', 'Content-Type': 'application/json' },
-    body: JSON.stringify({ name: 'alice', reason: 'a test' }),
-  })
-  expect(status).toBe(200)
+  await server.block({ name: 'alice' })
   const html = await page('/tree?prefix=ali')
   expect(html).not.toContain('>alice<')
   expect([...arcsOf(html).values()]).toEqual(['/tree?prefix=alic'])

@@ -2,14 +2,14 @@ import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { explorerWorld, HOSTILE } from '../../support/explorer/world.js'
 import { beefOf, inscriptionScript } from '../../support/protocol/fake-chain.js'
-import { treeOf, useServers } from '../../support/server/test-server.js'
+import { OPERATOR, treeOf, useServers } from '../../support/server/test-server.js'
 
 // Pages as they come over HTTP, with whatever strangers write.
 
 const servers = useServers()
 const world = explorerWorld()
 const { outpoints } = world
-const server = await servers.start({ ...treeOf(world.deployment), ADMIN_TOKEN: 'a-token-of-the-operator' })
+const server = await servers.start({ ...treeOf(world.deployment), ...OPERATOR })
 await world.fill(server)
 
 const HTML = { headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } }
@@ -287,16 +287,9 @@ describe('an error', () => {
     expect(body.toString('utf8')).not.toMatch(FORBIDDEN)
   })
 
-  const block = (outpoint: string) =>
-    server.ask('/admin/block', {
-      method: 'POST',
-      headers: { Authorization: 'Bearer a-token-of-the-operator', 'Content-Type': 'application/json' },
-      body: JSON.stringify({ outpoint, reason: 'a test' }),
-    })
-
   test('is none of the last chunk of a stream whose first is blocked: it is shown as what it is', async () => {
     const chunk = await streamed()
-    await block(outpoints.audio)
+    await server.block({ outpoint: outpoints.audio })
     const page = await server.ask(`/ordinal/${chunk}`, HTML)
     expect(page.status).toBe(200)
     expect(page.body.toString('utf8')).not.toContain('<audio')
@@ -304,7 +297,7 @@ describe('an error', () => {
   })
 
   test('for what is blocked has no trace of it', async () => {
-    await block(outpoints.gm)
+    await server.block({ outpoint: outpoints.gm })
     const page = await server.ask(`/ordinal/${outpoints.gm}`, HTML)
     expect(page.status).toBe(451)
     expect(page.body.toString('utf8')).toContain('The operator has blocked this.')

@@ -13,13 +13,11 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { posted, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import { OPERATOR, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 // Lists show names, sites and streams, not the mints, files and chunks that these take.
 
 const servers = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const headers = { ...posted({}).headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
 
 interface Tree {
   chain: FakeChain
@@ -33,7 +31,7 @@ interface Tree {
 
 async function treeFor(): Promise<Tree> {
   const chain = new FakeChain()
-  const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  const server = await servers.start({ ...treeOf(chain.deployment), ...OPERATOR })
   await server.submit(beefOf(chain.genesis, { height: 1 }))
   const mined = new Map<string, { mint: FakeTransaction; purse: FakeTransaction; isProven: boolean }>()
   const page = async (path: string): Promise<string> => {
@@ -123,9 +121,9 @@ describe('names', () => {
   test('a blocked name hides no prefix of it', async () => {
     const { mine, rows, server } = await treeFor()
     await mine('abcd', 10)
-    await server.ask('/admin/block', { ...posted({ name: 'abcd', reason: 'a test' }), headers })
+    await server.block({ name: 'abcd' })
     expect(await rows()).toEqual(['abc, and 2 prefixes'])
-    await server.ask('/admin/block', { ...posted({ name: 'ab', reason: 'a test' }), headers })
+    await server.block({ name: 'ab' })
     expect(await rows()).toEqual(['abc', 'a'])
   })
 
@@ -236,10 +234,7 @@ describe('inscriptions', () => {
   test('a blocked directory hides none of its files', async () => {
     const tree = await treeFor()
     const site = await inscribe(tree, [directory({ 'index.html': '_1' }), text('hello')])
-    await tree.server.ask('/admin/block', {
-      ...posted({ outpoint: site.outpoint(0), reason: 'a test' }),
-      headers,
-    })
+    await tree.server.block({ outpoint: site.outpoint(0) })
     expect(await tiles(tree)).toEqual({ [site.outpoint(1)]: 'text 5 B' })
   })
 

@@ -4,7 +4,9 @@ import { HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, startHeaderService } from '../../../support/server/header-service.js'
 import {
   type Answer,
+  AS_OPERATOR,
   type Environment,
+  OPERATOR,
   type StartOptions,
   type TestServer,
   treeOf,
@@ -102,16 +104,12 @@ test('after a restart without its sources, it takes proofs of the blocks that it
 })
 
 test('the operator asks for new headers at once, where nothing polls', async () => {
-  const ADMIN_TOKEN = 'a-token-of-the-operator'
-  const world = await setUp({ env: { HEADERS_POLL_MS: '0', ADMIN_TOKEN } })
+  const world = await setUp({ env: { HEADERS_POLL_MS: '0', ...OPERATOR } })
   const { chain, headers, server, submit } = world
   await untilReady(server)
   headers.mine([chain.genesis])
   expect((await submit(chain.genesis)).status).toBe(503)
-  const { status, json } = await server.ask('/admin/headers', {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${ADMIN_TOKEN}` },
-  })
+  const { status, json } = await server.ask('/admin/headers', { method: 'POST', headers: AS_OPERATOR })
   expect({ status, json }).toMatchObject({ status: 200, json: { tip: headers.bestTip.height } })
   expect((await submit(chain.genesis)).status).toBe(200)
 })

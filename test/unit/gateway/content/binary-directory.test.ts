@@ -1,7 +1,7 @@
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { binaryDirectory, directory, type File, publisher, text } from '../../../support/gateway/site.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
-import { useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -212,7 +212,7 @@ describe('symbolic links', () => {
 
   test('to a file that is blocked are blocked', async () => {
     const reasons = { status: 451, code: 'BLOCKED' }
-    const own = await servers.start({ ADMIN_TOKEN: 'a-token-of-the-operator' })
+    const own = await servers.start(OPERATOR)
     const made = await publisher({ server: own, chain })(
       binaryDirectory({ a: '_1', file: '_2' }, ['a']),
       text('file'),
@@ -220,12 +220,7 @@ describe('symbolic links', () => {
     )
     const path = `/content/${made.outpoint(0)}/a`
     expect((await own.ask(path)).status).toBe(200)
-    const blocked = await own.ask('/admin/block', {
-      method: 'POST',
-      headers: { Authorization: 'Bearer a-token-of-the-operator', 'Content-Type': 'application/json' },
-      body: JSON.stringify({ outpoint: made.outpoint(2), reason: 'test' }),
-    })
-    expect(blocked.status).toBe(200)
+    await own.block({ outpoint: made.outpoint(2) })
     expectError(await own.ask(path), reasons)
   })
 })

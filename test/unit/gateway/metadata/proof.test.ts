@@ -9,12 +9,11 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 const chain = new FakeChain()
-const server = await start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+const server = await start({ ...treeOf(chain.deployment), ...OPERATOR })
 
 const blocks = new Map<string, number>()
 const chainTracker = {
@@ -140,11 +139,6 @@ describe('the proof of an output', () => {
     )
     await submit(pair)
     const [first, , third] = steps as [FakeTransaction, FakeTransaction, FakeTransaction]
-    const admin = async (route: string, subject: object): Promise<void> => {
-      const question = posted(subject)
-      const headers = { ...question.headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
-      expect((await server.ask(`/admin/${route}`, { ...question, headers })).status).toBe(200)
-    }
     const statuses = async (): Promise<number[]> => {
       const asked = [pair.outpoint(0), third.outpoint(0), `${first.outpoint(0)}:-1`, `${first.outpoint(0)}:1`]
       return await Promise.all(
@@ -153,10 +147,10 @@ describe('the proof of an output', () => {
     }
     expect(await statuses()).toEqual([200, 200, 200, 200, 200])
     const subjects = [{ outpoint: pair.outpoint(1) }, { outpoint: third.outpoint(0) }]
-    for (const subject of subjects) await admin('block', { ...subject, reason: 'a test' })
+    for (const subject of subjects) await server.block(subject)
     // Where an ordinal came from is evidence; what it shows is not.
     expect(await statuses()).toEqual([451, 451, 451, 200, 451])
-    for (const subject of subjects) await admin('unblock', subject)
+    for (const subject of subjects) await server.unblock(subject)
     expect(await statuses()).toEqual([200, 200, 200, 200, 200])
   })
 })

@@ -1,23 +1,19 @@
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // Whether a name is free and what it takes, as JSON and as a page, and that no route is in the way of a name.
 
 const servers = useServers()
 const chain = new FakeChain({ difficulty: 4 })
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+const server = await servers.start({ ...treeOf(chain.deployment), ...OPERATOR })
 await server.submit(beefOf(chain.genesis))
 const mine = async (name: string): Promise<void> => {
   for (const mint of chain.mintAll(name))
     expect((await server.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])).status).toBe(200)
 }
 await mine('al')
-await server.ask('/admin/block', {
-  ...posted({ name: 'bad', reason: 'a test' }),
-  headers: { ...posted({}).headers, Authorization: `Bearer ${ADMIN_TOKEN}` },
-})
+await server.block({ name: 'bad' })
 
 interface Offer {
   name: string

@@ -15,7 +15,7 @@ import {
   mapTail,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, treeOf, useServers } from '../../../support/server/test-server.js'
 
 /** Shapes are those of ord's documentation (docs.ordinals.com/inscriptions/recursion.html). */
 
@@ -88,8 +88,7 @@ describe('what a header tells is what ord answers', () => {
 })
 
 const servers = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const hosted = await hostedServer(servers, { ADMIN_TOKEN })
+const hosted = await hostedServer(servers, OPERATOR)
 const { server, chain, on, named, show } = hosted
 
 /** Around all that the fake chain mines, each with a time of its own, out of order. */
@@ -408,12 +407,8 @@ test('a page that ends with the last child says that there are no more', async (
 })
 
 test('what is blocked is refused, and missing from its page', async () => {
-  const act = (path: string, body: object) => {
-    const { headers: head, ...question } = posted(body)
-    return server.ask(path, { ...question, headers: { ...head, Authorization: `Bearer ${ADMIN_TOKEN}` } })
-  }
   const outpoint = family.outpoint(2)
-  await act('/admin/block', { outpoint, reason: 'a test' })
+  await server.block({ outpoint })
   for (const route of ['inscription', 'metadata', 'children', 'parents'])
     expectError(await server.ask(`/r/${route}/${outpoint}`), { status: 451, code: 'BLOCKED' })
   expectError(await server.ask(`/r/tx/${family.txid}`), { status: 451, code: 'BLOCKED' })
@@ -421,13 +416,13 @@ test('what is blocked is refused, and missing from its page', async () => {
   expect(await asked(`/r/children/${PARENT}`)).toEqual({ ids, more: true, page: 0 })
   const { children } = (await asked(`/r/children/${PARENT}/inscriptions`)) as { children: { id: string }[] }
   expect(children.map(({ id }) => id)).toEqual(ids)
-  await act('/admin/unblock', { outpoint })
-  await act('/admin/block', { outpoint: parent.outpoint(0), reason: 'a test' })
+  await server.unblock({ outpoint })
+  await server.block({ outpoint: parent.outpoint(0) })
   expect(await asked(`/r/parents/${childId(0)}`)).toEqual({ ids: [], more: false, page: 0, page_index: 0 })
   expect(await asked(`/r/parents/${childId(0)}/inscriptions`)).toMatchObject({ parents: [] })
-  await act('/admin/unblock', { outpoint: parent.outpoint(0) })
+  await server.unblock({ outpoint: parent.outpoint(0) })
   // Where an ordinal is, that of a blocked place is not said.
-  await act('/admin/block', { outpoint: moved.outpoint(0), reason: 'a test' })
+  await server.block({ outpoint: moved.outpoint(0) })
   expectError(await server.ask(`/r/inscription/${OF_LAST.id}`), { status: 451, code: 'BLOCKED' })
   expect(await asked(`/r/children/${PARENT}/inscriptions/2`)).toMatchObject({ children: { length: 5 } })
 })

@@ -17,6 +17,7 @@ import { advertisementLock, advertisementUnlock } from '../../../../src/server/d
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { advertise, HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
 import {
+  OPERATOR,
   posted,
   submission,
   type TestServer,
@@ -40,7 +41,7 @@ beforeAll(async () => {
     SERVER_PRIVATE_KEY: HOST_KEY.toHex(),
     HOSTING_URL: `http://127.0.0.1:${port}/`,
     DATA_DIR: await servers.folder(),
-    ADMIN_TOKEN: 'a-token-of-the-operator',
+    ...OPERATOR,
   }
   server = await servers.start(env)
   expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
@@ -293,8 +294,7 @@ test('an operator can block a token', async () => {
   )
   const [output] = (json as { outputs: { beef: number[]; outputIndex: number }[] }).outputs
   const outpoint = `${Transaction.fromBEEF(output?.beef ?? []).id('hex')}_${output?.outputIndex}`
-  const headers = { Authorization: `Bearer ${env.ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
-  await server.ask('/admin/block', { ...posted({ outpoint, reason: 'a test' }), headers })
+  await server.block({ outpoint })
   expect(await find('ls_ship', { topics: ['tm_names'] })).toEqual([])
 })
 

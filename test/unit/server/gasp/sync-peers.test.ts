@@ -7,7 +7,7 @@ import { type Fault, openFront } from '../../../support/server/peer-front.js'
 import { admittedOn, heldRows, inStep, SyncedWorld, submitAll } from '../../../support/server/synced-world.js'
 import {
   type Environment,
-  posted,
+  OPERATOR,
   type TestServer,
   treeOf,
   useServers,
@@ -20,7 +20,6 @@ const { start } = useServers()
 const worlds = useHeaderWorlds()
 const ORDINALS = ['tm_ordinals']
 const NODES = '/requestForeignGASPNode'
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 function host(world: SyncedWorld, env: Environment = {}, options = {}): Promise<TestServer> {
   return start({ ...treeOf(world.chain.deployment), SYNC_INTERVAL_MS: '100', ...env }, options)
@@ -296,17 +295,13 @@ test('what is blocked here is not brought back, and what it leads to is', async 
   await submitAll(full, [world.genesis, ...world.mint(3)])
   await submitAll(full, world.inscribe(3), ORDINALS)
   const front = await openFront()
-  const late = await host(world, { SYNC_PEERS: front.url, ADMIN_TOKEN })
+  const late = await host(world, { SYNC_PEERS: front.url, ...OPERATOR })
   const rows = full.rows()
   const offered = await full.node.graph.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })
   const note = offered.at(-1)?.outpoint
   const [name = ''] = world.mints.keys()
   const outpoint = `${note?.txid}_${note?.vout}`
-  for (const subject of [{ outpoint }, { name }]) {
-    const { headers, ...question } = posted({ ...subject, reason: 'a test' })
-    const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
-    expect((await late.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
-  }
+  for (const subject of [{ outpoint }, { name }]) await late.block(subject)
   front.host = full
   await until(
     async () => (await admittedOn(late)) === (rows.admissions?.length ?? 0) - 1,

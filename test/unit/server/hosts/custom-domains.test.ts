@@ -4,7 +4,7 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
 import { directory, text } from '../../../support/gateway/site.js'
 import { type DnsServer, dnsServer, type TxtAnswer } from '../../../support/server/dns-server.js'
-import { useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 let dns: DnsServer
@@ -233,7 +233,7 @@ describe('a server with CUSTOM_DOMAINS', () => {
   })
 
   test('has none of the service for a domain that was made to lead here', async () => {
-    const { on, named } = await start({ ADMIN_TOKEN: 'a-token-of-the-operator' })
+    const { on, named } = await start(OPERATOR)
     const { site } = await named('a', text('content'))
     says('rebound.example', records(`${site.outpoint(0)}`))
     says('unknown.example', { code: 'NXDOMAIN' })

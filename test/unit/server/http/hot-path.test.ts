@@ -21,6 +21,7 @@ import { serving } from '../../../support/server/connections.js'
 import {
   ask,
   lastingHeaders,
+  OPERATOR,
   posted,
   SILENT,
   treeOf,
@@ -31,12 +32,11 @@ import { until } from '../../../support/server/waiting.js'
 // `trials/cached` compares all requests with those of the routes alone.
 
 const { start } = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 /** A server with an inscription and a name, and the paths of what it has in memory. */
 async function filled(env: Record<string, string> = {}, options: Parameters<typeof start>[1] = {}) {
   const chain = new FakeChain()
-  const server = await start({ ...treeOf(chain.deployment), ADMIN_TOKEN, ...env }, options)
+  const server = await start({ ...treeOf(chain.deployment), ...OPERATOR, ...env }, options)
   const body = 'a text of some length'
   const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 100, lockingScript: p2pkh(0) }] })
   const script = inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK })
@@ -135,9 +135,7 @@ test('a record in a list is read once, until something changes', async () => {
   const spent = { here: true, tip: next.outpoint(0) }
   expect(await listed()).toEqual({ ...spent, isRead: true })
   expect(await listed()).toEqual({ ...spent, isRead: false })
-  const { headers, ...question } = posted({ sha256: sha256(utf8(body)).toString('hex'), reason: 'a test' })
-  const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as Record<string, string>
-  expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
+  await server.block({ sha256: sha256(utf8(body)).toString('hex') })
   expect(await listed()).toMatchObject({ here: undefined, tip: undefined })
 })
 

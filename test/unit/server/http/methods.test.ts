@@ -3,18 +3,16 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { sendRaw } from '../../../support/server/connections.js'
 import { routesOf } from '../../../support/server/express-routes.js'
-import { SILENT, treeOf, useServers } from '../../../support/server/test-server.js'
+import { AS_OPERATOR, OPERATOR, SILENT, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // A known path with another method is 405, with what it has in `Allow` (RFC 9110 15.5.6); an unknown path is 404.
 
-const ADMIN_TOKEN = 'the-token-of-the-operator'
 const chain = new FakeChain()
-const server = await useServers().start({ ...treeOf(chain.deployment), ADMIN_TOKEN, READS_PER_MINUTE: '0' })
+const server = await useServers().start({ ...treeOf(chain.deployment), ...OPERATOR, READS_PER_MINUTE: '0' })
 await server.submit(beefOf(chain.genesis), ['tm_names', 'tm_ordinals'])
 await server.submit(beefOf(chain.mint('a')), ['tm_names', 'tm_ordinals'])
 
 const OTHER = ['OPTIONS', 'TRACE', 'PUT', 'DELETE', 'PATCH', 'PROPFIND', 'PURGE', 'QUERY']
-const authorized = { Authorization: `Bearer ${ADMIN_TOKEN}` }
 
 /** Every path of the server that is a plain text, with something in place of its parameters. */
 function paths(): Map<string, Set<string>> {
@@ -35,10 +33,10 @@ test('every path refuses every method that it does not have, and says which it h
   for (const [path, methods] of all) {
     // Another route may match it as well: `origins` is a name, too.
     const allow =
-      (await server.ask(path, { method: 'PUT', headers: authorized })).headers.allow?.split(', ') ?? []
+      (await server.ask(path, { method: 'PUT', headers: AS_OPERATOR })).headers.allow?.split(', ') ?? []
     expect(allow).toEqual(expect.arrayContaining([...methods, ...(methods.has('GET') ? ['HEAD'] : [])]))
     for (const method of [...OTHER, 'GET', 'HEAD', 'POST'].filter((each) => !allow.includes(each))) {
-      const answer = await server.ask(path, { method, headers: authorized })
+      const answer = await server.ask(path, { method, headers: AS_OPERATOR })
       expect({ path, method, status: answer.status, allow: answer.headers.allow }).toEqual({
         ...{ path, method, status: 405 },
         allow: allow.join(', '),

@@ -15,6 +15,8 @@ import { varint } from '../../../support/protocol/raw-transaction.js'
 import { type OpenSocket, openSocket } from '../../../support/server/connections.js'
 import {
   type Answer,
+  AS_OPERATOR,
+  OPERATOR,
   posted,
   type Question,
   submission,
@@ -27,9 +29,7 @@ const chain = new FakeChain()
 const KiB = 1024
 const MiB = 1024 * KiB
 
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const OPERATOR = { Authorization: `Bearer ${ADMIN_TOKEN}` }
-const plain = await servers.start({ ADMIN_TOKEN })
+const plain = await servers.start(OPERATOR)
 
 /** Every route that takes a body, and what it needs for one to be read. */
 const ROUTES: [path: string, headers: Record<string, string>, overlay: boolean][] = [
@@ -41,9 +41,9 @@ const ROUTES: [path: string, headers: Record<string, string>, overlay: boolean][
   ['/svc/gateway/metadata', {}, false],
   ['/svc/names/origins', {}, false],
   ['/svc/gateway/preview', {}, false],
-  ['/admin/block', OPERATOR, true],
-  ['/admin/unblock', OPERATOR, true],
-  ['/admin/headers', OPERATOR, true],
+  ['/admin/block', AS_OPERATOR, true],
+  ['/admin/unblock', AS_OPERATOR, true],
+  ['/admin/headers', AS_OPERATOR, true],
 ]
 
 function note(bytes = 1): Uint8Array {
@@ -173,7 +173,7 @@ describe('a body', () => {
     '%s is dropped as it comes: a connection that was reset would lose the response',
     async (_, path, header, status) => {
       const one = { TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' }
-      const server = await servers.start({ ...one, ADMIN_TOKEN }, { limits: { maxHeaderBytes: 64_000 } })
+      const server = await servers.start({ ...one, ...OPERATOR }, { limits: { maxHeaderBytes: 64_000 } })
       const over: Question = { method: 'POST', headers: { 'X-Forwarded-For': '192.0.2.1' } }
       while ((await server.ask('/submit', over)).status !== 429);
       stopTimeouts()

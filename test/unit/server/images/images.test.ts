@@ -26,6 +26,7 @@ import {
 import { withinAMinute } from '../../../support/server/openapi-requests.js'
 import {
   type Answer,
+  OPERATOR,
   type Question,
   type TestServer,
   useServers,
@@ -35,8 +36,7 @@ import { until } from '../../../support/server/waiting.js'
 const servers = useServers()
 const chain = new FakeChain()
 const program = await imageProgram()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const server = await servers.start({ ADMIN_TOKEN }, { imageProgram: program })
+const server = await servers.start(OPERATOR, { imageProgram: program })
 
 async function submitted(transaction: FakeTransaction, to = server): Promise<string> {
   expect((await to.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
@@ -387,15 +387,7 @@ test('what is made once is read from disk, also by the next process', async () =
 test('what is blocked is not shown, also if it was made before', async () => {
   const outpoint = await inscribed('image/png', await encoded(picture({ width: 70, height: 20 }), 'png'))
   expect((await imageOf(outpoint)).status).toBe(200)
-  const block = {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' },
-  }
-  const answer = await server.ask('/admin/block', {
-    ...block,
-    body: JSON.stringify({ outpoint, reason: 'for a test' }),
-  })
-  expect(answer.status).toBe(200)
+  await server.block({ outpoint })
   for (const query of ['', '?w=16']) expect((await imageOf(outpoint, query)).status).toBe(451)
 })
 

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenapiDocument, OperationObject } from '../../../../src/gateway/openapi/document.js'
 import { IS_NIGHTLY } from '../../../support/nightly.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
+import { AS_OPERATOR, OPERATOR, posted, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What the document says a client may send is what the server takes: for every parameter and every body in JSON, with values
 // that are right, nearly right and wrong.
@@ -11,9 +11,8 @@ import { posted, treeOf, useServers } from '../../../support/server/test-server.
 const agent = new Agent({ keepAlive: true })
 afterAll(() => agent.destroy())
 
-const ADMIN_TOKEN = 'the-token-of-the-operator'
 const chain = new FakeChain()
-const server = await useServers().start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+const server = await useServers().start({ ...treeOf(chain.deployment), ...OPERATOR })
 const mint = chain.mint('a')
 const note = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array([0x61]) })
 for (const each of [chain.genesis, mint, note]) await server.submit(beefOf(each), ['tm_names', 'tm_ordinals'])
@@ -164,8 +163,7 @@ test.each(parameters)('$id takes the $name that the document describes, and no o
     const value = readText(text, parameter.schema ?? {})
     const described = takes(['paths', template, method, 'parameters', String(at), 'schema'], value)
     const body = BODIES[id]?.[0]
-    const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` }
-    const question = { ...(body !== undefined && posted(body)), headers, agent }
+    const question = { ...(body !== undefined && posted(body)), headers: AS_OPERATOR, agent }
     const { status } = await server.ask(path, question)
     const taken = status !== refused && status !== 414
     if (taken !== described) differing.push({ text, status, described })
@@ -206,7 +204,7 @@ test.each(bodied)('$id takes the body that the document describes, and no other'
   for (const [place, body] of (BODIES[id] ?? []).flatMap((each) => variants(each))) {
     if (BEYOND.test(`${id} ${place}`)) continue
     const described = takes(pointer, body)
-    const headers = { 'x-bsv-topic': 'tm_names', Authorization: `Bearer ${ADMIN_TOKEN}` }
+    const headers = { 'x-bsv-topic': 'tm_names', ...AS_OPERATOR }
     const { status, json } = await server.ask(template, { ...posted(body), headers, agent })
     const taken = status !== 400 && status !== 413
     if (taken !== described) differing.push({ place, body, status, json, described })

@@ -13,30 +13,26 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
+  AS_OPERATOR,
+  OPERATOR,
   posted,
   type Question,
+  type Subject,
   type TestServer,
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
 
 const servers = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 const REASON = 'a reason that nobody is given'
 const GATEWAY = '/svc/gateway'
 const NAMES = '/svc/names'
 
 const chain = new FakeChain()
-const env = { ...treeOf(chain.deployment), ADMIN_TOKEN }
-
-type Subject = { outpoint: string } | { sha256: string } | { name: string }
+const env = { ...treeOf(chain.deployment), ...OPERATOR }
 
 async function asOperator(server: TestServer, path: string, value?: unknown): Promise<Answer> {
-  const { headers, ...question } = value === undefined ? {} : posted(value)
-  return await server.ask(path, {
-    ...question,
-    headers: { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as never,
-  })
+  return await server.ask(path, value === undefined ? { headers: AS_OPERATOR } : posted(value, AS_OPERATOR))
 }
 const block = async (server: TestServer, subject: Subject): Promise<void> =>
   expect((await asOperator(server, '/admin/block', { ...subject, reason: REASON })).status).toBe(200)
@@ -392,7 +388,7 @@ test('what is blocked stays so, whatever is submitted, over a restart, and befor
 test('what was served before it was known to be the origin of a blocked name is blocked from then on', async () => {
   const chain = new FakeChain()
   const [mint, other] = [chain.mint('a'), chain.mint('b')]
-  const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  const server = await servers.start({ ...treeOf(chain.deployment), ...OPERATOR })
   await block(server, { name: 'a' })
   for (const each of [mint, other]) await server.submit(beefOf(each), ['tm_ordinals'])
   const statuses = async (): Promise<number[]> => {

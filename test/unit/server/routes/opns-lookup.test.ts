@@ -1,11 +1,10 @@
 import { LookupResolver, Transaction } from '@bsv/sdk'
 import { beefOf, FakeChain, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // `ls_opns` as clients of OpNS overlays ask it.
 
 const servers = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 const chain = new FakeChain({ nameContentType: 'application/op-ns' })
 const a = chain.mint('a', { ownerLock: OPEN_LOCK })
 const ab = chain.mint('ab')
@@ -23,7 +22,7 @@ beforeAll(async () => {
   server = await servers.start({
     ...treeOf(chain.deployment),
     PROFILE: 'mainnet',
-    ADMIN_TOKEN,
+    ...OPERATOR,
     CHAIN_TRACKER: 'scripts-only',
   })
   for (const mint of [chain.genesis, a, ab]) expect((await server.submit(beefOf(mint))).status).toBe(200)
@@ -79,8 +78,7 @@ test('comes with the history that proves a name', async () => {
 })
 
 test('refuses what is blocked, by every form', async () => {
-  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
-  await server.ask('/admin/block', { ...posted({ name: 'a', reason: 'a test' }), headers })
+  await server.block({ name: 'a' })
   const queries = [
     { domain: 'a' },
     { event: 'opns:a' },

@@ -2,17 +2,15 @@ import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { askNode, askOffered } from '../../../support/server/synced-world.js'
-import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What peers ask that sync with this host.
-
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 const { start } = useServers()
 
 async function tree(): Promise<{ chain: FakeChain; server: TestServer }> {
   const chain = new FakeChain()
-  const server = await start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  const server = await start({ ...treeOf(chain.deployment), ...OPERATOR })
   await taken(server, beefOf(chain.genesis))
   return { chain, server }
 }
@@ -20,12 +18,6 @@ async function tree(): Promise<{ chain: FakeChain; server: TestServer }> {
 async function taken(server: TestServer, beef: Uint8Array, topics?: string[]): Promise<void> {
   const { status, body } = await server.submit(beef, topics)
   if (status !== 200) throw new Error(body.toString())
-}
-
-async function block(server: TestServer, subject: Record<string, string>): Promise<void> {
-  const { headers, ...question } = posted({ ...subject, reason: 'a test' })
-  const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
-  expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
 }
 
 const outpoints = (offered: { txid: string; outputIndex: number }[]): string[] =>
@@ -37,10 +29,10 @@ test('what is blocked is not offered, and leaves no page short', async () => {
     chain.inscribe({ contentType: 'text/plain', body: utf8(`note ${i}`) }),
   )
   for (const note of notes) await taken(server, beefOf(note), ['tm_ordinals'])
-  for (const note of notes.slice(0, 4)) await block(server, { outpoint: note.outpoint(0) })
+  for (const note of notes.slice(0, 4)) await server.block({ outpoint: note.outpoint(0) })
   const a = chain.mint('a')
   await taken(server, beefOf(a))
-  await block(server, { name: 'a' })
+  await server.block({ name: 'a' })
   const left = notes.slice(4).map((note) => note.outpoint(0))
   expect(outpoints(await askOffered(server, { topic: 'tm_ordinals' }))).toEqual(left)
   expect(outpoints(await askOffered(server, { topic: 'tm_ordinals', limit: 3 }))).toEqual(left.slice(0, 3))
@@ -74,10 +66,10 @@ test('what was spent is given as evidence, though it is blocked; what stands the
   for (const each of [note, moved, other])
     await taken(server, beefOf(each, { with: [note] }), ['tm_ordinals'])
   const [first, now] = [note.outpoint(0), moved.outpoint(0)]
-  await block(server, { outpoint: first })
+  await server.block({ outpoint: first })
   expect((await askNode(server, { graph: now, outpoint: first })).status).toBe(200)
   expectError(await askNode(server, { graph: first }), { status: 451, code: 'BLOCKED', overlay: true })
-  await block(server, { outpoint: now })
+  await server.block({ outpoint: now })
   for (const graph of [now, first, other.outpoint(0)])
     expectError(await askNode(server, { graph, outpoint: now }), {
       status: 451,

@@ -11,7 +11,9 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
+  OPERATOR,
   posted,
+  type Subject,
   type TestServer,
   treeOf,
   useServers,
@@ -20,7 +22,6 @@ import {
 // What test/system/clients/field-clients.test.ts does not see through its clients.
 
 const servers = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
 const chain = new FakeChain()
 const a = chain.mint('a')
 const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })
@@ -36,21 +37,18 @@ let before: number
 
 beforeAll(async () => {
   before = Date.now() / 1000
-  server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  server = await servers.start({ ...treeOf(chain.deployment), ...OPERATOR })
   for (const mint of [chain.genesis, a]) expect((await server.submit(beefOf(mint))).status).toBe(200)
   expect((await server.submit(beefOf(pages, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
 })
 
 /** Blocks something while a test looks, and unblocks it again. */
-async function whileBlocked(subject: object, look: () => Promise<void>): Promise<void> {
-  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
-  const ask = async (path: string, body: object): Promise<Answer> =>
-    await server.ask(path, { ...posted(body), headers })
-  expect((await ask('/admin/block', { ...subject, reason: 'a test' })).status).toBe(200)
+async function whileBlocked(subject: Subject, look: () => Promise<void>): Promise<void> {
+  await server.block(subject)
   try {
     await look()
   } finally {
-    await ask('/admin/unblock', subject)
+    await server.unblock(subject)
   }
 }
 
@@ -255,7 +253,9 @@ describe('X-Topics', () => {
       const { status, json } = await submit(path, header)
       expect({ status, topics: Object.keys(json as object) }).toEqual({ status: 200, topics })
       expect((json as { tm_ordinals?: unknown }).tm_ordinals).toEqual(
-        topics.includes('tm_ordinals') ? { outputsToAdmit: [0], coinsToRetain: [0] } : undefined,
+        (topics as readonly string[]).includes('tm_ordinals')
+          ? { outputsToAdmit: [0], coinsToRetain: [0] }
+          : undefined,
       )
     })
 
