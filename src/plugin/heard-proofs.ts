@@ -1,7 +1,7 @@
 import { Mutex } from 'async-mutex'
-import { answeredWithin } from '../../backend/src/graph/answered-within.js'
 import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
+import { verdictOf } from '../../backend/src/host/verification.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
 
 export interface HeardProof {
@@ -23,8 +23,6 @@ export interface HeardProofsOptions {
 const MAX_WAITING = 1000
 /** So often a proof is tried again: for a quarter of an hour, with the usual wait. */
 const RETRIES = 10
-/** How many blocks a chain tracker may be behind the sender of a proof. */
-const BLOCKS_BEHIND = 6
 
 /**
  * Records proofs of known transactions once a chain tracker has confirmed them. One that comes before its transaction, or
@@ -72,32 +70,18 @@ export class HeardProofs {
 
   /** Records a proof, unless it is false. @returns Whether there is nothing left to do. */
   private async isDone({ txid, proof }: HeardProof): Promise<boolean> {
-    const { graph } = this.options
+    const { graph, chainTracker: tracker, trackerTimeout: timeout } = this.options
     // Cheapest first: anybody may send a proof.
     await graph.opened?.()
     const stored = graph.transactions.raw(txid)
     if (stored === undefined) return false
     const { height, root } = proof
     if (stored.proof?.height === height && stored.proof.root === root) return true
-    const verdict = await this.verdict(proof)
+    const verdict = tracker === 'scripts only' ? 'yes' : await verdictOf(proof, { tracker, timeout })
     if (verdict !== 'yes') return verdict === 'no'
     const known = graph.transactions.get(txid)
     if (known !== undefined) await recordProofs(graph, [{ ...known, proof }])
     return known !== undefined
-  }
-
-  /** Whether the proof is in the chain. @throws what the chain tracker throws; Error if it takes too long. */
-  private async verdict({ root, height }: Proof): Promise<'yes' | 'no' | 'unknown'> {
-    const { chainTracker: tracker, trackerTimeout } = this.options
-    if (tracker === 'scripts only') return 'yes'
-    const asked = async (): Promise<'yes' | 'no' | 'unknown'> => {
-      if (await tracker.isValidRootForHeight(root, height)) return 'yes'
-      const behind = height - ((await tracker.currentHeight?.()) ?? height)
-      return behind > 0 && behind <= BLOCKS_BEHIND ? 'unknown' : 'no'
-    }
-    return await answeredWithin(trackerTimeout, asked, {
-      error: () => new Error(`the chain tracker did not answer within ${trackerTimeout} ms`),
-    })
   }
 }
 

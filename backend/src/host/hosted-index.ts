@@ -1,4 +1,4 @@
-import { type ChainTracker, Transaction } from '@bsv/sdk'
+import { LRUCache } from 'lru-cache'
 import { removeDatabase } from '../facts/folder.js'
 import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
@@ -6,7 +6,8 @@ import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
 import { type BeefContents, type ReadBeef, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import type { HostDatabase } from '../host/host-database.js'
-import { toHex } from '../protocol/bytes.js'
+import { BeefError } from '../protocol/beef.js'
+import { equalBytes, toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
 import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -22,6 +23,7 @@ import { type HostFolder, takeFolder } from './host-folder.js'
 import { type HostWriter, type HostWriterOptions, isPlain, openHostWriter } from './host-writer.js'
 import { completed, recordBeef, recordEviction, unproven } from './record.js'
 import { Spool, type Submission } from './spool.js'
+import { type Verdict, Verification } from './verification.js'
 
 /** What a program may set; the first service of a database that sets something decides. */
 export interface HostOptions {
@@ -51,6 +53,10 @@ const VERIFY_AFTER = 10_000
 const ASKED_AT_ONCE = 200
 /** Of how many BEEFs that hooks brought it is remembered that they were recorded. */
 const REMEMBERED = 1000
+/** Of how many transactions it is remembered that they were refused. */
+const REFUSED_REMEMBERED = 10_000
+/** After so many failures in a row to verify what is in doubt, the rest waits: the chain tracker is away, rather than so many wrong. */
+const MOST_FAILURES = 3
 
 /** The setting of a log that says what decides which proofs count. */
 const TRACKER = 'tracker'
@@ -68,12 +74,16 @@ interface Waiting {
   isVerified: boolean
   /**
    * Whether the engine may have taken it unverified: engines from 0.6 on verify the last transaction of what a peer sends, and none
-   * of those before it. Of what an earlier process left, nobody knows how it came.
+   * of those before it, which topic managers may be shown in a mode that is verified otherwise. Of what an earlier process left,
+   * nobody knows how it came.
    */
   isDoubtful: boolean
   /** The BEEF that it has verified, if it has brought that. */
   verified?: number[]
 }
+
+/** What became of a submission: it waits, it may not be verified yet, or there is nothing left to do. */
+type Outcome = 'recorded' | 'refused' | 'waits' | 'unverified'
 
 /** The index of a host, of which there is one for each of its databases in a process, and how it follows the host's engine. */
 export class HostedIndex implements HostHooks {
@@ -92,11 +102,15 @@ export class HostedIndex implements HostHooks {
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
   private readonly seen = new WeakSet<BeefContents>()
+  private readonly verification = new Verification()
+  /** What was not verified, and stays in doubt if a hook names it once more. */
+  private readonly refused = new LRUCache<string, true>({ max: REFUSED_REMEMBERED })
   private engine: Promise<EngineTables | undefined> | undefined
   private isEngineKnown = false
   private isStoredElsewhere = false
   private timer: NodeJS.Timeout | undefined
   private working: Promise<void> | undefined
+  private verifying: Promise<void> | undefined
   private hasCaughtUp = false
   private isClosed = false
   private reported = ''
@@ -230,35 +244,40 @@ export class HostedIndex implements HostHooks {
   /** Keeps what topic managers see: pending, and verified by nobody. */
   private see(beef: ReadBeef, mode: SubmitMode | undefined): void {
     const { seen } = this
-    if (seen.has(beef)) return
-    seen.add(beef)
     const { txid } = beef.subject
+    const isNew = !seen.has(beef)
+    seen.add(beef)
+    const known = this.waiting.get(txid)
+    const wait = known ?? (isNew ? this.wait(txid, { isOnly: true }) : undefined)
+    if (wait !== undefined) wait.isDoubtful ||= mode !== undefined && mode !== 'current-tx'
+    if (!isNew) return
+    if (known !== undefined) known.isOnly = false
     try {
-      const spool = this.spooled()
-      const known = this.waiting.get(txid)
-      if (known === undefined) this.wait(txid, { isOnly: true })
-      else known.isOnly = false
-      if (mode === 'historical-tx-no-spv') this.wait(txid).isDoubtful = true
-      spool.see(txid, beef.bytes)
+      this.spooled().see(txid, beef.bytes)
     } catch (error) {
       this.report(error)
     }
   }
 
   private refuse(txid: string): void {
+    if (this.isInDoubt(txid)) this.refused.set(txid, true)
     if (this.spool?.get(txid)?.verified === undefined) this.forget(txid)
   }
 
   private wait(txid: string, { isLeft = false, isOnly = false } = {}): Waiting {
     const now = monotonic()
     const [due, verifyFrom] = isLeft ? [now, now] : [now + WAIT.first, now + VERIFY_AFTER]
-    const wait = this.waiting.get(txid) ?? {
-      ...{ due, verifyFrom, checks: 0, isOnly, isVerified: false },
-      isDoubtful: isLeft,
-    }
+    const first = { due, verifyFrom, checks: 0, isOnly, isVerified: false, isDoubtful: false }
+    const wait = this.waiting.get(txid) ?? first
+    wait.isDoubtful ||= isLeft
     this.waiting.set(txid, wait)
     this.schedule(WAIT.first)
     return wait
+  }
+
+  private giveUp(txid: string): void {
+    this.refused.set(txid, true)
+    this.forget(txid)
   }
 
   private forget(txid: string): void {
@@ -297,9 +316,14 @@ export class HostedIndex implements HostHooks {
 
   /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
   private async bring(bytes: Uint8Array): Promise<void> {
+    const { subject } = readBeef(bytes)
+    if (this.isInDoubt(subject.txid) && (await this.verdict(bytes)) !== 'yes') return
+    await this.bringVerified(bytes)
+  }
+
+  private async bringVerified(bytes: Uint8Array): Promise<void> {
     const beef = readBeef(bytes)
     const { txid } = beef.subject
-    if (this.isInDoubt(txid) && !(await this.isValid(bytes, txid))) return
     try {
       await this.record(completed(beef, this.seenOf(txid)))
     } catch (error) {
@@ -409,17 +433,33 @@ export class HostedIndex implements HostHooks {
       const store = await this.answering()
       const spool = this.spooled()
       const engine = await this.openEngine()
-      await this.catchUp(engine)
       const now = monotonic()
       const due = [...this.waiting].flatMap(([txid, { due }]) => (due <= now ? [txid] : []))
-      for (let at = 0; at < due.length && !this.isClosed; at += ASKED_AT_ONCE)
-        await this.check(due.slice(at, at + ASKED_AT_ONCE), engine)
+      const isDoubtful = (txid: string): boolean => engine === undefined || this.isInDoubt(txid)
+      // Whoever asks the chain tracker may take long, and peers decide how much there is of that.
+      this.verifying ??= this.verify(due.filter(isDoubtful), engine).finally(() => {
+        this.verifying = undefined
+      })
+      await this.check(
+        due.filter((txid) => !isDoubtful(txid)),
+        engine,
+      )
       // What is evicted came before.
-      for (const outpoint of spool.evictions()) {
-        await recordEviction(store, outpoint)
-        spool.forgetEviction(outpoint)
-      }
+      if (this.hasCaughtUp)
+        for (const outpoint of spool.evictions()) {
+          await recordEviction(store, outpoint)
+          spool.forgetEviction(outpoint)
+        }
       spool.flush()
+    } catch (error) {
+      if (!this.isClosed) this.report(error)
+    }
+  }
+
+  private async verify(txids: readonly string[], engine: EngineTables | undefined): Promise<void> {
+    try {
+      await this.catchUp(engine)
+      await this.check(txids, engine)
     } catch (error) {
       if (!this.isClosed) this.report(error)
     }
@@ -433,32 +473,45 @@ export class HostedIndex implements HostHooks {
         for await (const beef of missed({ engine, topic, index: this.store })) {
           if (this.isClosed) return
           const { txid } = readBeef(beef).subject
-          if (this.chainTracker !== undefined) {
-            if (this.store.transactions.has(txid)) continue
-            this.wait(txid, { isLeft: true })
+          if (this.chainTracker === undefined) {
+            await this.verified(beef)
+            continue
           }
-          await this.verified(beef)
+          if (this.refused.has(txid) || this.store.transactions.has(txid)) continue
+          this.wait(txid, { isLeft: true })
+          // While the chain tracker is away, it goes no further: what it has passed on does not come again.
+          const verdict = await this.verdict(beef)
+          if (verdict === 'yes') await this.bringVerified(beef).catch(() => {})
+          else if (verdict === 'no') this.giveUp(txid)
         }
     this.hasCaughtUp = true
   }
 
   /** Records those of some submissions that are verified by now. */
   private async check(txids: readonly string[], engine: EngineTables | undefined): Promise<void> {
-    const known = await engine?.applied(txids, APPLIED_TO)
-    for (const txid of txids) {
-      if (this.isClosed) return
-      const submission = this.spool?.get(txid) ?? { txid, seen: undefined, verified: undefined }
-      if (await this.isRecorded(submission, { engine, isApplied: known?.has(txid) })) this.forget(txid)
-      else this.postpone(submission)
+    for (let at = 0, failures = 0; at < txids.length; at += ASKED_AT_ONCE) {
+      const some = txids.slice(at, at + ASKED_AT_ONCE)
+      const known = await engine?.applied(some, APPLIED_TO)
+      for (const txid of some) {
+        if (this.isClosed || failures === MOST_FAILURES) return
+        // A hook has brought it meanwhile.
+        if (!this.waiting.has(txid)) continue
+        const submission = this.spool?.get(txid) ?? { txid, seen: undefined, verified: undefined }
+        const outcome = await this.outcomeOf(submission, { engine, isApplied: known?.has(txid) })
+        failures = outcome === 'unverified' ? failures + 1 : 0
+        if (outcome === 'refused') this.giveUp(txid)
+        else if (outcome === 'recorded') this.forget(txid)
+        else this.postpone(submission, outcome)
+      }
     }
   }
 
   /** @param about.isApplied Whether the engine has verified it, and taken it; undefined if it cannot be asked. */
-  private async isRecorded(
+  private async outcomeOf(
     { txid, seen, verified }: Submission,
     { engine, isApplied }: { engine: EngineTables | undefined; isApplied: boolean | undefined },
-  ): Promise<boolean> {
-    if (isApplied === false && verified === undefined) return false
+  ): Promise<Outcome> {
+    if (isApplied === false && verified === undefined) return 'waits'
     const contents = seen && readBeef(seen)
     try {
       const wait = this.waiting.get(txid)
@@ -467,26 +520,36 @@ export class HostedIndex implements HostHooks {
       const trusted =
         verified ?? wait?.verified ?? (isApplied ? (own ?? (await engine?.beefOf(txid))) : undefined)
       const isTaken = isApplied || trusted !== undefined
-      if (verified === undefined && isTaken && this.isInDoubt(txid)) {
-        for (const bytes of new Set([trusted, seen]))
-          if (bytes !== undefined && (await this.isValid(bytes, txid))) {
-            await this.record(completed(readBeef(bytes), contents))
-            return true
-          }
-        return false
-      }
+      if (verified === undefined && isTaken && this.isInDoubt(txid))
+        return await this.outcomeIfValid([trusted, seen])
       if (trusted !== undefined) await this.record(completed(readBeef(trusted), contents))
       else if (isApplied && contents !== undefined) await this.record(unproven(contents))
       else if (isApplied === undefined && seen !== undefined) {
         const isDue = monotonic() >= (this.waiting.get(txid)?.verifyFrom ?? 0)
-        if (!isDue || !(await this.isValid(seen, txid))) return false
-        await this.record(readBeef(seen))
-      } else return false
-      return true
+        return isDue ? await this.outcomeIfValid([seen]) : 'waits'
+      } else return 'waits'
+      return 'recorded'
     } catch (error) {
       this.report(error)
-      return false
+      return 'waits'
     }
+  }
+
+  /** Records the first of some BEEFs of a submission that is valid. */
+  private async outcomeIfValid(beefs: readonly (number[] | Uint8Array | undefined)[]): Promise<Outcome> {
+    const [first, second] = beefs.flatMap((beef) => (beef === undefined ? [] : [readBeef(beef).bytes]))
+    if (first === undefined) return 'waits'
+    const isOne = second === undefined || equalBytes(first, second)
+    let outcome: Outcome = 'refused'
+    for (const bytes of isOne ? [first] : [first, second]) {
+      const verdict = await this.verdict(bytes).catch((error: unknown) => this.report(error))
+      if (verdict === 'unknown') outcome = 'waits'
+      if (verdict === undefined) return 'unverified'
+      if (verdict !== 'yes') continue
+      await this.bringVerified(bytes)
+      return 'recorded'
+    }
+    return outcome
   }
 
   private get chainTracker(): RootChecker | undefined {
@@ -495,20 +558,29 @@ export class HostedIndex implements HostHooks {
 
   /** Whether a submission is to be verified here, whatever the engine says. */
   private isInDoubt(txid: string): boolean {
-    return this.chainTracker !== undefined && this.waiting.get(txid)?.isDoubtful === true
+    return (
+      this.chainTracker !== undefined &&
+      (this.waiting.get(txid)?.isDoubtful === true || this.refused.has(txid))
+    )
   }
 
-  /** Verifies a submission as an engine does: its scripts, and the proofs behind it. */
-  private async isValid(beef: number[] | Uint8Array, txid: string): Promise<boolean> {
+  /** Whether a submission is valid; `unknown` if there is nothing to ask about its proofs. @throws what the chain tracker throws. */
+  private async verdict(bytes: Uint8Array): Promise<Verdict> {
     const { chainTracker } = this
-    if (chainTracker === undefined) return false
-    return await Transaction.fromBEEF(Array.from(beef), txid).verify(chainTracker as ChainTracker)
+    if (chainTracker === undefined) return 'unknown'
+    try {
+      return await this.verification.of(readBeef(bytes), chainTracker)
+    } catch (error) {
+      if (error instanceof BeefError) return 'no'
+      throw error
+    }
   }
 
-  private postpone({ txid, verified }: Submission): void {
+  private postpone({ txid, verified }: Submission, outcome: Outcome): void {
     const wait = this.waiting.get(txid)
     if (wait === undefined) return
-    wait.checks++
+    // While the chain tracker is away, nothing is given up.
+    if (outcome === 'waits' || wait.checks < MOST_CHECKS - 1) wait.checks++
     if (wait.checks >= MOST_CHECKS && verified === undefined) this.forget(txid)
     else wait.due = monotonic() + Math.min(WAIT.first * 2 ** wait.checks, WAIT.longest)
   }

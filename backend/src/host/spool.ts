@@ -18,6 +18,8 @@ create table if not exists eviction (txid text not null, vout integer not null, 
 
 /** How many bytes of submissions are kept, about. */
 const MAX_BYTES = 256 * 1024 * 1024
+/** Down to what part of that room is made: all are counted for it, which takes long for so many. */
+const ROOM = 3 / 4
 
 /**
  * What a host has seen and the log does not have yet, in a file of its own: it outlives the process, and does not need the database.
@@ -109,7 +111,7 @@ export class Spool {
   private makeRoom(last: string): void {
     this.flush()
     this.bytes = Number(this.sql.get(TOTAL)?.bytes)
-    while (this.bytes > this.maxBytes) {
+    while (this.bytes > this.maxBytes * ROOM) {
       const oldest = this.sql.get(OLDEST, last)
       if (oldest === undefined) break
       this.sql.run(DELETE, oldest.txid)

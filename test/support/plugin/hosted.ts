@@ -9,6 +9,7 @@ import createNamesLookupService from '../../../backend/src/lookup-services/Names
 import createOrdinalsLookupService from '../../../backend/src/lookup-services/OrdinalsLookupServiceFactory.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { atomicOf } from '../protocol/fake-chain.js'
@@ -97,6 +98,7 @@ export class HostedProcess {
   readonly failures: unknown[] = []
   readonly names: LookupService & { close(): Promise<void> }
   readonly ordinals: LookupService & { close(): Promise<void> }
+  readonly store: FactStore
   private readonly managers
 
   constructor(
@@ -109,6 +111,7 @@ export class HostedProcess {
     this.names = createNamesLookupService(connection, { deployment, ...services }).service as never
     this.ordinals = createOrdinalsLookupService(connection, services).service as never
     const { store } = hostedIndex(connection, { openEngine: engineOn(connection) })
+    this.store = store
     this.managers = [new NamesTopicManager({ deployment, store }), new OrdinalsTopicManager({ store })]
   }
 

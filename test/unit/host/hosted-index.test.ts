@@ -132,11 +132,18 @@ test('a proof that only topic managers have seen is none', async () => {
 
 describe('what a peer sends counts once it is verified here, as engines verify the last transaction of it alone', () => {
   /** A host that has a name, a forged transfer of it, and what holds. */
-  async function attacked({ isKnown = true } = {}) {
+  async function attacked({
+    isKnown = true,
+    onForged = async () => false,
+  }: {
+    isKnown?: boolean
+    onForged?: () => Promise<boolean>
+  } = {}) {
     const chain = new FakeChain()
     const database = await openDatabase({ isKnown })
     const forged = new Set<string>()
-    const isValidRootForHeight = async (root: string): Promise<boolean> => !forged.has(root)
+    const isValidRootForHeight = async (root: string): Promise<boolean> =>
+      forged.has(root) ? await onForged() : true
     const options = { chainTracker: { isValidRootForHeight, currentHeight: async () => 1 } }
     const host = start(database, chain, options)
     const mint = chain.mint('a')
@@ -152,8 +159,36 @@ describe('what a peer sends counts once it is verified here, as engines verify t
       await until(async () => (await at.found('ordinals', query)).length === 1, 'what holds is there')
       expect(await at.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
     }
-    return { chain, database, options, host, theft, note, later, expectNoTheft }
+    return { chain, database, options, host, mint, theft, note, later, expectNoTheft }
   }
+
+  test('also if it is shown again, once it was given up, in a mode in which engines verify what is submitted', async () => {
+    const { database, host, mint, theft, note, expectNoTheft } = await attacked()
+    for (const each of [theft, note]) {
+      await database.keep(each.txid, beefOf(each))
+      await database.apply(each.txid)
+    }
+    await host.ask(beefOf(theft, { proven: false, with: [mint] }), {}, 'historical-tx')
+    await host.ask(beefOf(note), {}, 'historical-tx-no-spv')
+    await expectNoTheft(host, note)
+  })
+
+  test('and while the chain tracker does not answer, what the engine has verified goes on', async () => {
+    let isAsked = false
+    const onForged = (): Promise<boolean> => {
+      isAsked = true
+      return new Promise(() => {})
+    }
+    const { chain, database, host, mint, theft } = await attacked({ onForged })
+    await database.keep(theft.txid, beefOf(theft))
+    await host.ask(beefOf(theft), {}, 'historical-tx-no-spv')
+    await database.apply(theft.txid)
+    await until(() => isAsked, 'the tracker is asked')
+    const burn = burning(chain, mint, 2)
+    await host.ask(beefOf(burn, { with: [mint] }))
+    await database.apply(burn.txid)
+    await until(async () => (await host.found('names', { name: 'a' })).length === 0, 'it is burnt')
+  })
 
   test('and what is in the tables of the engine, also after a restart', async () => {
     const { chain, database, options, host, theft, note, later, expectNoTheft } = await attacked()
@@ -450,6 +485,32 @@ describe('what an engine stored before it was killed', () => {
     await database.admit(a.txid, { vout: 2 })
     const again = start(database, chain)
     await until(async () => (await again.found('names', { name: 'ab' })).length === 1, 'all is there')
+  })
+
+  test('also what a chain tracker could not be asked about before a restart', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    await database.keep(chain.genesis.txid, beefOf(chain.genesis))
+    await database.admit(chain.genesis.txid, { id: 1 })
+    await database.run(
+      `with recursive n(id) as (select 10 union all select id + 1 from n where id < 2500)
+       insert into outputs (id, txid, outputIndex, topic) select id, '${'ab'.repeat(32)}', id, 'tm_names' from n`,
+    )
+    let asked = 0
+    const away = async (): Promise<boolean> => {
+      asked++
+      throw new Error('away')
+    }
+    const tracker = { currentHeight: async () => chain.genesis.height }
+    const host = start(database, chain, { chainTracker: { ...tracker, isValidRootForHeight: away } })
+    await host.found('names', { node: '' })
+    const place = (): Promise<string | undefined> => host.store.settings.get('engine outputs of tm_names')
+    await until(async () => asked > 1 || (await place())?.startsWith('2500 ') === true, 'it is asked')
+    await end(host)
+    const again = start(database, chain, {
+      chainTracker: { ...tracker, isValidRootForHeight: async () => true },
+    })
+    await until(async () => (await again.found('names', { node: '' })).length === 1, 'the genesis is there')
   })
 
   test('in many pages, and an id that became visible late', async () => {

@@ -1,6 +1,8 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { vi } from 'vitest'
+import { Sql } from '../../../backend/src/facts/connection.js'
 import { Spool } from '../../../backend/src/host/spool.js'
 
 function opened(folder: string, maxBytes?: number): Spool {
@@ -36,11 +38,20 @@ test('what was seen and what was verified is there until it is deleted, after a 
 test('over the limit, what nobody has verified goes first, oldest first', () => {
   const folder = mkdtempSync(join(tmpdir(), 'spool-'))
   const spool = opened(folder, 100)
-  spool.verify('first', bytes(30))
-  for (const txid of ['second', 'third']) spool.see(txid, bytes(30))
-  spool.see('fourth', bytes(40))
+  spool.verify('first', bytes(20))
+  for (const txid of ['second', 'third']) spool.see(txid, bytes(40))
+  spool.see('fourth', bytes(10))
   expect(spool.txids()).toEqual(['first', 'third', 'fourth'])
   const again = opened(folder, 100)
   again.see('fifth', bytes(70))
   expect(again.txids()).toEqual(['first', 'fifth'])
+})
+
+test('what fills it makes room for many at once: that reads all of it', () => {
+  const spool = opened(mkdtempSync(join(tmpdir(), 'spool-')), 100)
+  const asked = vi.spyOn(Sql.prototype, 'get')
+  onTestFinished(() => asked.mockRestore())
+  for (let n = 0; n < 200; n++) spool.see(String(n), bytes(1))
+  expect(asked.mock.calls.filter(([sql]) => sql.includes('sum(')).length).toBeLessThan(10)
+  expect(spool.txids().at(-1)).toBe('199')
 })
