@@ -64,9 +64,7 @@ const topicsHeader = z
   .array(z.string())
   .min(1)
   .max(32)
-  .describe(
-    'The topics, as `["tm_names"]`. Below a prefix for wallets, `tm_names,tm_ordinals` is accepted as well.',
-  )
+  .describe('The topics, as `["tm_names"]` or `tm_names,tm_ordinals`.')
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`docs/spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Routes[] {
   const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
@@ -137,8 +135,7 @@ function submit(
   topics: (name: string) => string,
 ): RequestHandler {
   return async (request, response) => {
-    // At the root, a name without brackets is 400 by the engines' vectors (`conformance/vectors` of ts-stack).
-    const asked = readTopics(request.get('X-Topics'), { takesNames: request.baseUrl !== '' })
+    const asked = readTopics(request.get('X-Topics'))
     const approved = approvedBy(request.get(APPROVAL_HEADER), discovery)
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
@@ -185,18 +182,16 @@ function asAsked(steak: STEAK, asked: string[], topics: (name: string) => string
 }
 
 /**
- * The topics of a submission: a JSON array, as overlay clients send it, or names with commas between, as `OverlayClient` of
- * `@1sat/client` does.
+ * The topics of a submission: a JSON array, or names with commas between, as newer overlay clients send them.
  *
  * @throws AnswerError
  */
-function readTopics(header = '', { takesNames }: { takesNames: boolean }): string[] {
-  const isNames = takesNames && !header.trimStart().startsWith('[')
-  const orNames = takesNames ? ', or their names with commas between' : ''
+function readTopics(header = ''): string[] {
+  const topics = header.trimStart().startsWith('[') ? parseJson(header) : namesIn(header)
   return validate(
     topicsHeader,
-    isNames ? namesIn(header) : parseJson(header),
-    `the header X-Topics must be a JSON array of topics, such as ["tm_names"]${orNames}`,
+    topics,
+    'the header X-Topics must be a JSON array of topics, such as ["tm_names"], or their names with commas between',
   )
 }
 

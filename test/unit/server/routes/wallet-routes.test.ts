@@ -233,23 +233,16 @@ describe('X-Topics', () => {
       body: beefOf(text),
     })
 
-  const names: [header: string, topics: string[]][] = [
-    ['tm_ordinals', ['tm_ordinals']],
-    ['tm_ordinals,tm_names', ['tm_ordinals', 'tm_names']],
-    [' tm_names , tm_ordinals ', ['tm_names', 'tm_ordinals']],
-    ['tm_names,', ['tm_names']],
-    [',tm_ordinals', ['tm_ordinals']],
-  ]
-  const arrays: typeof names = [
-    ['["tm_names"]', ['tm_names']],
-    [' ["tm_names", "tm_ordinals"]', ['tm_names', 'tm_ordinals']],
-  ]
-
-  describe.each([
-    ['/submit', arrays],
-    ['/svc/overlay/submit', [...names, ...arrays]],
-  ])('of %s', (path, accepted) => {
-    test.each(accepted)('%p is answered with these topics and no others', async (header, topics) => {
+  describe.each(['/submit', '/svc/overlay/submit'])('of %s', (path) => {
+    test.each([
+      ['tm_ordinals', ['tm_ordinals']],
+      ['tm_ordinals,tm_names', ['tm_ordinals', 'tm_names']],
+      [' tm_names , tm_ordinals ', ['tm_names', 'tm_ordinals']],
+      ['tm_names,', ['tm_names']],
+      [',tm_ordinals', ['tm_ordinals']],
+      ['["tm_names"]', ['tm_names']],
+      [' ["tm_names", "tm_ordinals"]', ['tm_names', 'tm_ordinals']],
+    ])('%p is answered with these topics and no others', async (header, topics) => {
       const { status, json } = await submit(path, header)
       expect({ status, topics: Object.keys(json as object) }).toEqual({ status: 200, topics })
       expect((json as { tm_ordinals?: unknown }).tm_ordinals).toEqual(
