@@ -8,6 +8,7 @@ import { host } from './host.js'
 import { imports } from './imports.js'
 import { pages } from './pages.js'
 import { patches } from './patches.js'
+import { peers } from './peers.js'
 import { reorg } from './reorg.js'
 import { search } from './search.js'
 import { segments } from './segments.js'
@@ -25,6 +26,7 @@ const benches = {
   reorg,
   shared,
   host,
+  peers,
   follow,
   costs,
   facts,

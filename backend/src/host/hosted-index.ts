@@ -587,7 +587,8 @@ export class HostedIndex implements HostHooks {
 
   /** Says what went wrong, each thing once in a row. */
   report(error: unknown): void {
-    const text = messageOf(error)
+    // Drivers add their statement, as it was written.
+    const text = messageOf(error).replace(/\s+/g, ' ')
     if (this.options.onFailure !== undefined) this.options.onFailure(error)
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
     this.reported = text

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
@@ -574,6 +575,16 @@ test('a database user who may not create tables is told which grant is missing',
   await expect(host.found('names', { node: '' })).rejects.toThrow(
     'the database user may not CREATE: grant it SELECT, INSERT, UPDATE, DELETE and CREATE on that database',
   )
+})
+
+test('what went wrong is said in one line, whatever statement the database adds to it', async () => {
+  const index = hostedIndex((await openDatabase()).connection())
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+  onTestFinished(() => written.mockRestore())
+  index.report(new Error('may not CREATE (create table\n    minetree_log)'))
+  expect(written).toHaveBeenCalledWith('minetree: may not CREATE (create table minetree_log)\n')
+  index.users++
+  await index.close()
 })
 
 test('asking whether a job is its own opens an index again that has ended, and until then it is not', async () => {
