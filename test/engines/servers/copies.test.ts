@@ -115,8 +115,8 @@ onOneSharedEngine('copies of a log, to and from', (databases) => {
     const { chain, mint, long, money, loser, held } = world
     const place = join(await folder(), 'store')
     const server = await start(settings(world, place))
-    for (const each of [chain.genesis, mint]) expect((await server.submit(beefOf(each))).status).toBe(200)
-    expect((await server.submit(beefOf(long), ['tm_ordinals'])).status).toBe(200)
+    for (const each of [chain.genesis, mint]) await server.take(beefOf(each))
+    await server.take(beefOf(long), ['tm_ordinals'])
     await server.stop()
     inLog(place, (sql, log) => {
       new Pending(sql).add(money, [], { isWaiting: false })

@@ -26,7 +26,7 @@ async function contestedOn(startPair: StartPair) {
   const root = chain.node('')
   const first = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
   const competing = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
-  expect((await writer.submit(beefOf(chain.genesis))).status).toBe(200)
+  await writer.take(beefOf(chain.genesis))
   const unproven = beefOf(first, { proven: false, with: [chain.genesis, purse] })
   expect((await writer.submit(unproven)).status).toBe(200)
   await eventually(async () => expect((await server.ask('/svc/names/a')).status).toBe(200))

@@ -37,7 +37,7 @@ export async function hostedServer(
   const chain = new FakeChain()
   const server = await servers.start({ ...treeOf(chain.deployment), ...env }, options)
   const port = `:${new URL(server.url).port}`
-  expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+  await server.take(beefOf(chain.genesis))
   const mined = new Map<string, FakeTransaction>()
   const mine: HostedServer['mine'] = async (name) => {
     for (let length = 1; length <= name.length; length++) {
@@ -45,7 +45,7 @@ export async function hostedServer(
       if (mined.has(prefix)) continue
       const mint = chain.mint(prefix)
       mined.set(prefix, mint)
-      expect((await server.submit(beefOf(mint))).status).toBe(200)
+      await server.take(beefOf(mint))
     }
     return mined.get(name) as FakeTransaction
   }
@@ -56,7 +56,7 @@ export async function hostedServer(
     }))
     const transaction = chain.spend({ inputs: [from], outputs })
     const beef = beefOf(transaction, { with: [from.transaction] })
-    expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
+    await server.take(beef, ['tm_ordinals'])
     return transaction
   }
   return {

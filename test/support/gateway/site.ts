@@ -89,7 +89,7 @@ export function publisher({
       inputs: [],
       outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
     })
-    expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(transaction), ['tm_ordinals'])
     return transaction
   }
 }

@@ -118,8 +118,7 @@ export async function submitAll(
   topics?: string[],
 ): Promise<void> {
   for (const beef of beefs) {
-    const { status, body } = await server.submit(beef, topics)
-    if (status !== 200) throw new Error(`not taken: ${body.toString()}`)
+    await server.take(beef, topics)
   }
 }
 

@@ -99,6 +99,8 @@ export interface TestServer {
   node: RunningServer['node']
   ask(path: string, question?: Question): Promise<Answer>
   submit(beef: Uint8Array, topics?: string[]): Promise<Answer>
+  /** Submits what has to be taken. */
+  take(beef: Uint8Array, topics?: string[]): Promise<void>
   /** Has the operator block something, or unblock it again. The server needs {@link OPERATOR}. */
   block(subject: Subject): Promise<void>
   unblock(subject: Subject): Promise<void>
@@ -164,16 +166,18 @@ export function useServers({ stay = false } = {}): {
 
 function testServer({ url, node, stop }: RunningServer, dataDir: string): TestServer {
   let stopped: Promise<void> | undefined
-  const order = async (route: string, value: object): Promise<void> => {
-    const { status, body } = await ask(url, route, posted(value, AS_OPERATOR))
-    if (status !== 200) throw new Error(`${route} was answered ${status}: ${body.toString()}`)
+  const expectDone = async (path: string, question: Question): Promise<void> => {
+    const { status, body } = await ask(url, path, question)
+    if (status !== 200) throw new Error(`${path} was answered ${status}: ${body.toString()}`)
   }
+  const order = (path: string, value: object): Promise<void> => expectDone(path, posted(value, AS_OPERATOR))
   return {
     url,
     dataDir,
     node,
     ask: (path, question) => ask(url, path, question),
     submit: (beef, topics) => ask(url, '/submit', submission(beef, topics)),
+    take: (beef, topics) => expectDone('/submit', submission(beef, topics)),
     block: (subject) => order('/admin/block', { ...subject, reason: 'a test' }),
     unblock: (subject) => order('/admin/unblock', subject),
     rows: () => storedRows(dataDir),

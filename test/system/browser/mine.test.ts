@@ -164,7 +164,7 @@ inBrowser('in a tree of the first covenant the page says that a solution can be 
   const { nameMarker } = PROFILES.local
   const { deployment, genesis } = covenantChain({ covenantVersion: 1, difficulty: 8, nameMarker })
   const server = await servers.start(treeOf(deployment), { pages })
-  expect((await server.submit(beefOf(genesis))).status).toBe(200)
+  await server.take(beefOf(genesis))
   const { page } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'q', owner: ADDRESS, payer: 'nobody' })
   await says(page, '#status', 'Found.')
@@ -182,7 +182,7 @@ inBrowser(
     // Of so much work that no solution is found in this life.
     const chain = new FakeChain({ difficulty: 60 })
     const server = await servers.start(treeOf(chain.deployment), { pages })
-    expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+    await server.take(beefOf(chain.genesis))
     const { page, complaints } = await browser.open(`${server.url}/mine`)
     await order(page, { name: 'q', workers: 3 })
     await page.waitForFunction(() => /[1-9]/.test(document.querySelector('#rate')?.textContent ?? ''))

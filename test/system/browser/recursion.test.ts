@@ -38,7 +38,7 @@ const inscribed = async (
   const outputs = [{ satoshis: 1, lockingScript: inscriptionScript(inscription) }]
   const transaction = chain.spend({ inputs: [coin], outputs })
   const beef = beefOf(transaction, { with: [coin.transaction] })
-  expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
+  await server.take(beef, ['tm_ordinals'])
   return transaction
 }
 const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: Uint8Array.of(0x51) }] })

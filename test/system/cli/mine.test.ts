@@ -35,7 +35,7 @@ async function tree({
     DIFFICULTY: String(difficulty),
     ...env,
   })
-  expect((await server.submit(beef)).status).toBe(200)
+  await server.take(beef)
   return server
 }
 
@@ -44,7 +44,7 @@ async function firstTree(): Promise<TestServer> {
   const { nameMarker } = PROFILES.local
   const { deployment, genesis } = covenantChain({ covenantVersion: 1, difficulty: DIFFICULTY, nameMarker })
   const server = await servers.start(treeOf(deployment))
-  expect((await server.submit(beefOf(genesis))).status).toBe(200)
+  await server.take(beefOf(genesis))
   return server
 }
 

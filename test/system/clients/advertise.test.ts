@@ -40,7 +40,7 @@ async function host(chain = new FakeChain()) {
     SERVER_PRIVATE_KEY: hostKey.toHex(),
   }
   const server = await servers.start(env)
-  expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+  await server.take(beefOf(chain.genesis))
   const data = await servers.folder()
   const args = ['advertise', '--url', server.url]
   return { chain, env: { ...env, XDG_DATA_HOME: data }, server, data, args }

@@ -23,7 +23,7 @@ describeWithMariadb('a gateway that starts while the log in MariaDB does not ans
     const env = { ...treeOf(chain.deployment), ...SHARED, KNEX_URL: url }
     const first = await servers.start(env)
     const note = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
-    expect((await first.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
+    await first.take(beefOf(note), ['tm_ordinals'])
     await first.stop()
     const blocker = await createConnection(url)
     await blocker.query('lock tables minetree_log write')
@@ -65,7 +65,7 @@ onOneSharedEngine('a gateway whose writer ends while the log cannot be reached, 
     const server = await servers.start(databases.through(env, proxy.port), { writerThread })
     const inscribe = (text: string) => chain.inscribe({ contentType: 'text/plain', body: utf8(text) })
     const [known, late] = [inscribe('known'), inscribe('late')]
-    expect((await server.submit(beefOf(known), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(known), ['tm_ordinals'])
     proxy.cut()
     server.node.shareWriter()?.postMessage({ share: 'no port' })
     await eventually(async () => expect(server.node.maintenance.status.state).toBe('resuming'))
@@ -75,7 +75,7 @@ onOneSharedEngine('a gateway whose writer ends while the log cannot be reached, 
     expect((await server.ask('/health/ready')).status).toBe(503)
     proxy.mend()
     await untilReady(server)
-    expect((await server.submit(beefOf(late), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(late), ['tm_ordinals'])
     expect((await server.ask(`/content/${late.outpoint(0)}`)).body.toString()).toBe('late')
     await proxy.stop()
   })

@@ -28,7 +28,7 @@ beforeAll(async () => {
     [second, [purse, first]],
   ] as const) {
     const beef = beefOf(transaction, { with: sources })
-    expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
+    await server.take(beef, ['tm_ordinals'])
   }
 })
 

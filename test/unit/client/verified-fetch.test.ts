@@ -42,7 +42,7 @@ const chainTracker = {
 
 async function inscribed(file: File): Promise<FakeTransaction> {
   const transaction = mined(chain.inscribe(file))
-  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+  await server.take(beefOf(transaction), ['tm_ordinals'])
   return transaction
 }
 
@@ -560,7 +560,7 @@ describe('a patch', () => {
 
   test('on what is in no block is unproven', async () => {
     const base = chain.inscribe(text('hello, world'))
-    expect((await server.submit(beefOf(base), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(base), ['tm_ordinals'])
     const patch = await inscribed(patchOn(base, 'hello'))
     expect((await failure(fetcher([server.url])(patch.outpoint(0)))) as Error).toMatchObject({
       code: 'NOT_PROVEN',

@@ -170,7 +170,7 @@ describe('inscriptions', () => {
       inputs: [{ transaction: coin, vout: 0 }],
       outputs: files.map((file) => ({ satoshis: 1, lockingScript: inscriptionScript(file) })),
     })
-    expect((await server.submit(beefOf(inscribed, { with: [coin] }), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(inscribed, { with: [coin] }), ['tm_ordinals'])
     return inscribed
   }
   const tiles = async ({ page }: Tree, path = '/inscriptions'): Promise<Record<string, string>> =>
@@ -345,7 +345,7 @@ describe('inscriptions', () => {
           },
         ],
       })
-      expect((await server.submit(beefOf(next, { with: [last] }), ['tm_ordinals'])).status).toBe(200)
+      await server.take(beefOf(next, { with: [last] }), ['tm_ordinals'])
       last = next
       expect(await tiles(tree)).toEqual({ [outpoint]: `video ${length === 2000 ? '3.0' : '6.0'} KB` })
     }

@@ -44,7 +44,7 @@ for (const [transaction, topic] of [
   [mint, 'tm_names'],
   [site, 'tm_ordinals'],
 ] as const)
-  expect((await server.submit(beefOf(transaction), [topic])).status).toBe(200)
+  await server.take(beefOf(transaction), [topic])
 const blocked = { txid: site.txid, vout: 2 }
 await graph.blocklist.add({ kind: 'outpoint', value: formatOutpoint(blocked), reason: 'a reason', since: 1 })
 

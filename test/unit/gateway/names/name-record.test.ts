@@ -15,13 +15,11 @@ const { start } = useServers()
 const chain = new FakeChain()
 const server = await start(treeOf(chain.deployment))
 const submit = async (transaction: FakeTransaction, ...parents: FakeTransaction[]): Promise<void> => {
-  const { status } = await server.submit(beefOf(transaction, { with: parents }))
-  expect(status).toBe(200)
+  await server.take(beefOf(transaction, { with: parents }))
 }
 const transferred = async (from: FakeTransaction, vout: number, lockingScript: Uint8Array, satoshis = 1) => {
   const spend = chain.spend({ inputs: [{ transaction: from, vout }], outputs: [{ satoshis, lockingScript }] })
-  const { status } = await server.submit(beefOf(spend, { with: [from] }), ['tm_ordinals'])
-  expect(status).toBe(200)
+  await server.take(beefOf(spend, { with: [from] }), ['tm_ordinals'])
   return spend
 }
 

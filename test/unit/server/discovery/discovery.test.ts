@@ -44,7 +44,7 @@ beforeAll(async () => {
     ...OPERATOR,
   }
   server = await servers.start(env)
-  expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+  await server.take(beefOf(chain.genesis))
 })
 
 interface Found {
@@ -213,7 +213,7 @@ test('copies of the tokens in a transaction of a stranger are not found', async 
   const ours = await outpoints()
   const outputs = Array.from({ length: 6 }, () => transaction.outputs).flat()
   const copy = chain.spend({ inputs: [], outputs })
-  expect((await server.submit(beefOf(copy), TOPICS)).status).toBe(200)
+  await server.take(beefOf(copy), TOPICS)
   expect(await outpoints()).toEqual(ours)
   const { status, json } = await advertise(server, copy, new PrivateKey(12))
   expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })

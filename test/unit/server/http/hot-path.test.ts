@@ -42,8 +42,8 @@ async function filled(env: Record<string, string> = {}, options: Parameters<type
   const script = inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK })
   const letter = chain.move(funding, 0, script)
   const mints = [chain.genesis, chain.mint('a')]
-  for (const each of mints) expect((await server.submit(beefOf(each))).status).toBe(200)
-  expect((await server.submit(beefOf(letter, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
+  for (const each of mints) await server.take(beefOf(each))
+  await server.take(beefOf(letter, { with: [funding] }), ['tm_ordinals'])
   const content = `/content/${letter.outpoint(0)}`
   const metadata = `/svc/gateway/metadata/${letter.outpoint(0)}`
   const names = ['', 'origin/', 'mine/'].map((path) => `/svc/names/${path}${path === 'mine/' ? 'ab' : 'a'}`)

@@ -25,8 +25,8 @@ beforeAll(async () => {
     ...OPERATOR,
     CHAIN_TRACKER: 'scripts-only',
   })
-  for (const mint of [chain.genesis, a, ab]) expect((await server.submit(beefOf(mint))).status).toBe(200)
-  expect((await server.submit(beefOf(moved), ['tm_ordinals'])).status).toBe(200)
+  for (const mint of [chain.genesis, a, ab]) await server.take(beefOf(mint))
+  await server.take(beefOf(moved), ['tm_ordinals'])
 })
 
 test.each([

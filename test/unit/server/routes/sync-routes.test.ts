@@ -11,13 +11,8 @@ const { start } = useServers()
 async function tree(): Promise<{ chain: FakeChain; server: TestServer }> {
   const chain = new FakeChain()
   const server = await start({ ...treeOf(chain.deployment), ...OPERATOR })
-  await taken(server, beefOf(chain.genesis))
+  await server.take(beefOf(chain.genesis))
   return { chain, server }
-}
-
-async function taken(server: TestServer, beef: Uint8Array, topics?: string[]): Promise<void> {
-  const { status, body } = await server.submit(beef, topics)
-  if (status !== 200) throw new Error(body.toString())
 }
 
 const outpoints = (offered: { txid: string; outputIndex: number }[]): string[] =>
@@ -28,10 +23,10 @@ test('what is blocked is not offered, and leaves no page short', async () => {
   const notes = Array.from({ length: 8 }, (_, i) =>
     chain.inscribe({ contentType: 'text/plain', body: utf8(`note ${i}`) }),
   )
-  for (const note of notes) await taken(server, beefOf(note), ['tm_ordinals'])
+  for (const note of notes) await server.take(beefOf(note), ['tm_ordinals'])
   for (const note of notes.slice(0, 4)) await server.block({ outpoint: note.outpoint(0) })
   const a = chain.mint('a')
-  await taken(server, beefOf(a))
+  await server.take(beefOf(a))
   await server.block({ name: 'a' })
   const left = notes.slice(4).map((note) => note.outpoint(0))
   expect(outpoints(await askOffered(server, { topic: 'tm_ordinals' }))).toEqual(left)
@@ -43,7 +38,7 @@ test('a transaction of a graph comes as it is, however long, with its merkle pat
   const { chain, server } = await tree()
   const body = new Uint8Array(300_000).map((_, i) => i % 251)
   const note = chain.inscribe({ contentType: 'text/plain', body })
-  await taken(server, beefOf(note), ['tm_ordinals'])
+  await server.take(beefOf(note), ['tm_ordinals'])
   const { status, json, headers, body: sent } = await askNode(server, { graph: note.outpoint(0) })
   expect({ status, json }).toEqual({
     status: 200,
@@ -63,8 +58,7 @@ test('what was spent is given as evidence, though it is blocked; what stands the
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
   const moved = chain.move(note, 0, p2pkh(5))
   const other = chain.inscribe({ contentType: 'text/plain', body: utf8('another') })
-  for (const each of [note, moved, other])
-    await taken(server, beefOf(each, { with: [note] }), ['tm_ordinals'])
+  for (const each of [note, moved, other]) await server.take(beefOf(each, { with: [note] }), ['tm_ordinals'])
   const [first, now] = [note.outpoint(0), moved.outpoint(0)]
   await server.block({ outpoint: first })
   expect((await askNode(server, { graph: now, outpoint: first })).status).toBe(200)
@@ -95,7 +89,7 @@ test('an output that nothing here has admitted or spent is of no graph', async (
 test('a name is offered after it has moved, and what places an ordinal comes with its transaction', async () => {
   const { chain, server } = await tree()
   const a = chain.mint('a')
-  await taken(server, beefOf(a))
+  await server.take(beefOf(a))
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
   const moved = chain.spend({
     inputs: [
@@ -107,7 +101,7 @@ test('a name is offered after it has moved, and what places an ordinal comes wit
       { satoshis: 1, lockingScript: p2pkh(2) },
     ],
   })
-  await taken(server, beefOf(moved, { with: [coin, a] }), ['tm_ordinals'])
+  await server.take(beefOf(moved, { with: [coin, a] }), ['tm_ordinals'])
   expect(outpoints(await askOffered(server, { topic: 'tm_names' }))).toContain(a.outpoint(2))
   expect(outpoints(await askOffered(server, { topic: 'tm_ordinals' }))).toEqual([moved.outpoint(1)])
   const { json } = await askNode(server, { graph: moved.outpoint(1) })

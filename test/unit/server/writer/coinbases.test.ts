@@ -42,7 +42,7 @@ test('coinbases of other blocks, however early, take nothing from what is built 
     [coinbase(1, [money]), []],
     [coinbase(800_000, [money]), []],
   ] as const)
-    expect((await server.submit(beefOf(subject, { with: sources }), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(subject, { with: sources }), ['tm_ordinals'])
   expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: mint.outpoint(2) })
   expect((await server.ask('/svc/names/mine/ab')).json).toMatchObject({ domain: 'a' })
 })

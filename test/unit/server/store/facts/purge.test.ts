@@ -73,10 +73,9 @@ async function world(): Promise<World> {
   const long = chain.inscribe({ contentType: 'text/plain', body: LONG })
   const pieces = chain.spend({ inputs: [], outputs: [one(inPieces(IN_PIECES))] })
   const server = await servers.start(env)
-  for (const each of [chain.genesis, chain.mint('a')])
-    expect((await server.submit(beefOf(each))).status).toBe(200)
+  for (const each of [chain.genesis, chain.mint('a')]) await server.take(beefOf(each))
   for (const each of [note, long, pieces, moved])
-    expect((await server.submit(beefOf(each, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
+    await server.take(beefOf(each, { with: [funding] }), ['tm_ordinals'])
   expect((await server.ask(`/svc/gateway/provenance/${moved.outpoint(0)}`)).status).toBe(200)
   await server.stop()
   return { env, chain, note, moved, long, pieces }
@@ -140,7 +139,7 @@ test('the same command again removes what a later transaction brought, and chang
   expect(facts()).toBe(before)
   const server = await servers.start(env)
   const late = chain.spend({ inputs: [], outputs: [one(noted)] })
-  expect((await server.submit(beefOf(late), ['tm_ordinals'])).status).toBe(200)
+  await server.take(beefOf(late), ['tm_ordinals'])
   expectError(await server.ask(`/content/${late.outpoint(0)}`), { status: 451, code: 'BLOCKED' })
   await server.stop()
   expect((await purge({ folder: env.DATA_DIR }, [outpoint], 'an order')).outpoints).toEqual([
@@ -193,7 +192,7 @@ test('what was purged is 451 for good, also once it is not blocked any more', as
       expect((await server.ask('/admin/unblock', unblock)).json).toMatchObject({ wasBlocked: true })
   }
   // Nothing new comes with it.
-  expect((await server.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
+  await server.take(beefOf(note), ['tm_ordinals'])
   await server.stop()
   expect(filesWith(env.DATA_DIR, encodePush(NOTE))).toEqual([])
   expect(lines.filter((line) => /damaged/.test(line))).toEqual([])
