@@ -160,7 +160,7 @@ export async function replay(
         break
       case 'submit':
         got[`step ${at}: submit`] = answeredBy(await host.submitBeef(fromHex(step.beef), step.topics))
-        expected[`step ${at}: submit`] = step.answer
+        expected[`step ${at}: submit`] = ofTopics(step.answer, step.topics)
         break
       case 'ingest':
         got[`step ${at}: ingest`] = (await host.ingest(step.txid, step.path)).status
@@ -187,6 +187,12 @@ export async function replay(
     expected[as] = answer
   }
   return differencesOf(got, expected)
+}
+
+/** An answer to a submission without the topics that were not named: when it was recorded, it had `tm_ordinals` beside `tm_names`. */
+function ofTopics(answer: unknown, topics: readonly string[]): unknown {
+  if (typeof answer !== 'object' || answer === null) return answer
+  return Object.fromEntries(Object.entries(answer).filter(([topic]) => topics.includes(topic)))
 }
 
 /** What was admitted, or the status where it is no 200. */
