@@ -45,7 +45,7 @@ export async function verdictOf(
 const TIMEOUT = 10_000
 /** Of how many transactions it is remembered whether their scripts hold. */
 const SCRIPTS_REMEMBERED = 50_000
-/** How many proofs are taken to be in the chain without another question, and for how many milliseconds. */
+/** Of how many proofs the answer of the chain tracker is taken without another question, and for how many milliseconds. */
 const PROOFS_REMEMBERED = { max: 10_000, ttl: 60_000 }
 
 /**
@@ -54,7 +54,7 @@ const PROOFS_REMEMBERED = { max: 10_000, ttl: 60_000 }
  * first false one; and the scripts of a transaction run once.
  */
 export class Verification {
-  private readonly proofs = new LRUCache<string, true>(PROOFS_REMEMBERED)
+  private readonly proofs = new LRUCache<string, Verdict>(PROOFS_REMEMBERED)
   private readonly scripts = new LRUCache<string, boolean>({ max: SCRIPTS_REMEMBERED })
 
   /** @throws BeefError if a merkle path is invalid; what the chain tracker throws; Error if that takes too long. */
@@ -73,9 +73,10 @@ export class Verification {
 
   private async inChain(proof: Proof, tracker: RootChecker): Promise<Verdict> {
     const key = `${proof.height} ${proof.root}`
-    if (this.proofs.has(key)) return 'yes'
+    const known = this.proofs.get(key)
+    if (known !== undefined) return known
     const verdict = await verdictOf(proof, { tracker, timeout: TIMEOUT })
-    if (verdict === 'yes') this.proofs.set(key, true)
+    if (verdict !== 'unknown') this.proofs.set(key, verdict)
     return verdict
   }
 
