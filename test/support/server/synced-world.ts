@@ -178,8 +178,7 @@ export async function askOffered(
   server: Pick<TestServer, 'ask'>,
   { topic, since = 0, limit }: { topic: string; since?: number; limit?: number },
 ): Promise<Offered[]> {
-  const { headers, ...question } = posted({ version: 1, since, ...(limit && { limit }) })
-  const asked = { ...question, headers: { ...headers, 'x-bsv-topic': topic } }
+  const asked = posted({ version: 1, since, ...(limit && { limit }) }, { 'x-bsv-topic': topic })
   const { status, body, json } = await server.ask('/requestSyncResponse', asked)
   if (status !== 200) throw new Error(`offered nothing: ${body.toString()}`)
   return (json as { UTXOList: Offered[] }).UTXOList

@@ -15,12 +15,11 @@ import { binaryDirectory, directory, type File, publisher, text } from '../../..
 import { chunk, streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { delta, number } from '../../../support/protocol/deltas.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../../support/protocol/fake-chain.js'
-import { posted, type TestServer, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, type TestServer, useServers } from '../../../support/server/test-server.js'
 
-const TOKEN = 'a-token-of-the-operator'
 const servers = useServers()
 const chain = new FakeChain()
-const server = await servers.start({ ADMIN_TOKEN: TOKEN })
+const server = await servers.start(OPERATOR)
 const publish = publisher({ server, chain })
 
 /** A patch that makes a file of another one. */
@@ -132,28 +131,22 @@ test('only the exact type is a patch', async () => {
 })
 
 describe('nothing that is blocked is shown through a patch', () => {
-  const change = async (route: string, what: object): Promise<void> => {
-    const { method, headers, body } = posted(route === 'block' ? { ...what, reason: 'a test' } : what)
-    const asked = { method, body, headers: { ...headers, Authorization: `Bearer ${TOKEN}` } } as const
-    expect((await server.ask(`/admin/${route}`, asked)).status).toBe(200)
-  }
-
-  test.each(['base', 'patch', 'content of the base', 'what it makes'])('%s', async (which) => {
+  test.each(['base', 'patch', 'content of the base', 'what it makes'] as const)('%s', async (which) => {
     const page = text(`<h1>${which}</h1>`.repeat(20), 'text/html')
     const { base, patched } = await patchedPage(server, page, Buffer.from(`${page.body}${which}`))
     const path = `/content/${patched.outpoint(0)}`
     const made = await server.ask(path)
     expect(made.status).toBe(200)
-    const blocked: Record<string, object> = {
+    const blocked = {
       base: { outpoint: base.outpoint(0) },
       patch: { outpoint: patched.outpoint(0) },
       'content of the base': { sha256: sha256(page.body) },
       'what it makes': { sha256: sha256(made.body) },
     }
-    await change('block', blocked[which] ?? {})
+    await server.block(blocked[which])
     for (let again = 0; again < 2; again++)
       expectError(await server.ask(path), { status: 451, code: 'BLOCKED' })
-    await change('unblock', blocked[which] ?? {})
+    await server.unblock(blocked[which])
     expect((await server.ask(path)).body).toEqual(made.body)
   })
 

@@ -4,11 +4,17 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
 import { directory, text } from '../../../support/gateway/site.js'
 import { sendRaw } from '../../../support/server/connections.js'
-import { type Answer, lastingHeaders, useServers } from '../../../support/server/test-server.js'
+import {
+  type Answer,
+  AS_OPERATOR,
+  lastingHeaders,
+  OPERATOR,
+  posted,
+  useServers,
+} from '../../../support/server/test-server.js'
 
 const servers = useServers()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const hosted = await hostedServer(servers, { ADMIN_TOKEN })
+const hosted = await hostedServer(servers, OPERATOR)
 const { server, port, on, mine, named, show } = hosted
 const SERVICE = `http://localhost${port}`
 const labelOf = (outpoint: string): string => `${outpointLabel(parseOutpoint(outpoint))}.c.localhost`
@@ -179,15 +185,9 @@ describe('a name', () => {
 
   test('that is blocked is 451, and so is blocked content, from memory too', async () => {
     const { site: shown } = await named('banned', text('banned text'))
-    const block = (path: string, body: object) =>
-      server.ask(`/admin/${path}`, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify(body),
-      })
     expect((await on('banned.localhost')).status).toBe(200)
     for (const subject of [{ name: 'banned' }, { outpoint: shown.outpoint(0) }]) {
-      expect((await block('block', { ...subject, reason: 'no' })).status).toBe(200)
+      await server.block(subject)
       expectError(await on('banned.localhost'), { status: 451, code: 'BLOCKED' })
       const page = await on('banned.localhost', '/', { headers: { Accept: 'text/html' } })
       expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
@@ -195,7 +195,7 @@ describe('a name', () => {
         type: 'text/html; charset=utf-8',
       })
       expect((await on(labelOf(shown.outpoint(0)))).status).toBe('name' in subject ? 200 : 451)
-      expect((await block('unblock', subject)).status).toBe(200)
+      await server.unblock(subject)
       expect((await on('banned.localhost')).status).toBe(200)
     }
   })
@@ -316,8 +316,7 @@ describe('the service', () => {
 
   test.each(['POST', 'PUT', 'DELETE', 'PATCH'])('takes no %s on them', async (method) => {
     for (const path of ['/submit', '/lookup', '/admin/block', '/', '/svc/gateway/metadata', '/arc-ingest']) {
-      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
-      const answer = await on('alice.localhost', path, { method, body: '{}', headers })
+      const answer = await on('alice.localhost', path, { ...posted({}, AS_OPERATOR), method })
       expectError(answer, { status: 405, code: 'METHOD_NOT_ALLOWED' })
     }
   })

@@ -4,6 +4,8 @@ import { publisher, text } from '../../../support/gateway/site.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
+  AS_OPERATOR,
+  OPERATOR,
   posted,
   type Question,
   submission,
@@ -17,9 +19,8 @@ import {
 const servers = useServers()
 const chain = new FakeChain()
 const { logger, records } = keptLog()
-const ADMIN_TOKEN = 'a-token-of-the-operator'
-const admin: Question = { headers: { Authorization: `Bearer ${ADMIN_TOKEN}` } }
-const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN }, { logger })
+const admin: Question = { headers: AS_OPERATOR }
+const server = await servers.start({ ...treeOf(chain.deployment), ...OPERATOR }, { logger })
 const published = publisher({ server, chain })
 
 const from = chain.node('')

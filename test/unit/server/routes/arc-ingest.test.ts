@@ -241,12 +241,9 @@ test('where a token is asked for, nobody else may bring proofs', async () => {
   const world = await worlds.start({ ARC_CALLBACK_TOKEN: token })
   const mint = await admittedEarly(world)
   world.headers.mine([mint])
-  const { headers: head, ...question } = posted(noticeOf(mint, world.headers.branch))
+  const notice = noticeOf(mint, world.headers.branch)
   const shown = (header?: string): Promise<Answer> =>
-    world.server.ask('/arc-ingest', {
-      ...question,
-      headers: { ...head, ...(header && { Authorization: header }) },
-    })
+    world.server.ask('/arc-ingest', posted(notice, header === undefined ? {} : { Authorization: header }))
   for (const wrong of [undefined, token, 'Bearer another-token', `Bearer ${token}x`])
     expectError(await shown(wrong), { code: 'UNAUTHORIZED', status: 401, overlay: true })
   expect(await heightOf(world)).toBeUndefined()

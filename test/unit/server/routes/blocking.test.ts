@@ -93,11 +93,7 @@ async function submitAll(server: TestServer): Promise<void> {
 }
 
 const lookup = (service: 'ls_names' | 'ls_ordinals', query: unknown, binary = false): [string, Question] => {
-  const { headers, ...question } = posted({ service, query })
-  return [
-    '/lookup',
-    { ...question, headers: { ...headers, ...(binary && { 'X-Aggregation': 'yes' }) } as never },
-  ]
+  return ['/lookup', posted({ service, query }, binary ? { 'X-Aggregation': 'yes' } : {})]
 }
 /** How many outputs an answer has. */
 const found = async (

@@ -224,10 +224,8 @@ describe('a page of a lookup', () => {
     expect(new Set(found)).toEqual(outpoints)
     expect(found).toHaveLength(7)
     expect(Math.max(...sizes)).toBe(2)
-    const aggregated = await host.ask('/lookup', {
-      ...posted({ service: 'ls_ordinals', query: { contentType: marker } }),
-      headers: { 'Content-Type': 'application/json', 'X-Aggregation': 'yes' },
-    })
+    const query = { service: 'ls_ordinals', query: { contentType: marker } }
+    const aggregated = await host.ask('/lookup', posted(query, { 'X-Aggregation': 'yes' }))
     expect(aggregated.body[0]).toBe(sizes[0])
     // Beside transactions and paths, it has a list of the outputs.
     expect(aggregated.body.length).toBeLessThan(4096 + 200)

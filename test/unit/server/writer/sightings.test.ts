@@ -162,13 +162,8 @@ test('a rejected squat frees the node, and is back once the network has it', asy
   const root = chain.node('')
   const squat = mint('a', 2, root)
   expect((await submit(squat)).status).toBe(200)
-  const notify = (notice: object, shown = token): Promise<Answer> => {
-    const { headers, ...question } = posted(notice)
-    return server.ask('/arc-ingest', {
-      ...question,
-      headers: { ...headers, Authorization: `Bearer ${shown}` },
-    })
-  }
+  const notify = (notice: object, shown = token): Promise<Answer> =>
+    server.ask('/arc-ingest', posted(notice, { Authorization: `Bearer ${shown}` }))
   const { txid } = squat
   expect((await notify({ txid, txStatus: 'REJECTED' }, 'another-token')).status).toBe(401)
   expect(await owner('a')).toBe(txid)

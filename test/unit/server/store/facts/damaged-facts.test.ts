@@ -12,7 +12,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../../../support/protocol/fake-chain.js'
-import { type TestServer, useServers } from '../../../../support/server/test-server.js'
+import { posted, type TestServer, useServers } from '../../../../support/server/test-server.js'
 
 // Bytes are held against their hash as they are read: what has another one is not served.
 
@@ -128,11 +128,8 @@ test.each([
   const server = await start()
   const origin = await inscribed(server, LONG)
   change(server, origin, `delete from chunk where kind = ? and key = ? and position >= ${from}`)
-  const node = {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'x-bsv-topic': 'tm_ordinals' },
-    body: JSON.stringify({ graphID: `${origin.txid}.0`, txid: origin.txid, outputIndex: 0 }),
-  }
+  const graph = { graphID: `${origin.txid}.0`, txid: origin.txid, outputIndex: 0 }
+  const node = posted(graph, { 'x-bsv-topic': 'tm_ordinals' })
   for (const [path, request] of [
     [`/svc/beef/${origin.txid}/tx`],
     [`/svc/beef/${origin.txid}`],

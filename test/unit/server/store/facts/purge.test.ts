@@ -20,7 +20,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../../../support/protocol/fake-chain.js'
-import { posted, treeOf, useServers } from '../../../../support/server/test-server.js'
+import { AS_OPERATOR, OPERATOR, posted, treeOf, useServers } from '../../../../support/server/test-server.js'
 import { checkedFacts, commandOptions, filesWith, inLog } from '../../../../support/storage/fact-store.js'
 
 const servers = useServers()
@@ -59,7 +59,7 @@ async function world(): Promise<World> {
     ...{
       CHAIN_TRACKER: 'scripts-only',
       DATA_DIR: await servers.folder(),
-      ADMIN_TOKEN: 'token-of-the-operator',
+      ...OPERATOR,
     },
   }
   const other = inscriptionScript({ contentType: 'text/plain', body: utf8('other content') })
@@ -155,15 +155,10 @@ test('what was purged is 451 for good, also once it is not blocked any more', as
   const lines: string[] = []
   const logger = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) })
   const server = await servers.start(env, { logger })
-  const node = (graph: string, txid: string) => ({
-    ...posted({ graphID: `${graph}.0`, txid, outputIndex: 0 }),
-    headers: { 'Content-Type': 'application/json', 'x-bsv-topic': 'tm_ordinals' },
-  })
+  const node = (graph: string, txid: string) =>
+    posted({ graphID: `${graph}.0`, txid, outputIndex: 0 }, { 'x-bsv-topic': 'tm_ordinals' })
   const blocked = { status: 451, code: 'BLOCKED' } as const
-  const unblock = {
-    ...posted({ sha256: sha256[0] }),
-    headers: { 'Content-Type': 'application/json', Authorization: 'Bearer token-of-the-operator' },
-  }
+  const unblock = posted({ sha256: sha256[0] }, AS_OPERATOR)
   for (const turn of ['blocked', 'not blocked']) {
     for (const path of [
       `/content/${note.outpoint(0)}`,
