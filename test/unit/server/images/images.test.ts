@@ -171,6 +171,15 @@ test('a lower quality is shorter, and qualities are those of steps', async () =>
   expect(wantedBy('').wanted.quality).toBe(75)
 })
 
+test.each([
+  ['?w=99999', { width: 1920, height: undefined }],
+  ['?h=20', { width: undefined, height: 32 }],
+  ['?w=64&fit=fill&g=west', { fit: 'limit', gravity: 'center' }],
+  ['?w=64&h=64&fit=scale&g=west', { fit: 'scale', gravity: 'center' }],
+])('%s asks for %j', (query, wanted) => {
+  expect(wantedBy(query).wanted).toMatchObject(wanted)
+})
+
 test.each(['?', '?x=1', '?g=south', '?w=384&fit=limit&q=75&f=auto&g=center'])(
   '%s changes nothing',
   (query) => {
