@@ -12,6 +12,8 @@ const LINE_END = END.subarray(2)
 /** The longest line with the size of a chunk that is waited for, in bytes: Node's parser refuses longer ones. */
 const LONGEST_LINE = 32 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
+/** How many chunks of a body are parsed before others have their turn: a tiny one takes as long as a large one. */
+const CHUNKS_AT_ONCE = 64
 /** What a connection keeps in memory without being counted, in bytes: most answers are shorter. */
 const UNCOUNTED = 16 * 1024
 
@@ -30,6 +32,8 @@ export class Connection {
   private bodyLeft = 0
   /** Whether a chunk of the body is still to come. */
   private isChunked = false
+  private chunksLeft = CHUNKS_AT_ONCE
+  private isTurnDue = false
   private isParsing = false
   private isRefused = false
   private readonly parse: (bytes: Buffer) => void
@@ -102,19 +106,30 @@ export class Connection {
   }
 
   private readonly proceed = (): void => {
-    if (this.isParsing) return
+    if (this.isParsing || this.chunksLeft === 0) return
     this.isParsing = true
     const { socket } = this
-    while (this.mayProceed) {
+    while (this.mayProceed && this.chunksLeft > 0) {
       if (this.isOver) this.unparsed = NOTHING
       const part = this.nextPart()
       if (part !== undefined) this.parse(part)
       else if (!this.readMore()) break
     }
     this.isParsing = false
+    if (this.chunksLeft < CHUNKS_AT_ONCE) this.nextTurn()
     // Only who reads learns that the client has left.
     if (socket.readableLength === 0) this.readMore()
     else if (this.request?.complete === true) this.count()
+  }
+
+  private nextTurn(): void {
+    if (this.isTurnDue) return
+    this.isTurnDue = true
+    setImmediate(() => {
+      this.isTurnDue = false
+      this.chunksLeft = CHUNKS_AT_ONCE
+      this.proceed()
+    })
   }
 
   private readMore(): boolean {
@@ -150,13 +165,14 @@ export class Connection {
     const { unparsed } = this
     let length = this.takeBody(0)
     // What ends a body may also be in its chunks.
-    while (this.isChunked && this.bodyLeft === 0) {
+    while (this.isChunked && this.bodyLeft === 0 && this.chunksLeft > 0) {
       const lineEnd = unparsed.indexOf(LINE_END, length)
       if (lineEnd === -1) return length === 0 && unparsed.length > LONGEST_LINE ? unparsed.length : length
       const size = Number.parseInt(unparsed.toString('latin1', length, lineEnd), 16)
       // Behind the last chunk, of size 0, there may be trailers. What is no size is for the parser to refuse.
       if (!(size > 0)) this.isChunked = false
       else {
+        this.chunksLeft--
         this.bodyLeft = lineEnd - length + size + 2 * LINE_END.length
         length = this.takeBody(length)
       }
