@@ -72,26 +72,4 @@ describe('a store of facts', () => {
     expect(await chain.replaceFrom({ height: 0, headers: headers(0, 1), tip: undefined })).toBe(false)
     expect(await chain.range()).toEqual({ from: 100, to: 201 })
   })
-
-  test('a write that fails changes nothing', async () => {
-    const { store, breakInserts } = await openStore()
-    const { headers: chain } = store
-    await write(chain, 100, 350)
-    const repair = await breakInserts()
-    const tip = await chain.read({ from: 350, count: 1 })
-    await expect(chain.replaceFrom({ height: 220, headers: headers(220, 400, 2), tip })).rejects.toBeDefined()
-    await expect(chain.addBelow({ to: 99, headers: headers(0, 99) })).rejects.toBeDefined()
-    await repair()
-    expect(await chain.range()).toEqual({ from: 100, to: 350 })
-    expect(Buffer.from(await chain.read({ from: 100, count: 1000 })).equals(headers(100, 350))).toBe(true)
-  })
-
-  test('they can be deleted, and written again', async () => {
-    const { headers: chain } = (await openStore()).store
-    await write(chain, 0, 250)
-    await chain.clear()
-    expect(await chain.range()).toBeUndefined()
-    await write(chain, 1000, 1000)
-    expect(await chain.range()).toEqual({ from: 1000, to: 1000 })
-  })
 })
