@@ -219,10 +219,7 @@ export class Door {
       !isSpentTwice([...records.values()].map(candidateOf))
     const isAnyWaiting = pending.total('waiting').transactions > 0
     const raising = isAnyWaiting ? this.raisingOf(candidates) : new Set<string>()
-    const mayFree =
-      isAnyWaiting &&
-      (proofs.length + confirmed.length > 0 ||
-        candidates.some((each) => raising.has(each.txid) && this.mayDecide(each)))
+    const mayFree = isAnyWaiting && proofs.length + confirmed.length + raising.size > 0
     // What it lets count may decide about its subjects: whether they do is seen in the end.
     const all = mayFree ? this.savepoint(this.isAlone) : undefined
     const entered = this.enter({
@@ -558,25 +555,6 @@ export class Door {
     if (own !== undefined) return own.isRaised
     const isKnown = this.indexed.sighting(txid) === 'seen' || this.indexed.hasChildBeside(txid)
     return isKnown || this.options.pending.childrenOf(txid).length > 0
-  }
-
-  /**
-   * Whether a better rank may decide about others: of what waits itself or is built on what does not count, of what shares a coin with
-   * something that counts, and of what raises a fact.
-   */
-  private mayDecide({ txid, spends, proofs, pending: own }: Candidate): boolean {
-    const { pending } = this.options
-    const isOther = (other: string): boolean => other !== txid
-    return (
-      own?.isWaiting === true ||
-      spends.some(
-        (spent) =>
-          (pending.outline(spent.txid)?.isWaiting ?? this.indexed.isInactive(spent.txid)) ||
-          this.indexed.spendersOf(spent).some(isOther) ||
-          pending.spendersOf(spent, { isWaiting: false }).some(isOther) ||
-          (proofs.length > 0 && this.indexed.ownHeight(spent.txid) === Number.POSITIVE_INFINITY),
-      )
-    )
   }
 
   /** Tries again what is built on what counts now, and what waits for the coins of what does so no longer. */
