@@ -131,13 +131,16 @@ const OUTPOINT_OF = `select txid, vout ${AT_STEP} where oid = ?`
 const CLAIM_OF = 'select step, parent from out where oid = ?'
 
 const STEP = 'oid, step, origin, latest, latestparent'
-/** The tip of the lineage of an output, which is `asked`: a statement takes longer to begin than to find one more row. */
+/**
+ * The tip of the lineage of an output, which is `asked`: a statement takes longer to begin than to find one more row. It is rarely
+ * tied with another output, and to sort them would take as long as the rest.
+ */
 const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
     out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
-    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent
+    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent,
+    exists (select 1 from out as peer where peer.lin = out.lin and peer.step = out.step and peer.oid <> out.oid and peer.active = 1) as tied
   from tx as own cross join out as asked on asked.tid = own.id cross join out on out.oid = (
-    select last.oid from out as last cross join tx on tx.id = last.tid
-    where last.lin = asked.lin and last.active = 1 order by last.step desc, ${BY_RANK} limit 1)
+    select last.oid from out as last where last.lin = asked.lin and last.active = 1 order by last.step desc limit 1)
   cross join tx on tx.id = out.tid where own.txid = ? and asked.vout = ? and asked.active = 1`
 const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and out.active = 1 order by step desc, ${BY_RANK} limit 1`
@@ -201,7 +204,8 @@ function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | unde
 }
 
 export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
-  const tip = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
+  const found = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
+  const tip = found?.tied ? { ...found, ...tipOf(sql, found.lin) } : found
   if (tip?.asked_sats !== 1) {
     const alone = admittedOutput(sql, outpoint)
     return alone?.satoshis === 1 ? undefined : singleStep(alone, sequence)
