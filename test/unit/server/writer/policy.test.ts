@@ -98,7 +98,7 @@ test('of one transaction the outputs that are taken are served, and the others a
 test('names are mined whatever the types: the tree is another topic', async () => {
   await submit(chain.genesis, ['tm_names'])
   const mint = chain.mint('a')
-  expect((await submit(mint, ['tm_names'])).json).toMatchObject({
+  expect((await submit(mint, ['tm_names', 'tm_ordinals'])).json).toMatchObject({
     tm_names: { outputsToAdmit: [0, 1, 2] },
     tm_ordinals: { outputsToAdmit: [] },
   })
