@@ -264,6 +264,9 @@ function reportOn({ index, history }: CheckedReply, leading: readonly VerifiedHi
     : { index, verdict: 'overruled', message: `it shows the name at ${tip}, by transactions in no block` }
 }
 
+/** Of how many indexes a message says why: trackers may name hundreds. All are in the reports. */
+const REASONS_SHOWN = 5
+
 function unresolved(
   name: string,
   { reports, notAsked }: { reports: IndexReport[]; notAsked: number },
@@ -279,7 +282,11 @@ function unresolved(
       reports,
       notAsked,
     )
-  const reasons = reports.map((report) => `${report.index}: ${'message' in report ? report.message : ''}`)
+  const reasons = reports
+    .slice(0, REASONS_SHOWN)
+    .map((report) => `${report.index}: ${'message' in report ? report.message : ''}`)
+  const notShown = reports.length - reasons.length
+  if (notShown > 0) reasons.push(`${notShown} more proved nothing either`)
   const shown = reasons.length > 0 ? reasons.join('; ') : 'no index was asked'
   return new ResolutionError('NO_PROOF', `no index proved ${name}: ${shown}${others}`, reports, notAsked)
 }

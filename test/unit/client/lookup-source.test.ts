@@ -164,7 +164,7 @@ describe('hosts without end', () => {
     const front = await startIndex({})
     const hosts = Array.from({ length: 500 }, (_, at) => `${front.url}/${at}`)
     await expect(resolve(hosts)).rejects.toMatchObject({
-      message: expect.stringMatching(/; 436 more were not asked$/),
+      message: expect.stringMatching(/^.{1,1000}; 59 more proved nothing either; 436 more were not asked$/),
       reports: hosts.slice(0, 64).map((index) => ({ index, verdict: 'failed' })),
       notAsked: 436,
     })
