@@ -1,7 +1,5 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -10,6 +8,7 @@ import { type FoundFiles, findTransactions } from '../../../src/cli/import-files
 import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
 import { keptOutput } from '../../support/cli/commands.js'
+import { collectGarbage } from '../../support/collect-garbage.js'
 import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
 
@@ -37,12 +36,6 @@ async function provenAt(found: FoundFiles, txid: string): Promise<number | undef
   if (transaction === undefined || !found.isInBeef(transaction)) return undefined
   const { value } = await found.beefsOf(transaction).next()
   return value ? readBeef(value).proof(txid)?.height : undefined
-}
-
-/** Without it, what is left over is counted, too. */
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
 }
 
 const hex = ({ raw }: FakeTransaction): string => toHex(raw)

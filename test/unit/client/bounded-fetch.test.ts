@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { createGzip } from 'node:zlib'
 import { boundedHttpClient, type FetchOptions, fetchBounded } from '../../../src/client/bounded-fetch.js'
+import { collectGarbage } from '../../support/collect-garbage.js'
 import { serving } from '../../support/server/connections.js'
 
 // One HTTP answer, read within bounds, from servers that do whatever they like.
@@ -127,12 +126,10 @@ test('a fetch that ignores its signal is left when the time is over', async () =
 
 test('hangs up on an answer that drips when its time is over, whatever was collected meanwhile', async () => {
   // The signal that Node's `fetch` follows is lost with the request.
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
   let hungUp: Promise<unknown> | undefined
   const url = await serverThat((_, response) => {
     const dripping = setInterval(() => {
-      collect()
+      collectGarbage()
       response.write('x')
     }, 50)
     hungUp = once(response, 'close').then(() => clearInterval(dripping))
