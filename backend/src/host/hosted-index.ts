@@ -436,7 +436,7 @@ export class HostedIndex implements HostHooks {
       const now = monotonic()
       const due = [...this.waiting].flatMap(([txid, { due }]) => (due <= now ? [txid] : []))
       const isDoubtful = (txid: string): boolean => engine === undefined || this.isInDoubt(txid)
-      // Whoever asks the chain tracker may take long, and peers decide how much there is of that.
+      // The chain tracker may take long to answer, and peers decide how often it is asked.
       this.verifying ??= this.verify(due.filter(isDoubtful), engine).finally(() => {
         this.verifying = undefined
       })
