@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
@@ -62,6 +64,7 @@ test('many clients whose headers never end keep nobody out, and their connection
 })
 
 test('many clients whose bodies never end, or that say nothing, or nothing more, keep nobody out and are let go', async () => {
+  const accepted = acceptedBy(server)
   const slow = await Promise.all(Array.from({ length: MANY }, () => openSocket(server.url)))
   for (const { send } of slow)
     send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 1000000\r\n\r\nx')
@@ -70,21 +73,22 @@ test('many clients whose bodies never end, or that say nothing, or nothing more,
   asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
   await expectAnswers(server)
   await Promise.all([...slow, ...mute, asked].map(({ ended }) => ended))
+  await until(() => accepted.every(({ destroyed }) => destroyed))
   expect(asked.heard()).toMatch(/\r\n\r\nnote$/)
   await expectAnswers(server)
 })
 
 test('clients that ask for much and read nothing are let go', async () => {
-  // Those of the tests before are kept for a while.
-  await until(() => openConnections() === 0)
+  const accepted = acceptedBy(server)
   const deaf = await Promise.all(Array.from({ length: 8 }, () => openSocket(server.url)))
   for (const { socket, send } of deaf) {
     socket.pause()
     send(FILM)
   }
   await expectAnswers(server)
-  // Both ends are in this process; those of the clients stay.
-  await until(() => openConnections() <= deaf.length)
+  // Their own ends stay open.
+  await until(() => accepted.every(({ destroyed }) => destroyed))
+  expect(accepted.length).toBe(deaf.length + 1)
   // A client that reads on now finds that the bodies end too early.
   const [one] = deaf
   one?.socket.resume()
@@ -187,6 +191,15 @@ test('one address has so many connections and no more, unless a proxy stands bef
   expect((await proxied.ask('/health/live')).status).toBe(200)
 })
 
-function openConnections(): number {
-  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+/** The server's ends of the connections that are opened to it from now on. */
+function acceptedBy({ url }: TestServer): Socket[] {
+  const port = Number(new URL(url).port)
+  const accepted: Socket[] = []
+  const listener = (message: unknown): void => {
+    const { socket } = message as { socket: Socket }
+    if (socket.localPort === port) accepted.push(socket)
+  }
+  subscribe('net.server.socket', listener)
+  onTestFinished(() => void unsubscribe('net.server.socket', listener))
+  return accepted
 }
