@@ -44,7 +44,7 @@ import {
 
 /** How many transactions of each kind are measured, after so many that do not count: until code is compiled. */
 const COUNT = 300
-const WARMING = 500
+const WARMING = 4000
 const A_TURN = 50
 const ROUNDS = 5
 const BODY = 4096
@@ -130,6 +130,11 @@ async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.kill()) await exit
 }
 
+interface Coin {
+  transaction: FakeTransaction
+  vout: number
+}
+
 interface Kind {
   /** To be submitted, in order, each with what its BEEF has beside it. */
   transactions: { transaction: FakeTransaction; with: FakeTransaction[] }[]
@@ -138,13 +143,18 @@ interface Kind {
 /** {@link WARMING} and {@link COUNT} of each kind, and what they spend. */
 function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<string, Kind> } {
   const numbers = Array.from({ length: WARMING + COUNT }, (_, number) => number)
-  const fan = (satoshis: number, lockingScript: Uint8Array): FakeTransaction =>
-    chain.spend({ inputs: [], outputs: numbers.map(() => ({ satoshis, lockingScript })) })
-  const purse = fan(1000, OPEN_LOCK)
-  const coins = fan(5000, p2pkh(0))
-  const inscribed = numbers.map((vout) => {
+  /** Coins, a hundred in a transaction: with more of them, it would be most of what a BEEF has. */
+  const purse = (satoshis: number, lockingScript: Uint8Array): Coin[] => {
+    const outputs = Array.from({ length: 100 }, () => ({ satoshis, lockingScript }))
+    const fans = Array.from({ length: numbers.length / outputs.length }, () =>
+      chain.spend({ inputs: [], outputs }),
+    )
+    return fans.flatMap((transaction) => outputs.map((_, vout) => ({ transaction, vout })))
+  }
+  const [free, locked] = [purse(1000, OPEN_LOCK), purse(5000, p2pkh(0))]
+  const inscribed = free.map((coin) => {
     const lockingScript = inscriptionScript({ contentType: 'image/png', body: randomBytes(BODY) })
-    const inputs = [{ transaction: purse, vout }]
+    const inputs = [coin]
     return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
   })
   let tip = inscribed[0] as FakeTransaction
@@ -154,19 +164,23 @@ function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<st
     return tip
   })
   const known = new Map([[chain.genesis.txid, chain.genesis]])
-  const mints = namesOf(WARMING + COUNT).map((name, vout) => {
-    const mint = chain.mint(name, { funding: [{ transaction: coins, vout }] })
+  const mints = namesOf(WARMING + COUNT).map((name, at) => {
+    const mint = chain.mint(name, { funding: [locked[at] as Coin] })
     known.set(mint.txid, mint)
     return { transaction: mint, with: [known.get(mint.transaction.inputs[0]?.txid ?? '') ?? []].flat() }
   })
   const kinds: Record<string, Kind> = {
     mint: { transactions: mints },
     'inscription of 4 KiB': {
-      transactions: inscribed.map((transaction) => ({ transaction, with: [purse] })),
+      transactions: inscribed.map((transaction, at) => ({
+        transaction,
+        with: [(free[at] as Coin).transaction],
+      })),
     },
     step: { transactions: steps.map((transaction) => ({ transaction, with: [] })) },
   }
-  return { setup: [chain.genesis, purse, coins], kinds }
+  const fans = new Set([...free, ...locked].map(({ transaction }) => transaction))
+  return { setup: [chain.genesis, ...fans], kinds }
 }
 
 /** Names that can be minted one after another: each but the first of a letter extends one before it, up to 20 characters. */
