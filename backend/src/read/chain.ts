@@ -43,20 +43,19 @@ export class Blocks {
   /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */
   async ofConflicts(spends: SpendRecord[]): Promise<Block[]> {
     const heightsOf = (sql: Sql, { outpoint: { txid, vout }, spender }: SpendRecord): number[] =>
-      [MINED_SPENDERS, PROVEN_PENDING]
-        .flatMap((statement) => sql.all(statement, blobOf(txid), vout, Buffer.from(spender, 'hex')))
-        .map(({ height }) => Number(height))
+      sql.all(HEIGHTS_OF_CONFLICTS, blobOf(txid), vout, blobOf(spender)).map(({ height }) => Number(height))
     const heights = await this.reader.each(spends, heightsOf)
     return await this.reader.each([...new Set(heights)], (sql, height) => blocksBetween(sql, height, height))
   }
 }
 
 const LAST_HEIGHT = 'select height from proof where ok = 1 order by height desc limit 1'
-const MINED_SPENDERS = `select spender.mined as height from tx cross join spend on pid = tx.id
-  cross join tx as spender on spender.id = sid
-  where tx.txid = ? and vout = ? and spender.txid <> ? and spender.mined is not null`
-const PROVEN_PENDING = `select proof.height from log.pending_spend as spend join log.pending_proof as proof on proof.txid = spend.spender
-  where spend.txid = ? and spend.vout = ? and spender <> ?`
+/** Of mined spenders, and of proven pending ones. */
+const HEIGHTS_OF_CONFLICTS = `select spender.mined as height from tx cross join spend on pid = tx.id
+    cross join tx as spender on spender.id = sid
+    where tx.txid = ?1 and vout = ?2 and spender.txid <> ?3 and spender.mined is not null
+  union all select proof.height from log.pending_spend as spend join log.pending_proof as proof on proof.txid = spend.spender
+    where spend.txid = ?1 and spend.vout = ?2 and spender <> ?3`
 
 const BLOCKS = [
   `select distinct height, ${PROOF_ROOT} as root from proof cross join log.log as log on log.seq = proof.seq

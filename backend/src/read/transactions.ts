@@ -42,9 +42,7 @@ export class Transactions {
 
   /** The height of the block that a transaction is proven to be in; undefined if it is unproven. */
   heightOf(txid: string): number | undefined {
-    // Of what is in the index, one statement says it.
-    const row = this.reader.answer((sql) => sql.get(HEIGHT, blobOf(txid)))
-    return row === undefined ? this.reader.answer((sql) => heightOf(sql, txid)) : (row.own ?? undefined)
+    return this.reader.answer((sql) => heightOf(sql, txid))
   }
 
   /** The transaction that spends an outpoint and counts. There is one at most. */
@@ -72,7 +70,6 @@ export class Transactions {
 }
 
 const IN_INDEX = 'select id, own, mined, seen from tx where txid = ? and seq is not null'
-const HEIGHT = 'select own from tx where txid = ? and seq is not null'
 const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
 const PENDING = 'select txid, raw, waiting from log.pending where txid = ?'

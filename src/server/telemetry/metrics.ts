@@ -1,5 +1,5 @@
-import type { STEAK } from '@bsv/sdk'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { answerFor } from '../../gateway/http/errors.js'
 import type { OverlayEvent } from '../writer/overlay.js'
@@ -106,7 +106,7 @@ export class Metrics {
         this.count('minetree_sync_graphs_total', { result: event.result })
         break
       case 'admitted':
-        this.countAdmitted(event.steak)
+        this.countAdmitted(event.admissions)
     }
   }
 
@@ -149,11 +149,13 @@ export class Metrics {
     return { type: this.registry.contentType, body: await this.collecting }
   }
 
-  private countAdmitted(steak: STEAK): void {
-    for (const [topic, { outputsToAdmit }] of Object.entries(steak)) {
-      if (outputsToAdmit.length === 0) continue
-      this.count('minetree_admitted_transactions_total', { topic })
-      this.count('minetree_admitted_outputs_total', { topic }, outputsToAdmit.length)
+  private countAdmitted(admissions: readonly AdmissionRecord[]): void {
+    const known = new Set<string>()
+    for (const { topic, outpoint } of admissions) {
+      const transaction = `${topic} ${outpoint.txid}`
+      if (!known.has(transaction)) this.count('minetree_admitted_transactions_total', { topic })
+      known.add(transaction)
+      this.count('minetree_admitted_outputs_total', { topic })
     }
   }
 

@@ -52,21 +52,22 @@ export async function admitTrusted(
 /** The result of a submission. Rethrows errors that are not the transaction's fault. */
 async function admit(node: AdmittingNode, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
   const refusals: TopicRefusal[] = []
+  let outputs = 0
   const stopListening = node.overlay.onEvent((event) => {
     // Other submissions may run at the same time.
     if (event.kind === 'refused' && event.refusal.txid === txid) refusals.push(event.refusal)
+    if (event.kind === 'admitted')
+      for (const { outpoint } of event.admissions) if (outpoint.txid === txid) outputs++
   })
   try {
-    const before = node.graph.admissions.ofTransaction(txid).length
     const steak = await submit()
     const reason = node.graph.transactions.reasonAgainst(txid)
     if (reason !== undefined) {
       const why = reason.tier === 'rejected' ? 'was rejected by the network' : 'counts'
       return { kind: 'refused', why: `CONFLICT: it is stored, but ${reason.txid} ${why}` }
     }
-    const outputs = admittedCount(steak)
-    if (outputs > before) return { kind: 'admitted', outputs: outputs - before }
-    if (outputs > 0) return { kind: 'known' }
+    if (outputs > 0) return { kind: 'admitted', outputs }
+    if (admittedCount(steak) > 0) return { kind: 'known' }
     // A topic without a refusal has it already; another may give several refusals.
     if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
     refusals.sort((one, other) => ALL_TOPICS.indexOf(one.topic) - ALL_TOPICS.indexOf(other.topic))

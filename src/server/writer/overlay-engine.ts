@@ -54,7 +54,7 @@ export interface OverlayEngineOptions {
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: FactStore['held'] | undefined
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
-  onAdmitted?: (steak: STEAK) => void
+  onAdmitted?: (admissions: AdmissionRecord[]) => void
   /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
   onRefusal?: (refusal: TopicRefusal, requestId: string | undefined) => void
 }
@@ -218,7 +218,7 @@ export class OverlayEngine {
     const store = async (records: TransactionRecord[]): Promise<void> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
       if (mined.length > 0 && this.headers) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
-      onAdmitted?.(newlyAdmitted(await graph.record(records, options)))
+      onAdmitted?.(await graph.record(records, options))
     }
     return this.writes.run(() =>
       chain
@@ -253,13 +253,4 @@ export class OverlayEngine {
 /** By whom a submission waits if it loses: a hash, as an address is nobody's business in a database. */
 function waitingFor({ client }: Brought): NonNullable<RecordOptions['keepLost']> {
   return client === undefined ? {} : { client: sha256(utf8(client)).subarray(0, 8).toString('hex') }
-}
-
-function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
-  const steak: Record<string, AdmittanceInstructions> = {}
-  for (const { topic, outpoint } of admissions) {
-    steak[topic] ??= { outputsToAdmit: [], coinsToRetain: [] }
-    steak[topic].outputsToAdmit.push(outpoint.vout)
-  }
-  return steak
 }

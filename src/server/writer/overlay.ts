@@ -2,6 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { answeringServices } from '../../../backend/src/lookup-services/answering-services.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -21,7 +22,7 @@ const ORDINARY = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 export type OverlayEvent =
   | { kind: 'refused'; refusal: TopicRefusal }
   /** A write admitted outputs. Nothing for a submission that was known before. */
-  | { kind: 'admitted'; steak: STEAK }
+  | { kind: 'admitted'; admissions: AdmissionRecord[] }
   /** A conflict was resolved differently: how many transactions were deactivated or restored. */
   | { kind: 'reorganised'; transactions: number }
   /** The network said something new of a transaction. */
@@ -87,7 +88,7 @@ export function createOverlay(options: {
     ...{ graph, held, proofs, deployment, limits },
     ...(config.minesBlocks && { chain: new LocalChain(graph) }),
     claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
-    onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
+    onAdmitted: (admissions) => emit({ kind: 'admitted', admissions }),
     onRefusal(refusal, requestId) {
       logger[ORDINARY.has(refusal.code) ? 'debug' : 'info']({ requestId, refusal }, 'not admitted')
       emit({ kind: 'refused', refusal })

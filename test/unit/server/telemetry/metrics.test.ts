@@ -96,15 +96,22 @@ describe('submissions', () => {
     expect((await server.submit(beefOf(mint), ['tm_other'])).status).toBe(400)
     const large = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(21) })
     await server.take(beefOf(large), ['tm_ordinals'])
+    const origin = chain.inscribe({ contentType: 'text/plain', body: utf8('moved') })
+    const moved = chain.spend({
+      inputs: [{ transaction: origin, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(0) }],
+    })
+    // One write admits both.
+    await server.take(beefOf(moved, { with: [origin] }), ['tm_ordinals'])
 
     const samples = await samplesOf(server)
     expect(only(samples, 'minetree_admitted_transactions_total')).toEqual({
       '{topic="tm_names"}': 2,
-      '{topic="tm_ordinals"}': 2,
+      '{topic="tm_ordinals"}': 4,
     })
     expect(only(samples, 'minetree_admitted_outputs_total')).toEqual({
       '{topic="tm_names"}': 4,
-      '{topic="tm_ordinals"}': 2,
+      '{topic="tm_ordinals"}': 4,
     })
     expect(only(samples, 'minetree_refusals_total')).toMatchObject({
       '{topic="tm_ordinals",code="CONTENT_TOO_LARGE"}': 1,
@@ -116,7 +123,7 @@ describe('submissions', () => {
     expect(samples).toMatchObject({
       minetree_conflicts_total: 1,
       minetree_submissions_waiting: 0,
-      minetree_submission_duration_seconds_count: 8,
+      minetree_submission_duration_seconds_count: 9,
     })
   })
 
