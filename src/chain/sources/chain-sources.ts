@@ -33,6 +33,8 @@ const SHORT_PATIENCE = 2000
 const MAX_CHECKED_BYTES = 16 * 1024 * 1024
 /** Spenders that were checked and that the caller will ask for next: how many, their bytes, and for how many milliseconds. */
 const CHECKED = { max: 64, maxSize: 2 * MAX_CHECKED_BYTES, ttl: 10_000 }
+/** Spenders that are too long to check, which are fetched one after another: how many, and for how many milliseconds. */
+const TOO_LONG = { max: 1000, ttl: 600_000 }
 /** The share of "unspent" answers that another source is asked about as well. */
 const SHARE = 1 / 8
 /** How many "unspent" answers of a source are all checked: at the start, and after it was found to hide a spender. */
@@ -53,6 +55,8 @@ export class ChainSources implements ChainSource {
     ...CHECKED,
     sizeCalculation: ({ raw }) => raw.length + 1,
   })
+  /** Why these were not checked: so long, they are fetched once, by who has room for them. */
+  private readonly tooLong = new LRUCache<string, ChainSourceError>(TOO_LONG)
   /** How many of the next "unspent" answers of a source are checked in any case. */
   private readonly doubted = new Map<SingleSource, number>()
   private readonly reported = new LRUCache<string, true>({ max: MAX_REMEMBERED })
@@ -96,6 +100,8 @@ export class ChainSources implements ChainSource {
     const checked = this.checked.get(txid)
     this.checked.delete(txid)
     if (checked !== undefined && checked.raw.length <= options.maxBytes) return checked
+    const tooLong = this.tooLong.get(txid)
+    if (tooLong !== undefined && options.maxBytes <= MAX_CHECKED_BYTES) throw tooLong
     let found: TransactionRecord | undefined
     const doubtful: SourcedProof[] = []
     const proven = await this.first(async (source) => {
@@ -256,8 +262,9 @@ export class ChainSources implements ChainSource {
       return { txid, isMined: record.proof !== undefined }
     } catch (error) {
       // The caller fetches it within limits of its own, and checks it as well.
-      if (error instanceof ChainSourceError && error.code === 'TOO_LARGE') return { txid }
-      throw error
+      if (!(error instanceof ChainSourceError && error.code === 'TOO_LARGE')) throw error
+      this.tooLong.set(txid, error)
+      return { txid }
     }
   }
 

@@ -310,9 +310,9 @@ test('transactions that are too large to be held side by side are followed one a
   const { report, failures } = await crawl(await folder(), { limits })
   expect(report.transfers).toBeGreaterThan(2)
   expect(failures).toEqual([])
-  // For its spends and for itself: to learn that it is large, and once more when it has its turn.
+  // To learn that it is large, and once more when it has its turn.
   for (const { txid } of large)
-    expect(service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${txid}`))).toHaveLength(4)
+    expect(service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${txid}`))).toHaveLength(2)
 })
 
 test('a genesis that the source does not know ends it', async () => {
