@@ -151,11 +151,17 @@ export async function solveNext(options: SolveOptions): Promise<Solved> {
 }
 
 async function solve(options: SolveOptions, from: VerifiedNode): Promise<Solved> {
+  let started: VerifiedNode | undefined
   for (let node = from; ; ) {
     options.signal?.throwIfAborted()
     const name = options.name.slice(0, node.domain.length + 1)
+    const onStart = (): void => {
+      // An index may take back any number of times that the node is spent.
+      if (started !== node) options.onEvent?.({ kind: 'started', name, node })
+      started = node
+    }
     try {
-      return await solveFrom(options, { name, node })
+      return await solveFrom(options, { name, node, onStart })
     } catch (cause) {
       if (!(cause instanceof NodeMovedError)) throw cause
       // Nothing is paid yet, so an index that lags may say again that the node is live.
@@ -171,7 +177,7 @@ async function solve(options: SolveOptions, from: VerifiedNode): Promise<Solved>
 /** @throws NodeMovedError if the node is not live any more. */
 async function solveFrom(
   options: SolveOptions,
-  { name, node }: { name: string; node: VerifiedNode },
+  { name, node, onStart }: { name: string; node: VerifiedNode; onStart(): void },
 ): Promise<Solved> {
   const { index, signal, onEvent } = options
   const { outpoint, satoshis, lockingScript, transaction: source } = node
@@ -184,7 +190,7 @@ async function solveFrom(
   })
   const deployment = rulesOf(parent, options.deployment)
   const ownerLock = await unlessAborted(options.ownerLock(name), signal)
-  onEvent?.({ kind: 'started', name, node })
+  onStart()
   const noncePrefix = ownerCommitment({ domain: parent.domain, ownerLock, deployment })
   const { nonce, hashes } = await searchWhileLive({
     ...options,
