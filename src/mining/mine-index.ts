@@ -62,8 +62,8 @@ export interface MineIndex {
 const SUBMIT_TIMEOUT = 50_000
 /** How much evidence an index should show at once, in bytes: about 400 mints of the live tree. */
 export const EVIDENCE_BYTES = 8 * 1024 * 1024
-/** The longest evidence that is read, in bytes: at least one mint, which may be as long as a server takes one, with what proves it. */
-export const MAX_EVIDENCE_BYTES = 128 * 1024 * 1024
+/** The longest evidence that is read, in bytes: at least one mint, as long as a server takes one by default, 72 MiB, with what proves it. */
+export const MAX_EVIDENCE_BYTES = 80 * 1024 * 1024
 
 const origin = z.object({ outpoint: z.string() })
 

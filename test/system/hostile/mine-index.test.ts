@@ -7,8 +7,8 @@ import { HONEST_MINING, mineIndexAttacks } from './attacks/mine.js'
 const MiB = 1024 * 1024
 /** A name of three characters, and a few mints that somebody else was faster with. */
 const FEW_MINTS = 8
-/** A route answers with some KB; a proof of a node may have 64 MiB. */
-const MAX_SENT = { json: 2 * MiB, proof: 64 * MiB }
+/** A route answers with some KB; a proof of a node has at least one mint, as long as a submission, 72 MiB, and 8 MiB of what proves it. */
+const MAX_SENT = { json: 2 * MiB, proof: (72 + 8) * MiB }
 
 const attacks = tested(mineIndexAttacks())
 const result = useAttacks([...attacks, ...HONEST_MINING])
