@@ -34,10 +34,15 @@ function whole(body: () => Buffer, { status = 200 } = {}): BodyDeed {
   }
 }
 
-/** Sends a body of JSON in chunks, each when the one before it was taken. */
+/** Sends a body of JSON as {@link sendInChunks} does. */
 export function sendWhole(response: ServerResponse, body: Buffer, { status = 200 } = {}): void {
   response.writeHead(status, { ...JSON_TYPE, 'Content-Length': body.length })
-  const chunks = function* (): Generator<Buffer> {
+  sendInChunks(response, body)
+}
+
+/** Sends a body in chunks, each when the one before it was taken. */
+export function sendInChunks(response: ServerResponse, body: Uint8Array): void {
+  const chunks = function* (): Generator<Uint8Array> {
     for (let at = 0; at < body.length; at += CHUNK) yield body.subarray(at, at + CHUNK)
   }
   pipeline(Readable.from(chunks()), response, () => undefined)

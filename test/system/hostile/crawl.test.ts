@@ -5,8 +5,8 @@ import { crawlAttacks, HONEST_CRAWL } from './attacks/crawl.js'
 // A chain source and a headers service that mean harm: a crawl ends, with a line that says why.
 
 const MiB = 1024 * 1024
-/** A transaction may be as long as a submission, 72 MiB. Three such are asked for twice, and the service sends each at once. */
-const MAX_SENT = { headers: 4 * MiB, source: 6 * 72 * MiB }
+/** Of each of three transactions, 16 MiB to learn that it is long, and all of it when its turn comes: that of a submission, 72 MiB. */
+const MAX_SENT = { headers: 4 * MiB, source: 3 * (16 + 72) * MiB }
 
 const attacks = tested(crawlAttacks())
 const result = useAttacks([...attacks, HONEST_CRAWL])
@@ -22,4 +22,5 @@ test.each(attacks.map((attack) => [nameOf(attack), attack] as const))('%s', (_, 
   const came = result(attack)
   expectBounded(came, { maxSent: attack.server === 'headers' ? MAX_SENT.headers : MAX_SENT.source })
   expect(came.requests.length).toBeLessThanOrEqual(20_000)
+  if (attack.deed.startsWith('answers after')) expect(came.end.stderr).toContain('stopped at --max-time')
 })

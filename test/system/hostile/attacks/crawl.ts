@@ -16,7 +16,7 @@ import { HeaderChain } from '../../../support/server/header-chain.js'
 import { HeaderService, headersSettings } from '../../../support/server/header-service.js'
 import { treeOf } from '../../../support/server/test-server.js'
 import type { Attack, Scene } from '../attack.js'
-import { bodyDeeds } from '../body-deeds.js'
+import { bodyDeeds, sendInChunks } from '../body-deeds.js'
 import type { Handler } from '../hostile-server.js'
 import { doing } from '../index-front.js'
 import type { Stage } from '../stage.js'
@@ -86,9 +86,11 @@ interface Sources {
   source: Handler
   headers: HeaderChain | 'scripts-only'
   chain: FakeChain
+  /** What the command is told beside. */
+  args?: string[]
 }
 
-async function crawlScene(stage: Stage, { source, headers, chain }: Sources): Promise<Scene> {
+async function crawlScene(stage: Stage, { source, headers, chain, args = [] }: Sources): Promise<Scene> {
   const { url } = await stage.serve(source)
   const settings =
     headers === 'scripts-only'
@@ -100,12 +102,18 @@ async function crawlScene(stage: Stage, { source, headers, chain }: Sources): Pr
     CHAIN_SOURCE_RATE: '10000',
     DATA_DIR: await stage.folder(),
   }
-  return { args: ['crawl', '--source', url], env }
+  return { args: ['crawl', '--source', url, ...args], env }
 }
 
-/** A listener as a handler: the request was read already. */
+/** A listener as a handler: the request was read already, and what nobody reads of an answer is not sent. */
 function handlerOf(listener: RequestListener): Handler {
   return ({ method, path, headers, body }, response) => {
+    const end = response.end.bind(response)
+    response.end = (sent?: unknown) => {
+      if (sent instanceof Uint8Array) sendInChunks(response, sent)
+      else end(sent)
+      return response
+    }
     const request = Object.assign(Readable.from(body.length > 0 ? [body] : []), {
       method,
       url: path,
@@ -237,10 +245,14 @@ export function crawlAttacks(): Attack[] {
       for (const vout of [0, 1, 2]) service.say({ txid: mint.txid, vout }, purse.txid)
       service.say({ txid: chain.genesis.txid, vout: 0 }, mint.txid)
     }),
-    owned('answers after 20 seconds', (name) => {
-      const { service } = name
-      service.know(recordOf(name.move()))
-      service.delay = 20_000
+    source('answers after 20 seconds, of which the command has 30', () => {
+      const name = new OwnedName()
+      name.service.know(recordOf(name.move()))
+      name.service.delay = 20_000
+      return {
+        ...{ source: sourceOf(name), headers: name.headers, chain: name.chain },
+        args: ['--max-time', '30'],
+      }
     }),
     owned('busy for 50 seconds before each answer', ({ service }) => {
       service.fault = (_, nth) => (nth % 2 === 0 ? { kind: 'busy', until: '50' } : undefined)
