@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Request, Response } from 'express'
 import { discardBody } from '../../gateway/http/request-body.js'
 import { heldFor } from '../../gateway/http/send-body.js'
+import { SUBMISSIONS } from './gates.js'
 import { type Refusal, writeRefusal } from './http-refusal.js'
 import type { Transfer, Transfers } from './transfers.js'
 
@@ -37,6 +38,7 @@ export class Connection {
   private isParsing = false
   private isRefused = false
   private readonly parse: (bytes: Buffer) => void
+  private readonly leave: () => void
   /** What is counted of this connection. */
   private transfer: Transfer | undefined
 
@@ -44,12 +46,15 @@ export class Connection {
     private readonly socket: Socket,
     private readonly transfers: Transfers,
   ) {
-    // The listener of Node's server.
+    // The listeners of Node's server.
     const [parse] = socket.listeners('data')
+    this.leave = socket.listeners('end').at(-1) as () => void
     if (parse === undefined) throw new Error('this version of Node parses requests elsewhere')
     this.parse = parse as (bytes: Buffer) => void
     socket.off('data', this.parse)
     socket.on('readable', this.proceed)
+    socket.off('end', this.leave)
+    socket.once('end', this.otherSideEnded)
     // What Node calls when a body is read on.
     socket.resume = () => {
       if (this.unparsed.length + socket.readableLength > 0) process.nextTick(this.proceed)
@@ -130,6 +135,19 @@ export class Connection {
       this.chunksLeft = CHUNKS_AT_ONCE
       this.proceed()
     })
+  }
+
+  /**
+   * Node takes a client that closes its sending side for one that has left. What was submitted is done nevertheless, and the client may
+   * wait to hear of it. A read ends: whether anybody waits, nobody can tell.
+   */
+  private readonly otherSideEnded = (): void => {
+    const { due, request } = this
+    const { originalUrl = request?.url ?? '' } = (request ?? {}) as Partial<Request>
+    const [path = ''] = originalUrl.split('?')
+    if (due !== undefined && request?.complete === true && SUBMISSIONS.test(path))
+      due.once('close', this.leave)
+    else this.leave()
   }
 
   private readMore(): boolean {

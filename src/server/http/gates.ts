@@ -16,7 +16,7 @@ const ADMIN = /^\/admin(?:\/|$)/i
 /** These are for monitoring: never limited, or a flood would look like an outage. */
 const ABOUT_HOST = /^\/(?:health|metrics)(?:\/|$)/
 /** These wait for the write lock, or cost as much. The overlay is at the root, and below the prefixes for wallets. */
-const SUBMISSIONS = /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncResponse)\/?$/i
+export const SUBMISSIONS = /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncResponse)\/?$/i
 /** An engine that syncs sends a request for each output at once, and gives up what is refused: these are reads, and wait. */
 const LOOKUPS =
   /^(?:\/\w+\/overlay)?\/(?:lookup|requestForeignGASPNode|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i

@@ -72,7 +72,6 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
     // Refused below, with a body.
     requireHostHeader: false,
   })
-  server.maxConnections = limits.maxConnections
   const endAfter = (response: ServerResponse): void => {
     response.once('close', () => server.closeIdleConnections())
   }
@@ -112,7 +111,10 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
     connections.get(socket as Socket)?.refuse(refusalOf(error), { bodiless })
   })
   server.on('connection', (socket) => {
-    if (!addresses.admit(socket)) {
+    const hasRoom =
+      addresses.admit(socket) &&
+      (connections.size < limits.maxConnections || addresses.makeRoom(socket, connections))
+    if (!hasRoom) {
       socket.destroy()
       return
     }
@@ -289,5 +291,22 @@ class AddressConnections {
       if (open.size === 0) this.open.delete(address)
     })
     return true
+  }
+
+  /**
+   * Ends the oldest connection of the address with the most, of those that owe it nothing or else of those that wait for it, so that a
+   * few addresses keep no others out. False if there is none, or no address has more than that of the newcomer.
+   */
+  makeRoom(newcomer: Socket, connections: ReadonlyMap<Socket, Connection>): boolean {
+    const own = this.open.get(addressKey(newcomer.remoteAddress ?? '')) ?? new Set()
+    let most = own
+    for (const open of this.open.values()) if (open.size > most.size) most = open
+    if (most === own) return false
+    const sockets = [...most].filter((socket) => !socket.destroyed)
+    const leaving =
+      sockets.find((socket) => connections.get(socket)?.due === undefined) ??
+      sockets.find((socket) => connections.get(socket)?.isWorkedOn === false)
+    leaving?.destroy()
+    return leaving !== undefined
   }
 }

@@ -71,10 +71,14 @@ export interface OpenSocket {
   ended: Promise<void>
 }
 
-/** Connects to where a server listens. The socket is destroyed when the test is done. */
-export async function openSocket(url: string): Promise<OpenSocket> {
+/**
+ * Connects to where a server listens. The socket is destroyed when the test is done.
+ *
+ * @param localAddress The address to connect from, as `127.0.0.2`.
+ */
+export async function openSocket(url: string, localAddress?: string): Promise<OpenSocket> {
   const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port) })
+  const socket = connect({ host: hostname, port: Number(port), ...(localAddress && { localAddress }) })
   onTestFinished(() => void socket.destroy())
   let text = ''
   socket.setEncoding('latin1')

@@ -140,6 +140,43 @@ test('connections over their number are closed, and those under it answered', as
   await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
 })
 
+test('over their number, the address with the most loses one on which nothing is due', async () => {
+  const few = await servers.start({ MAX_CONNECTIONS: '3', KEEP_ALIVE_TIMEOUT_MS: '60000' })
+  const [busy, idle, last] = [await openSocket(few.url), await openSocket(few.url), await openSocket(few.url)]
+  let answer = (): void => undefined
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
+  let isAsked = false
+  await whileReplaced(few.node.graph.served.streams, 'summary', {
+    by: async () => {
+      isAsked = true
+      await mayAnswer
+      return undefined
+    },
+    during: async () => {
+      busy.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      await until(() => isAsked)
+      const other = await openSocket(few.url, '127.0.0.2')
+      other.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+      await idle.ended
+      await until(() => other.heard().startsWith('HTTP/1.1 200 '))
+      answer()
+      await until(() => busy.heard().startsWith('HTTP/1.1 404 '))
+      last.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+      await until(() => last.heard().startsWith('HTTP/1.1 200 '))
+    },
+  })
+})
+
+test('a client that closes its sending side behind a submission hears what came of it', async () => {
+  const { socket, heard, ended } = await openSocket(server.url)
+  const beef = beefOf(note)
+  socket.write('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_ordinals"]\r\n')
+  socket.write(`Content-Type: application/octet-stream\r\nContent-Length: ${beef.length}\r\n\r\n`)
+  socket.end(beef)
+  await ended
+  expect(heard()).toMatch(/^HTTP\/1\.1 200 /)
+})
+
 test('a server that stops waits for requests in flight, and not for connections without one', async () => {
   const stopping = await servers.start({ KEEP_ALIVE_TIMEOUT_MS: '300000' })
   const mute = await openSocket(stopping.url)
