@@ -1,6 +1,6 @@
 import type { BeefContents } from '../graph/read-beef.js'
 import { isLooseMint } from '../graph/topic-rules.js'
-import { knownTransactions } from '../graph/transaction-records.js'
+import { knownTransactions, unsoundness } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { FactStore } from '../read/fact-store.js'
@@ -8,13 +8,15 @@ import type { FactStore } from '../read/fact-store.js'
 /**
  * Stores what a verified BEEF brings. The store derives which of it the topics admit, now or when more is known.
  *
- * A mint that nodes disagree about is left out as long as it is not mined.
+ * A mint that nodes disagree about is left out as long as it is not mined, and so is what no block can hold: engines run its scripts
+ * alone.
  */
 export async function recordBeef(
   store: Pick<FactStore, 'record'>,
   beef: BeefContents,
   deployment: Deployment | undefined,
 ): Promise<void> {
+  if (unsoundness(beef) !== undefined) return
   const transactions = knownTransactions(beef)
   if (deployment !== undefined && beef.proof(beef.subject.txid) === undefined) {
     const unproven = transactions.filter(({ proof }) => proof === undefined)

@@ -9,7 +9,13 @@ import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { Spool } from '../../../backend/src/host/spool.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { HostedDatabase, HostedProcess } from '../../support/plugin/hosted.js'
-import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+} from '../../support/protocol/fake-chain.js'
 import { eventually, loopTurns, until } from '../../support/server/waiting.js'
 
 // How the index of a host follows its engine, whichever hook that calls, and when.
@@ -342,6 +348,22 @@ test('a mint that nodes disagree about is neither kept nor stored until it is mi
   expect(await host.ask(beef(true))).toEqual([[0, 1, 2], expect.arrayContaining([2])])
   await host.hook(beef(true))
   expect(await host.found('names', { name: 'a' })).toEqual([loose.outpoint(2)])
+})
+
+test('what no block can hold is no fact, whatever the engine applies', async () => {
+  const { chain, database, host } = await started()
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+  const from = { transaction: coin, vout: 0 }
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('on no chain') })
+  const twice = chain.spend({ inputs: [from, from], outputs: [{ satoshis: 2, lockingScript }] })
+  const sound = chain.inscribe({ contentType: 'text/plain', body: utf8('on a chain') })
+  const beefs = [beefOf(twice, { proven: false, with: [coin] }), beefOf(sound, { proven: false })]
+  for (const beef of beefs) await host.ask(beef)
+  for (const { txid } of [twice, sound]) await database.apply(txid)
+  const found = ({ txid }: FakeTransaction) => host.found('ordinals', { outpoint: `${txid}_0` })
+  await until(async () => (await found(sound)).length === 1, 'the other one is')
+  await host.hook(beefs[0] as Uint8Array)
+  expect(await found(twice)).toEqual([])
 })
 
 test('a mint of the genesis counts before that is known, as its peers never offer it', async () => {
