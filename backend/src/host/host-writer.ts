@@ -2,6 +2,7 @@ import { extname } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import type { SharedLog } from '../facts/shared-log.js'
 import type { HostRules } from '../read/host-index.js'
+import { onThreadEnd } from '../writer/calls.js'
 import { connectWriter, WRITER_HEAP_MIB } from '../writer/client.js'
 import { SharedWriter } from '../writer/shared-writer.js'
 import type { Writer } from '../writer/writer.js'
@@ -69,12 +70,8 @@ async function inThread({
   })
   serveLog(log, port1)
   const writer = connectWriter(thread)
-  let cause: unknown = new Error('the thread of the writer has ended')
   let hasBegun = false
-  thread.on('error', (error) => {
-    cause = error
-  })
-  thread.on('exit', (code) => {
+  onThreadEnd(thread, (code, cause) => {
     port1.close()
     writer.end(cause)
     if (hasBegun && code !== 0) onEnd(cause)

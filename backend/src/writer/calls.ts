@@ -1,9 +1,11 @@
-import type { MessagePort } from 'node:worker_threads'
+import type { MessagePort, Worker } from 'node:worker_threads'
 import { StoreUnavailableError } from '../graph/errors.js'
+
+type Transferred = (MessagePort | ArrayBuffer)[]
 
 /** What both ends of a channel between threads can do. */
 export interface Port {
-  postMessage(message: unknown, transfer?: MessagePort[]): void
+  postMessage(message: unknown, transfer?: Transferred): void
   on(event: 'message', listener: (message: unknown) => void): unknown
 }
 
@@ -35,15 +37,17 @@ export interface Promised<Result = unknown> {
 export class Calls {
   private readonly waiting = new Map<number, Omit<Promised, 'promise'>>()
   private nextId = 0
+  private refusal: unknown
 
   /** @param revive Makes the error again that a call failed with. */
   constructor(private readonly revive: (failed: PlainError) => Error = revivedError) {}
 
-  /** The number of a call, and its answer. */
-  next(): { id: number; answer: Promise<unknown> } {
+  /** Calls a method behind a port. */
+  ask(port: Pick<Port, 'postMessage'>, call: Omit<Call, 'id'>, transfer?: Transferred): Promise<unknown> {
+    if (this.refusal !== undefined) return Promise.reject(this.refusal)
     const id = this.nextId++
-    const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }))
-    return { id, answer }
+    port.postMessage({ id, ...call }, transfer)
+    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }))
   }
 
   take(answer: CallAnswer): void {
@@ -53,8 +57,9 @@ export class Calls {
     else call?.reject(this.revive(answer.failed))
   }
 
-  /** Rejects all that wait: nobody answers them any more. */
+  /** Rejects all that wait, and later ones: nobody answers them any more. */
   refuse(error: unknown): void {
+    this.refusal = error
     for (const { reject } of this.waiting.values()) reject(error)
     this.waiting.clear()
   }
@@ -67,11 +72,7 @@ export function callsOver(
 ): (method: string, ...args: unknown[]) => Promise<never> {
   const calls = new Calls(revive)
   port.on('message', (answer) => calls.take(answer as CallAnswer))
-  return (method, ...args) => {
-    const { id, answer } = calls.next()
-    port.postMessage({ id, method, args } satisfies Call)
-    return answer as Promise<never>
-  }
+  return (method, ...args) => calls.ask(port, { method, args }) as Promise<never>
 }
 
 /** Lets another thread call the methods of an object. @param plain Makes plain data of an error. */
@@ -103,6 +104,15 @@ export function revivedError({ name, message, stack, code }: PlainError): Error 
   const error = Object.assign(new Error(message), { name, ...(stack && { stack }), ...(code && { code }) })
   // Those who wait tell this one by its class.
   return code === 'STORE_UNAVAILABLE' ? new StoreUnavailableError(error) : error
+}
+
+/** Calls a listener when a thread has ended. @param listener Gets its exit code, and why it ended. */
+export function onThreadEnd(thread: Worker, listener: (code: number, cause: unknown) => void): void {
+  let failure: unknown
+  thread.on('error', (error) => {
+    failure = error
+  })
+  thread.on('exit', (code) => listener(code, failure ?? new Error(`it exited with code ${code}`)))
 }
 
 export function promised<Result = unknown>(): Promised<Result> {

@@ -31,7 +31,7 @@ export interface WriterClient extends Writer {
 
 /** @param first The thread of the writer, or a port that it serves. */
 export function connectWriter(first: Port): WriterClient {
-  const calls = new Calls()
+  let calls = new Calls()
   let port = first
   let [opened, ready, logRead] = [promised<void>(), promised<void>(), promised<void>()]
   let jobs: readonly string[] | undefined
@@ -40,12 +40,8 @@ export function connectWriter(first: Port): WriterClient {
   let since = new BusySince()
   let commits = new CommitCount()
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
-  const call = (method: WriterMethod, args: unknown[], claim?: SharedArrayBuffer): Promise<unknown> => {
-    if (failure !== undefined) return Promise.reject(failure)
-    const { id, answer } = calls.next()
-    port.postMessage({ id, method, args, ...(claim && { claim }) } satisfies WriterRequest)
-    return answer
-  }
+  const call = (method: WriterMethod, args: unknown[], claim?: SharedArrayBuffer): Promise<unknown> =>
+    calls.ask(port, { method, args, ...(claim && { claim }) } satisfies Omit<WriterCall, 'id'>)
   const onMessage = (message: unknown): void => {
     const report = message as WriterReport
     if ('since' in report) {
@@ -112,6 +108,7 @@ export function connectWriter(first: Port): WriterClient {
     },
     connect(next) {
       port = next
+      calls = new Calls()
       failure = undefined
       ;[opened, ready, logRead] = [promised<void>(), promised<void>(), promised<void>()]
       port.on('message', onMessage)

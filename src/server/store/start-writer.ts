@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
+import { onThreadEnd } from '../../../backend/src/writer/calls.js'
 import { connectWriter, WRITER_HEAP_MIB } from '../../../backend/src/writer/client.js'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
@@ -78,11 +79,7 @@ export async function startWriter(
       workerData: { folder, shared, isAgain: settings !== undefined } satisfies WriterPlace,
       resourceLimits: { maxOldGenerationSizeMb: WRITER_HEAP_MIB },
     })
-    let cause: unknown = new Error('the thread of the writer has ended')
-    thread.on('error', (error) => {
-      cause = error
-    })
-    thread.on('exit', (code) => {
+    onThreadEnd(thread, (code, cause) => {
       writer.end(cause)
       // It ends so when it was closed; and without settings it has not begun.
       if (code === 0 || settings === undefined) return

@@ -21,10 +21,3 @@ export class ConflictError extends SubmissionError {
     super('CONFLICT', lost.message, { data: { txid: lost.reason.txid } })
   }
 }
-
-/** The worker thread has crashed, which says nothing about the submission: the next one gets a new thread. */
-export function workerEnded(code?: number, cause?: unknown): AnswerError {
-  return new AnswerError('NOT_READY', 'the worker thread for large submissions has crashed; try again', {
-    cause: cause ?? `it exited with code ${code}`,
-  })
-}

@@ -1,10 +1,10 @@
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
-import { type Call, Calls, revivedError } from '../../../backend/src/writer/calls.js'
+import { Calls, onThreadEnd, revivedError } from '../../../backend/src/writer/calls.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
-import { ConflictError, workerEnded } from './errors.js'
+import { ConflictError } from './errors.js'
 import { shareHeaders } from './open-headers.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
@@ -117,7 +117,6 @@ function revived({ lost, answer, ...failed }: PlainRefusal): Error {
 class WorkerThread {
   private readonly worker: Worker
   private readonly calls = new Calls(revived)
-  private hasEnded = false
 
   constructor(options: LargeSubmissionsOptions & { onEnd: () => void }) {
     const { config, node, logger, onEnd } = options
@@ -144,22 +143,16 @@ class WorkerThread {
       if ('event' in report) return node.overlay.emit(report.event)
       this.calls.take(report)
     })
-    let cause: unknown
-    this.worker.on('error', (error) => {
-      cause = error
-    })
-    this.worker.on('exit', (code) => {
-      this.hasEnded = true
+    onThreadEnd(this.worker, (_, cause) => {
       onEnd()
-      this.calls.refuse(workerEnded(code, cause))
+      // It says nothing about the submissions: the next one gets a new thread.
+      const message = 'the worker thread for large submissions has crashed; try again'
+      this.calls.refuse(new AnswerError('NOT_READY', message, { cause }))
     })
   }
 
   async call(method: string, args: unknown[], transfer: ArrayBuffer[] = []): Promise<never> {
-    if (this.hasEnded) throw workerEnded()
-    const { id, answer } = this.calls.next()
-    this.worker.postMessage({ id, method, args } satisfies Call, transfer)
-    return (await answer) as never
+    return (await this.calls.ask(this.worker, { method, args }, transfer)) as never
   }
 
   async end(): Promise<void> {
