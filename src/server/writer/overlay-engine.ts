@@ -31,7 +31,7 @@ import { ConflictError, SubmissionError, verdictOf } from './errors.js'
 import type { LocalChain } from './local-chain.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
-import { contentsOf, type Submission, type Submit } from './submission-queue.js'
+import type { Submission, Submit } from './submission-queue.js'
 import {
   assertFewAdvertisements,
   assertSubmittable,
@@ -105,7 +105,7 @@ export class OverlayEngine {
    */
   readonly submit: Submit = async ({ beef, ...submission }) => {
     const { topics } = submission
-    const contents = contentsOf(beef)
+    const contents = readBeef(beef)
     const proven = new Map((await this.verify(contents, topics)).map((source) => [source.txid, source]))
     const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
     const brought = { ...submission, contents, transactions }

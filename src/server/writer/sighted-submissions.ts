@@ -1,11 +1,12 @@
 import type { SightingRecord } from '../../../backend/src/graph/conflict-resolution.js'
 import type { Reason } from '../../../backend/src/graph/errors.js'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Sightings } from '../../chain/follow/sightings.js'
 import { ConflictError } from './errors.js'
 import { LARGE } from './large-submissions.js'
 import type { Overlay } from './overlay.js'
-import { contentsOf, type Submit } from './submission-queue.js'
+import type { Submit } from './submission-queue.js'
 
 /**
  * Records what the network said of transactions.
@@ -65,6 +66,6 @@ const OPEN_TIERS: ReadonlySet<string> = new Set(['unseen', 'rejected'] satisfies
 
 /** The subject of a BEEF, unless it is proven there. */
 function unprovenIn(beef: Uint8Array): string[] {
-  const { subject, proof } = contentsOf(beef)
+  const { subject, proof } = readBeef(beef)
   return proof(subject.txid) === undefined ? [subject.txid] : []
 }

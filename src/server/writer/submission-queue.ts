@@ -1,6 +1,4 @@
 import type { STEAK } from '@bsv/sdk'
-import { memoizeByObject } from '../../../backend/src/graph/memoize-by-object.js'
-import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { AnswerError, retryAfter } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
@@ -19,9 +17,6 @@ export interface Submission {
 }
 
 export type Submit = (submission: Submission) => Promise<STEAK>
-
-/** Reads the BEEF of a submission, once for as long as its bytes are in memory. */
-export const contentsOf = memoizeByObject((beef: Submission['beef']) => readBeef(beef))
 
 /**
  * Limits how many submissions are in progress or waiting, in all and per client, and how many bytes of memory their bodies
