@@ -95,10 +95,10 @@ export class HostedIndex implements HostHooks {
   private folder: HostFolder | undefined
   private spool: Spool | undefined
   private files: HostFiles | undefined
-  private openStore: FactStore | undefined
+  private isOpen = false
   /** Reads by the connection of the open index. */
   private readonly reader = new Reader()
-  private attempt: Promise<FactStore> | undefined
+  private attempt: Promise<void> | undefined
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
   private readonly seen = new WeakSet<BeefContents>()
@@ -119,8 +119,11 @@ export class HostedIndex implements HostHooks {
     private readonly database: HostDatabase,
     readonly options: HostOptions,
   ) {
+    const opened = async (): Promise<void> => {
+      if (!this.isOpen) await this.answering()
+    }
     const writer = async (): Promise<Writer> => {
-      await this.answering()
+      await opened()
       return (this.files as HostFiles).writer
     }
     const store = new FactStore({
@@ -131,9 +134,7 @@ export class HostedIndex implements HostHooks {
         note: async (...asked) => await (await writer()).note(...asked),
         setting: async (...asked) => await (await writer()).setting(...asked),
       },
-      opened: async () => {
-        if (this.openStore === undefined) await this.answering()
-      },
+      opened,
     })
     const submissions = {
       see: (beef: ReadBeef, mode?: SubmitMode) => this.see(beef, mode),
@@ -178,7 +179,8 @@ export class HostedIndex implements HostHooks {
 
   async evicted(outpoint: Outpoint): Promise<void> {
     try {
-      await recordEviction(await this.answering(), outpoint)
+      await this.answering()
+      await recordEviction(this.store, outpoint)
     } catch (error) {
       this.spooled().evict(outpoint)
       this.report(error)
@@ -194,7 +196,7 @@ export class HostedIndex implements HostHooks {
 
   /** Whether a job is that of this process. Who asks needs the index: if its thread has ended, it is opened again. */
   isMine(job: string): boolean {
-    if (this.openStore !== undefined) return this.files?.jobs.includes(job) === true
+    if (this.isOpen) return this.files?.writer.status.jobs?.includes(job) === true
     this.open().catch(() => {})
     return false
   }
@@ -206,9 +208,9 @@ export class HostedIndex implements HostHooks {
    */
   async ready(): Promise<void> {
     const { tracker } = this.options
-    const store = await this.answering()
+    await this.answering()
     // It was opened before anybody asked for a tracker.
-    if (tracker === undefined || (await store.settings.get(TRACKER)) !== undefined) return
+    if (tracker === undefined || (await this.store.settings.get(TRACKER)) !== undefined) return
     await this.reopen()
     await this.answering()
   }
@@ -231,6 +233,7 @@ export class HostedIndex implements HostHooks {
     this.users--
     if (this.users > 0 || this.isClosed) return
     this.isClosed = true
+    this.isOpen = false
     clearTimeout(this.timer)
     indexes.delete(this.database)
     await this.files?.close()
@@ -337,12 +340,12 @@ export class HostedIndex implements HostHooks {
 
   private async record(beef: BeefContents): Promise<void> {
     const rules = hostRules(this.store)
-    let store = await this.answering()
+    await this.answering()
     if ((await this.files?.deriveBy(rules)) === false) {
       await this.reopen()
-      store = await this.answering()
+      await this.answering()
     }
-    await recordBeef(store, syncedBeefs.withSources(beef), rules.deployment)
+    await recordBeef(this.store, syncedBeefs.withSources(beef), rules.deployment)
   }
 
   /** @throws Error if no folder can be used. */
@@ -357,12 +360,12 @@ export class HostedIndex implements HostHooks {
     return this.spool
   }
 
-  private async answering(): Promise<FactStore> {
+  private async answering(): Promise<void> {
     const error = (): Error => new StoreUnavailableError(new Error('the index is being opened or derived'))
-    return await answeredWithin(READY_WITHIN, () => this.open(), { error })
+    await answeredWithin(READY_WITHIN, () => this.open(), { error })
   }
 
-  private open(): Promise<FactStore> {
+  private open(): Promise<void> {
     if (this.isClosed) return Promise.reject(new Error('the index is closed'))
     if (this.attempt !== undefined) return this.attempt
     const attempt = this.openFiles()
@@ -378,7 +381,7 @@ export class HostedIndex implements HostHooks {
     return attempt
   }
 
-  private async openFiles(): Promise<FactStore> {
+  private async openFiles(): Promise<void> {
     this.spooled()
     const { path: folder } = this.folder as HostFolder
     const log = await openHostLog(this.database)
@@ -388,17 +391,17 @@ export class HostedIndex implements HostHooks {
       const onEnd = (cause: unknown): Promise<void> => this.reopen(cause)
       const files = await HostFiles.open({ folder, log, connection, rules, onEnd })
       this.files = files
-      await files.logRead
+      await files.writer.logRead
       if (this.jobs !== undefined) files.seekJobs(this.jobs)
-      await pinHostTree(files.store.settings, rules.deployment)
+      const { settings } = new FactStore(files)
+      await pinHostTree(settings, rules.deployment)
       const { tracker } = this.options
       // Another one that it keeps already stays: then the index is as it was.
-      if (tracker !== undefined) await files.store.settings.set(TRACKER, tracker)
+      if (tracker !== undefined) await settings.set(TRACKER, tracker)
       await files.deriveBy(rules)
-      this.openStore = files.store
+      this.isOpen = true
       this.reader.attach(files.reader)
       this.schedule(0)
-      return files.store
     } catch (error) {
       await this.files?.close()
       if (isDamage(error)) clear(folder)
@@ -409,7 +412,7 @@ export class HostedIndex implements HostHooks {
   /** The index is opened again when it is asked next. */
   private async reopen(cause?: unknown): Promise<void> {
     if (cause !== undefined) this.report(cause)
-    this.openStore = undefined
+    this.isOpen = false
     this.reader.attach(undefined)
     if (!this.isClosed) this.attempt = undefined
     await this.files?.close()
@@ -430,7 +433,7 @@ export class HostedIndex implements HostHooks {
   /** Brings what hooks have not brought. */
   private async work(): Promise<void> {
     try {
-      const store = await this.answering()
+      await this.answering()
       const spool = this.spooled()
       const engine = await this.openEngine()
       const now = monotonic()
@@ -447,7 +450,7 @@ export class HostedIndex implements HostHooks {
       // What is evicted came before.
       if (this.hasCaughtUp)
         for (const outpoint of spool.evictions()) {
-          await recordEviction(store, outpoint)
+          await recordEviction(this.store, outpoint)
           spool.forgetEviction(outpoint)
         }
       spool.flush()
@@ -600,7 +603,6 @@ class HostFiles {
   private closing: Promise<void> | undefined
   private derivedBy: HostRules | undefined
   private constructor(
-    readonly store: FactStore,
     private readonly host: HostWriter,
     readonly reader: Reader,
   ) {}
@@ -608,18 +610,11 @@ class HostFiles {
   /** @throws What SQLite throws. */
   static async open(options: HostWriterOptions): Promise<HostFiles> {
     const host = await openHostWriter(options)
-    const { writer } = host
-    const reader = new Reader(storeFiles(options.folder), writer)
-    return new HostFiles(new FactStore({ reader, writer }), host, reader)
+    return new HostFiles(host, new Reader(storeFiles(options.folder), host.writer))
   }
 
   get writer(): Writer {
     return this.host.writer
-  }
-
-  /** Resolves when the log is read, and all that is derived of it has no rules yet. */
-  get logRead(): Promise<void> | undefined {
-    return this.host.writer.logRead
   }
 
   /**
@@ -637,10 +632,6 @@ class HostFiles {
     host.deriveBy(rules)
     await host.writer.opened
     return true
-  }
-
-  get jobs(): readonly string[] {
-    return this.host.writer.status.jobs ?? []
   }
 
   seekJobs(jobs: readonly string[]): void {
