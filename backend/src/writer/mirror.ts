@@ -183,7 +183,6 @@ export class Mirror {
     if (facts.at(-1) !== undefined && facts.at(-1)?.seq !== seq + facts.length)
       throw new Error(`the copy of the log has a gap after place ${seq}`)
     if (!(await shared.insert(batch))) return false
-    logFile.run('update log set at = ? where seq >= ?', batch.at, batch.first)
     this.end(endOf(batch))
     const replaced = all.flatMap(({ replaces }) => replaces)
     this.replaced.push(...replaced.flatMap((key) => log.get(CHANGE as FactKind, key)?.seq ?? []))
