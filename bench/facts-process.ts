@@ -70,9 +70,9 @@ async function rebuild(): Promise<Rebuilt> {
   let node: Node | undefined
   const took = await spent(async () => {
     node = await openNode({ config, logger: SILENT })
-    await node.maintenance.run()
+    await node.index.run()
   })
-  if (node?.maintenance.status.state !== 'equal') throw new Error('the index is not complete')
+  if (node?.index.status.state !== 'equal') throw new Error('the index is not complete')
   await node.close()
   return { ...took, peak: process.resourceUsage().maxRSS * 1024, sizes: sizesOf(folder) }
 }

@@ -23,7 +23,7 @@ const server = await startServer({
   imageProgram: IMAGE_PROGRAM,
 })
 // It listens before the index is there, and answers 503 until then.
-await server.node.maintenance.run()
+await server.node.index.run()
 process.on('message', () => {
   const used = process.resourceUsage()
   globalThis.gc?.()

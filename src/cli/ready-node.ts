@@ -12,7 +12,7 @@ export async function whenReady(
   work: () => Promise<void>,
 ): Promise<void> {
   try {
-    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
+    if (node.index.status.state === 'rebuilding') await node.index.run()
     const { headers } = node.overlay.proofs
     if (headers?.fetched !== undefined) {
       const fetched = headers.fetched()

@@ -13,12 +13,10 @@ import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
 import { createOverlay, type Overlay } from './writer/overlay.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
-export interface Node extends Omit<Stores, 'index' | 'held' | 'logRead' | 'deriveBy'> {
+export interface Node extends Omit<Stores, 'held' | 'logRead' | 'deriveBy'> {
   /** The settings, with the tree that the store holds. */
   config: Config
   overlay: Overlay
-  /** Makes the index complete, once started. */
-  maintenance: NodeIndex
 }
 
 /** The thread of the writer, compiled beside this module or bundled with it. */
@@ -57,9 +55,8 @@ interface NodeOptions {
 async function open({ config: settings, logger, deploy, writerThread, onIndex }: NodeOptions): Promise<Node> {
   let stores: Stores | undefined
   let overlay: Overlay | undefined
-  let maintenance: NodeIndex | undefined
   const close = async (): Promise<void> => {
-    await maintenance?.close()
+    await stores?.index.close()
     await overlay?.close()
     await stores?.close()
   }
@@ -71,9 +68,8 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
       },
       ...{ logger, writerThread },
     })
-    const { index, held, logRead, deriveBy, ...opened } = stores
-    const { graph } = opened
-    maintenance = index
+    const { held, logRead, deriveBy, ...opened } = stores
+    const { graph, index } = opened
     onIndex?.(index)
     await logRead
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
@@ -81,7 +77,7 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
     overlay = createOverlay({ config, graph, held, logger })
     if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
     overlay.engine.writes.index = index
-    return { ...opened, config, overlay, maintenance: index, close }
+    return { ...opened, config, overlay, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

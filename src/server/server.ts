@@ -120,7 +120,7 @@ export async function startServer({
       space: () => space.reason(),
       shutdown: () => (isStopping ? 'the host is shutting down' : undefined),
     },
-    index: () => node.maintenance.status,
+    index: () => node.index.status,
     position: node.position,
     passOn: node.jobs?.passOn,
     metrics,
@@ -149,14 +149,14 @@ export async function startServer({
   })
   port = portOf(server)
   await left
-  node.maintenance.start()
+  node.index.start()
   node.jobs?.seek([...(following ? ['follow' as const] : []), ...(peersSync ? ['sync' as const] : [])])
   peersSync?.start()
   chain.start()
   nonFinal.start()
   // After those who wait for this start.
   setImmediate(() => {
-    if (node.maintenance.status.state === 'equal' && server.listening)
+    if (node.index.status.state === 'equal' && server.listening)
       void warmUp(server, node.graph).catch(() => {})
   })
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
@@ -227,14 +227,14 @@ function portOf(server: Server): number {
 }
 
 function metricsOf(
-  { config: { profile }, caches, overlay, maintenance }: Node,
+  { config: { profile }, caches, overlay, index }: Node,
   chain: ChainParts,
   images: Images | undefined,
 ): Metrics {
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
     ...{ prefixes, caches: { ...caches, ...(images && { images: images.use }) } },
-    ...{ indexLag: () => maintenance.lag() },
+    ...{ indexLag: () => index.lag() },
     chain,
   })
   overlay.onEvent(metrics.countEvent)

@@ -48,7 +48,7 @@ async function serveRoutes(
   { node, url }: Pick<TestServer, 'node' | 'url'>,
   { isCatchingUp = false, images }: { isCatchingUp?: boolean; images?: Images | undefined } = {},
 ): Promise<string> {
-  const { config, overlay, graph, store, maintenance, ancestors } = node
+  const { config, overlay, graph, store, index, ancestors } = node
   // A node whose store is closed says nothing.
   const followed = await graph.settings.get('tree_followed').catch(() => undefined)
   const { asOf } = JSON.parse(followed ?? '{}')
@@ -60,7 +60,7 @@ async function serveRoutes(
     ...{ config, overlay, progress, logger: SILENT },
     graph: store,
     ping: () => graph.ping(),
-    index: () => maintenance.status,
+    index: () => index.status,
     port: () => Number(new URL(url).port),
     images,
     ...(config.chainSources && { ancestors }),

@@ -136,7 +136,7 @@ export async function openapiHosts({
   }
 
   const rebuilding = await start({ ...settings, ...OPERATOR })
-  Object.defineProperty(rebuilding.node.maintenance, 'status', { value: { state: 'rebuilding', done: 0 } })
+  Object.defineProperty(rebuilding.node.index, 'status', { value: { state: 'rebuilding', done: 0 } })
 
   const submit = async (...sent: Parameters<TestServer['submit']>): Promise<void> => {
     await well.take(...sent)

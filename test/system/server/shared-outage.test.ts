@@ -68,7 +68,7 @@ onOneSharedEngine('a gateway whose writer ends while the log cannot be reached, 
     await server.take(beefOf(known), ['tm_ordinals'])
     proxy.cut()
     server.node.shareWriter()?.postMessage({ share: 'no port' })
-    await eventually(async () => expect(server.node.maintenance.status.state).toBe('resuming'))
+    await eventually(async () => expect(server.node.index.status.state).toBe('resuming'))
     const { status, headers } = await server.submit(beefOf(late), ['tm_ordinals'])
     expect([status, headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)])
     expect((await server.ask(`/content/${known.outpoint(0)}`)).body.toString()).toBe('known')

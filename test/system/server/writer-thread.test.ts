@@ -159,7 +159,7 @@ test('meanwhile a server is not ready and answers 503, and goes on with the next
   /** How the index stood each time that the log said that the thread ended. */
   const states: string[] = []
   const write = (line: string): void => {
-    if (line.includes('is started again')) states.push(server.node.maintenance.status.state)
+    if (line.includes('is started again')) states.push(server.node.index.status.state)
   }
   const server = await servers.start(env, {
     logger: pino({ level: 'error' }, { write }),
