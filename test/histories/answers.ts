@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../support/graph/said-outputs.js'
-import { type Decision, decide, type Facts } from './decision.js'
+import { type Decision, decide, type Facts, once } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
 
 /** Whether genuine or not: the list of inscriptions goes by what an output says. */
@@ -43,7 +43,7 @@ export class Answers {
 
   constructor(
     private readonly history: History,
-    private readonly facts: Facts & {
+    readonly facts: Facts & {
       /** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
       genuine: ReadonlyMap<string, string>
       blocked: readonly BlockedItem[]
@@ -323,14 +323,14 @@ export class Answers {
   }
 
   /** The unbroken 1-sat run that an output stands in, and whether nothing is missing before it. */
-  runOf(outpoint: string): { run: string[]; whole: boolean } {
+  readonly runOf = once((outpoint): { run: string[]; whole: boolean } => {
     const run = [outpoint]
     let previous = this.previousOf(outpoint)
     for (; previous !== undefined && previous !== 'unknown'; previous = this.previousOf(previous))
       run.unshift(previous)
     for (let next = this.next.get(outpoint); next !== undefined; next = this.next.get(next)) run.push(next)
     return { run, whole: previous === undefined }
-  }
+  })
 
   private lastOf(outpoint: string): string {
     return this.runOf(outpoint).run.at(-1) ?? outpoint

@@ -13,11 +13,11 @@ export async function comparePorts(
   { got, expected }: Record<'got' | 'expected', Record<string, unknown>>,
   { isUndecided = () => false }: { isUndecided?: (txid: string) => boolean } = {},
 ): Promise<void> {
-  const { answers, history } = model
+  const { answers, history, proofs } = model
   const { counts } = answers.decision
   for (const { txid } of history.transactions) {
     const record = await graph.transactions.get(txid)
-    const proof = model.proofs.get(txid)
+    const proof = proofs.get(txid)
     got[`transaction ${txid}`] = record && { height: record.proof?.height, root: record.proof?.root }
     expected[`transaction ${txid}`] = model.isKnown(txid)
       ? { height: proof?.height, root: proof?.root }

@@ -32,6 +32,16 @@ interface Rank {
   txid: string
 }
 
+/** Works something out once for each transaction or output. */
+export function once<Value>(work: (of: string) => Value): (of: string) => Value {
+  const done = new Map<string, { value: Value }>()
+  return (of) => {
+    const found = done.get(of) ?? { value: work(of) }
+    done.set(of, found)
+    return found.value
+  }
+}
+
 /**
  * Which transactions count: worked out from scratch each time, in the plainest way.
  *
@@ -53,20 +63,24 @@ export function decide(
     return found
   }
   const spendsOf = (txid: string): string[] => transaction(txid).spends
-  const parentsOf = (txid: string): string[] =>
-    [...new Set(spendsOf(txid).map((spent) => spent.slice(0, 64)))].filter((each) => insertionOrder.has(each))
-  const childrenOf = (txid: string): string[] => known.filter((each) => parentsOf(each).includes(txid))
+  const parentsOf = once((txid) =>
+    [...new Set(spendsOf(txid).map((spent) => spent.slice(0, 64)))].filter((each) =>
+      insertionOrder.has(each),
+    ),
+  )
+  const childrenOf = once((txid) => known.filter((each) => parentsOf(each).includes(txid)))
   // Only a mint spends a node.
   const isMint = (txid: string): boolean => genuine.has(`${txid}_0`)
   const isNode = (outpoint: string): boolean => genuine.has(outpoint) && !outpoint.endsWith('_2')
-  const conflictsOf = (txid: string): string[] =>
+  const conflictsOf = once((txid) =>
     known
       .filter((each) => each !== txid)
       .filter((each) =>
         spendsOf(each)
           .filter((spent) => spendsOf(txid).includes(spent))
           .some((spent) => !isNode(spent) || (isMint(each) && isMint(txid))),
-      )
+      ),
+  )
   const all = (start: string, next: (txid: string) => string[]): Set<string> => {
     const found = new Set([start])
     for (const each of found) for (const further of next(each)) found.add(further)

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import { Answers, type BlockedItem } from './answers.js'
 import { decide, type Proof } from './decision.js'
@@ -48,6 +49,7 @@ export class Model {
   private submissions = 0
   /** The places of those that had entered the log before what happens now. */
   private placesInLog: ReadonlyMap<string, number> = new Map()
+  /** What follows from what was known when somebody asked last. */
   private worked: Answers | undefined
 
   /** @param accepts Whether the chain has the block of a proof now. */
@@ -172,27 +174,23 @@ export class Model {
     const others = before.filter((each) => each.root !== root)
     this.given.set(txid, [...others, { height, root }])
     this.refused.delete(blockOf({ height, root }))
-    this.worked = undefined
   }
 
   /** Takes a block back: the chain no longer has it. */
   refuse(block: Proof): void {
     if (this.options.proofs === 'last') for (const txid of this.given.keys()) this.forget(txid, block)
     else this.refused.add(blockOf(block))
-    this.worked = undefined
   }
 
   /** Forgets the proof of one transaction. */
   forget(txid: string, proof: Proof): void {
     const left = this.given.get(txid)?.filter((each) => blockOf(each) !== blockOf(proof)) ?? []
     this.given.set(txid, left)
-    this.worked = undefined
   }
 
   /** Takes what the network said of a transaction, known or not. */
   sight(txid: string, status: Sighting): void {
     this.sightings.set(txid, status)
-    this.worked = undefined
   }
 
   /** What the network said last of transactions. */
@@ -202,12 +200,10 @@ export class Model {
 
   block(item: BlockedItem): void {
     this.blocks.set(`${item.kind} ${item.value}`, item)
-    this.worked = undefined
   }
 
   unblock({ kind, value }: BlockedItem): void {
     this.blocks.delete(`${kind} ${value}`)
-    this.worked = undefined
   }
 
   get blocked(): BlockedItem[] {
@@ -216,15 +212,16 @@ export class Model {
 
   get answers(): Answers {
     const { history, insertionOrder, proofs, sightings, blocked } = this
-    if (this.options.proofs === 'headers') this.worked = undefined
     // What is known goes on to grow.
-    this.worked ??= new Answers(history, {
+    const facts = {
       insertionOrder: this.placed(insertionOrder),
-      proofs: new Map(proofs),
+      proofs,
       sightings: new Map(sightings),
       genuine: genuineOf(history, insertionOrder),
       blocked,
-    })
+    }
+    if (this.worked === undefined || !isDeepStrictEqual(this.worked.facts, facts))
+      this.worked = new Answers(history, facts)
     return this.worked
   }
 
@@ -233,13 +230,11 @@ export class Model {
       if (!this.insertionOrder.has(txid)) this.insertionOrder.set(txid, this.placeOf(at))
       if (proof !== undefined) this.prove(txid, proof)
     }
-    this.worked = undefined
   }
 
   /** Takes the places that transactions have in the log of a host: what was pending enters it later than it came. */
   enterLog(places: ReadonlyMap<string, number>): void {
     this.placesInLog = places
-    this.worked = undefined
   }
 
   /** What is in the log comes by its place there, and then what is not, as it came. */
