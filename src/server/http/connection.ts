@@ -13,8 +13,9 @@ const LINE_END = END.subarray(2)
 /** The longest line with the size of a chunk that is waited for, in bytes: Node's parser refuses longer ones. */
 const LONGEST_LINE = 32 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
-/** How many chunks of a body are parsed before others have their turn: a tiny one takes as long as a large one. */
+/** How many chunks of a body are parsed before others have their turn: a tiny one takes as long as one of so many bytes. */
 const CHUNKS_AT_ONCE = 64
+const CHUNK_BYTES = 4096
 /** What a connection keeps in memory without being counted, in bytes: most answers are shorter. */
 const UNCOUNTED = 16 * 1024
 
@@ -111,7 +112,7 @@ export class Connection {
   }
 
   private readonly proceed = (): void => {
-    if (this.isParsing || this.chunksLeft === 0) return
+    if (this.isParsing || this.chunksLeft <= 0) return
     this.isParsing = true
     const { socket } = this
     while (this.mayProceed && this.chunksLeft > 0) {
@@ -176,6 +177,7 @@ export class Connection {
     const length = this.lengthOfPart()
     if (length === 0) return undefined
     this.unparsed = unparsed.subarray(length)
+    this.chunksLeft -= Math.floor(length / CHUNK_BYTES)
     return unparsed.subarray(0, length)
   }
 

@@ -1,13 +1,16 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { Readable } from 'node:stream'
+import { Duplex, Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import express from 'express'
 import { vi } from 'vitest'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
 import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
+import { readLimits } from '../../../../src/server/config/limits.js'
+import type { App } from '../../../../src/server/http/hot-path.js'
+import { openHttpServer } from '../../../../src/server/http/http-server.js'
 import { Transfers } from '../../../../src/server/http/transfers.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
@@ -203,6 +206,34 @@ describe('a body', () => {
     for (; heard() === ''; turns++) await new Promise((resolve) => setImmediate(resolve))
     expect(heard()).toMatch(/^HTTP\/1\.1 400 /)
     expect(turns).toBeGreaterThan(9000 / 64)
+    socket.destroy()
+  })
+
+  test('that comes as fast as it is read leaves others their turn', async () => {
+    const routes = express().post('/', (request, response) => {
+      request.resume().once('end', () => response.end())
+    })
+    const app = Object.assign((...asked: Parameters<App>) => routes(...asked), { express: routes })
+    const server = openHttpServer({ app, limits: readLimits({}, { maxBodyBytes: MiB }), onEnd: () => {} })
+    let left = 8 * MiB
+    let heard = ''
+    const socket = new Duplex({
+      read(size) {
+        const bytes = Math.min(left, size)
+        left -= bytes
+        if (bytes > 0) this.push(Buffer.alloc(bytes))
+      },
+      write(chunk, _, done) {
+        heard += chunk
+        done()
+      },
+    })
+    socket.push(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${left}\r\n\r\n`)
+    server.emit('connection', Object.assign(socket, { destroySoon: () => socket.end() }))
+    let turns = 0
+    for (; heard === ''; turns++) await new Promise((resolve) => setImmediate(resolve))
+    expect(heard).toMatch(/^HTTP\/1\.1 200 /)
+    expect(turns).toBeGreaterThan((8 * MiB) / (256 + 64) / 1024)
     socket.destroy()
   })
 
