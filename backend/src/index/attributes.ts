@@ -149,7 +149,7 @@ export class Attributes {
 
   /** @param first The output whose outpoint says where it stands in lists. */
   private write(lin: number, first: number, attributes: Attribute[]): void {
-    const isNew = first > this.tables.agenda.lastEarlierOutput
+    const isNew = Math.abs(lin) > this.tables.agenda.lastEarlierOutput
     if (isNew && attributes.length === 0) return
     const wanted = new Map(attributes.map((each) => [this.idOf(each), each]))
     for (const { attribute: id } of this.sql.all('select attribute from found where lin = ?', lin))

@@ -2,7 +2,7 @@ import { UNPROVEN } from '../graph/listings.js'
 import { PROFILES } from '../protocol/profile.js'
 
 /** Raised whenever the same facts give other rows: then the index is built again beside the old one. */
-export const INDEX_VERSION = 5
+export const INDEX_VERSION = 6
 
 /** Names are counted by height in steps of so many blocks: a chart takes the smallest of which it does not need too many. */
 export const TALLY_STEPS = [10, 100, 1000, 10_000] as const

@@ -132,6 +132,23 @@ describe('a lineage', () => {
   })
 })
 
+test('an ordinal without number has no owner any more where what is known of its start has what spends it count', () => {
+  const chain = new FakeChain()
+  const index = open(chain)
+  const [one, two, three] = [chain.madeUpCoin(), chain.madeUpCoin(), chain.madeUpCoin()]
+  const owned = { satoshis: 1, lockingScript: p2pkh(1) }
+  const coin = chain.spend({ inputs: [three, two], outputs: [owned] })
+  const inscribed = { satoshis: 1, lockingScript: inscriptionScript(text('first')) }
+  const first = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs: [inscribed] })
+  const rival = chain.spend({ inputs: [one, two], outputs: [{ ...owned, satoshis: 5 }] })
+  const spender = chain.spend({ inputs: [one, { transaction: first, vout: 0 }], outputs: [] })
+  const found = () => index.sql.all('select lin from found').length
+  index.transactions(first, rival, spender)
+  expect(found()).toBe(1)
+  index.transactions(coin)
+  expect(found()).toBe(0)
+})
+
 test('a claimed parent does not count if it is a coin in front of the ordinal', () => {
   const chain = new FakeChain()
   const ordinal = lineage(chain, 1)
