@@ -20,8 +20,12 @@ export interface AdmissionRules {
    * the genesis is not any more, so that they would never have it.
    */
   assumesGenesis?: boolean
-  /** The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent. */
-  names(transaction: TransactionView, nodeInputs: NodeInput[]): number[]
+  /**
+   * The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent.
+   *
+   * @param isPurged Whether the operator has removed content from the transaction.
+   */
+  names(transaction: TransactionView, nodeInputs: NodeInput[], isPurged?: boolean): number[]
   /** Whether `tm_ordinals` admits an output that has content or MAP, or receives an admitted ordinal. */
   permits(transaction: TransactionView, vout: number): boolean
   /** What further topics of a host admit, by the bytes of the transaction alone; without it, there are none. */

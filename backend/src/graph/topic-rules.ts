@@ -2,7 +2,12 @@ import { GeneralError } from '../protocol/coded-error.js'
 import { essenceOf } from '../protocol/media-type.js'
 import { isName, mineNodeIn } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
-import { followMint, followUnprovenMint, possibleMintInputs } from '../protocol/mint-outputs.js'
+import {
+  followMint,
+  followUnprovenMint,
+  possibleMintInputs,
+  readMintOutputs,
+} from '../protocol/mint-outputs.js'
 import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
@@ -33,8 +38,8 @@ export function admissionRules({
     genesis: deployment?.genesis,
     // A spend of a node that is neither strict nor proven is never stored (`src/server/writer/submission-rules.ts`). So
     // these rules need not know what is proven, and admission depends on nothing but bytes.
-    names: (transaction, nodeInputs) =>
-      admittedNames({ transaction, nodeInputs, isProven: true, deployment, onRefusal }),
+    names: (transaction, nodeInputs, isPurged) =>
+      admittedNames({ transaction, nodeInputs, isProven: true, isPurged, deployment, onRefusal }),
     permits(transaction, vout) {
       const refusal = refusalOf(transaction, vout)
       if (refusal !== undefined) onRefusal({ topic: TOPICS.ordinals, txid: transaction.txid, ...refusal })
@@ -64,6 +69,7 @@ export function admittedNames({
   transaction,
   nodeInputs,
   isProven,
+  isPurged = false,
   deployment,
   onRefusal,
 }: {
@@ -71,6 +77,8 @@ export function admittedNames({
   nodeInputs: NodeInput[]
   /** Whether it is mined. If not, its unlocking script must be one that no two nodes disagree about. */
   isProven: boolean
+  /** Whether content was removed from it, which the unlocking script and the other outputs commit to: then its nodes say what it is. */
+  isPurged?: boolean | undefined
   deployment: Deployment | undefined
   onRefusal: OnRefusal
 }): number[] {
@@ -91,8 +99,9 @@ export function admittedNames({
   if (nodeInputs.length > 1) return refuse('MORE_THAN_ONE_NODE', 'the transaction spends more than one node')
   const { input, spent } = node
   try {
+    const spend = { transaction, input, deployment, hash: nativeHash256, ...(spent && { spent }) }
     const follow = isProven ? followMint : followUnprovenMint
-    const mint = follow({ transaction, input, deployment, hash: nativeHash256, ...(spent && { spent }) })
+    const mint = isPurged ? readMintOutputs({ ...spend, nodesOnly: true }) : follow(spend)
     if (isName(mint.name)) return [0, 1, 2]
     // No name comes of the child, but others do of the node that is restated.
     refuse('NO_NAME', 'the mint claims a name that is longer than 255 characters, or has zero bytes in it')

@@ -96,7 +96,7 @@ export class Judge {
     const { view } = transactions.parsedOf(row.id)
     const inputs = this.inputsOf(row.id, view)
     const coins = this.coinsOf(inputs)
-    rules.names(view, this.nodeInputs(inputs, view))
+    rules.names(view, this.nodeInputs(inputs, view), transactions.source.isPurged?.(fromHex(view.txid)))
     const admitted = this.sql.get(
       'select 1 as one from admission where tid = ? and +topic = ? limit 1',
       row.id,
@@ -124,7 +124,8 @@ export class Judge {
   names(view: TransactionView, inputs: Input[]): number[] {
     const nodeInputs = this.nodeInputs(inputs, view)
     if (nodeInputs.length > 0) this.tables.journal.spendNodes.add(view.txid)
-    return nodeInputs.length > 0 || this.isRoot(view) ? this.rules.names(view, nodeInputs) : []
+    if (nodeInputs.length === 0 && !this.isRoot(view)) return []
+    return this.rules.names(view, nodeInputs, this.tables.transactions.source.isPurged?.(fromHex(view.txid)))
   }
 
   isRoot({ txid }: TransactionView): boolean {

@@ -21,6 +21,8 @@ export interface TransactionSource {
   proofKey(seq: number): Uint8Array
   /** What the body of an output was that was removed since; missing where none was. */
   purgedAt?: ((output: Outpoint) => PurgedValue | undefined) | undefined
+  /** Whether any was removed from a transaction. */
+  isPurged?: ((txid: Uint8Array) => boolean) | undefined
   /** Looks whether anything was removed since. */
   refresh?(): void
 }

@@ -106,6 +106,7 @@ function isMint(check: () => unknown): boolean {
  *
  * @param mint.input The index of the input that spends the node.
  * @param mint.spent The output which that input spends; without it, the node restated in output 0 is trusted.
+ * @param mint.nodesOnly Whether only outputs 0 and 1 are there as they were: content may have been removed from the others.
  * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK`, `BAD_VERSION`,
  * `BAD_LOCK_TIME` or `BAD_OUTPUT`.
  */
@@ -114,8 +115,9 @@ export function readMintOutputs(mint: {
   input: number
   deployment: Deployment
   spent?: SpentOutput
+  nodesOnly?: boolean
 }): FollowedMint {
-  const { transaction, deployment, spent } = mint
+  const { transaction, deployment, spent, nodesOnly = false } = mint
   const { genesis } = deployment
   const restated = readNode(transaction, 0)
   const { domain: name } = readNode(transaction, 1)
@@ -148,7 +150,8 @@ export function readMintOutputs(mint: {
     },
     deployment,
   )
-  for (const [vout, lockingScript] of scripts.entries()) requireOutput(transaction, { vout, lockingScript })
+  for (const [vout, lockingScript] of scripts.slice(0, nodesOnly ? 2 : 3).entries())
+    requireOutput(transaction, { vout, lockingScript })
   return { name, domain }
 }
 

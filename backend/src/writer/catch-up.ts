@@ -29,7 +29,9 @@ export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOpt
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
     proofKey: (seq) => log.keyAt(seq)?.key ?? lacking(seq),
     refresh() {
-      if (hasPurged(log)) source.purgedAt = (output) => purgedAt(log, output)
+      if (!hasPurged(log)) return
+      source.purgedAt = (output) => purgedAt(log, output)
+      source.isPurged = (txid) => isPurged(log, txid)
     },
   }
   source.refresh?.()

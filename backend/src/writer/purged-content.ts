@@ -64,12 +64,26 @@ export function overwriteContent(output: TransactionOutput): void {
     if (before <= 0) overwritePush(walk)
 }
 
-/** The body of a transaction's fact, in bytes of its own, without what one of its outputs inscribes. */
+/**
+ * The body of a transaction's fact, in bytes of its own, without what one of its outputs inscribes: also where a mint repeats the output,
+ * or its beginning, in what unlocks the node.
+ */
 export function withoutContent(fact: Pick<Fact, 'key' | 'body'>, vout: number): Buffer {
   const [key, body] = [fact.key, Buffer.from(fact.body)]
   const view = readTransaction(readTransactionFact({ key, body }).raw, { txid: toHex(key) })
   const output = outputOf(view, vout)
-  if (output !== undefined) overwriteContent(output)
+  if (output === undefined) return body
+  const before = Buffer.from(output.lockingScript)
+  overwriteContent(output)
+  const end = before.findLastIndex((byte, at) => byte !== output.lockingScript[at]) + 1
+  if (end === 0) return body
+  const [repeated, overwritten] = [before.subarray(0, end), output.lockingScript.subarray(0, end)]
+  for (const { unlockingScript } of view.inputs) {
+    const { buffer, byteOffset, length } = unlockingScript
+    const script = Buffer.from(buffer, byteOffset, length)
+    for (let at = script.indexOf(repeated); at >= 0; at = script.indexOf(repeated, at))
+      script.set(overwritten, at)
+  }
   return body
 }
 

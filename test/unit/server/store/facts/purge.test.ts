@@ -193,6 +193,32 @@ test('what was purged is 451 for good, also once it is not blocked any more', as
   expect(lines.filter((line) => /damaged/.test(line))).toEqual([])
 })
 
+/** Mints that hold content beside the name, in front of it, or none but the name. */
+const MINTS: Record<string, { vout: number; mint: Parameters<FakeChain['mint']>[1] }> = {
+  beside: { vout: 3, mint: { trailing: [one(noted), one(p2pkh(0), 900)] } },
+  'in front of': { vout: 2, mint: { ownerLock: concatBytes(noted, p2pkh(2)) } },
+  'that is': { vout: 2, mint: {} },
+}
+
+test.each(Object.keys(MINTS))('content %s a name is removed, and the tree goes on', async (where) => {
+  const { vout, mint } = MINTS[where] as (typeof MINTS)[string]
+  const chain = new FakeChain()
+  const env = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only', DATA_DIR: await servers.folder() }
+  const server = await servers.start(env)
+  const holder = chain.mint('a', mint)
+  for (const each of [chain.genesis, holder, chain.mint('ab')]) await server.take(beefOf(each))
+  await server.stop()
+  await purge({ folder: env.DATA_DIR }, [{ txid: holder.txid, vout }], 'an order')
+  expect(filesWith(env.DATA_DIR, NOTE)).toEqual([])
+  expect(await checkedFacts(env)).toMatchObject({ damaged: [], isCompared: true })
+  removeIndexes(env.DATA_DIR)
+  const again = await servers.start(env)
+  const next = chain.mint('abc')
+  await again.take(beefOf(next))
+  const origin = await again.ask('/svc/names/origin/abc')
+  expect(origin.json).toMatchObject({ outpoint: next.outpoint(2) })
+})
+
 test('a copy that was begun before is begun again', async () => {
   const { env, note } = await world()
   // More than one page.
