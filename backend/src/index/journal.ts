@@ -33,6 +33,9 @@ interface Counters {
 const COUNTERS = [
   ...['cursor', 'key', 'score', 'reorgs', 'blocks', 'transactions', 'names', 'inscriptions'],
 ] as readonly (keyof Counters)[]
+/** The first number is a random one: so readers learn that an index was derived again, whose changes do not follow those that they know. */
+const WRITE_CHANGES = `insert into changes (id, keys)
+  values (coalesce((select max(id) from changes), abs(random() % ${2 ** 50})) + 1, ?)`
 const WRITE_COUNTERS = `update counts set ${COUNTERS.map((name) => `${name} = ?`)} where id = 1`
 
 /** How far a journal was at some time. */
@@ -112,10 +115,7 @@ export class Journal {
     if (this.isEverything) this.counters.reorgs++
     sql.run(WRITE_COUNTERS, ...COUNTERS.map((name) => this.counters[name]))
     if (isEverything || this.isTouched || this.flushed !== this.counters.cursor) {
-      const id = sql.insert(
-        'insert into changes (keys) values (?)',
-        isEverything ? EVERYTHING : JSON.stringify(keys),
-      )
+      const id = sql.insert(WRITE_CHANGES, isEverything ? EVERYTHING : JSON.stringify(keys))
       if (id !== undefined && id % CHANGES_A_DELETION === 0)
         sql.run('delete from changes where id <= ?', id - MAX_CHANGES)
     }

@@ -1,3 +1,7 @@
+import { rmSync } from 'node:fs'
+import { vi } from 'vitest'
+import { Sql } from '../../../../backend/src/facts/connection.js'
+import { FACT } from '../../../../backend/src/facts/log.js'
 import { BlockedError } from '../../../../backend/src/graph/blocklist.js'
 import { type Dependency, dependency } from '../../../../backend/src/graph/dependencies.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
@@ -177,3 +181,21 @@ test('a store that cannot be asked has no answer in memory, and says so where it
 })
 
 const idOf = (at: number): string => at.toString(16).padStart(64, '0')
+
+test('an index that is derived again leaves nothing, also where it has as many commits as before', async () => {
+  await store.record([recordOf(inscribed('one'))])
+  reader.close()
+  await files.reopen(({ index }) => rmSync(index))
+  openReader()
+  await ask('nothing', [])
+  expect(kept('nothing')).toEqual(['nothing'])
+  const states: string[] = []
+  files.writer.onStatus(({ state }) => states.push(state))
+  const sql = new Sql(storeFiles(files.folder).log)
+  sql.run('delete from log where kind = ?', FACT.transaction)
+  sql.close()
+  files.writer.deriveBy(files.admission)
+  await vi.waitUntil(() => states.includes('rebuilding') && states.at(-1) === 'equal')
+  expect(files.index('select 1 from tx where seq is not null')).toEqual([])
+  expect(kept('nothing')).toEqual([])
+})
