@@ -189,6 +189,9 @@ export class SharedWriter extends LocalWriter {
       this.mayLag = true
       if (this.mirror.isPrunedBy(read.rows))
         throw this.deriveAgain(new Error('facts were removed from the log'))
+      // It was opened while nobody had said that, and what goes without saying may be something else.
+      if (read.rows.some(setsTracker))
+        throw this.deriveAgain(new Error('it was decided which proofs of the log count'))
       this.mirror.store(read.rows)
       if (read.rows.some(replacesRule))
         this.outdated = new StoreUnavailableError(
@@ -254,8 +257,9 @@ export class SharedWriter extends LocalWriter {
         return { rows: [], isLast: false }
       })
       isLast = read.isLast
+      const isOther = mirror.place.seq > 0 && read.rows.some(setsTracker)
       // Before the facts are gone: an index that knows more than the log would be taken for one of it.
-      if (mirror.isPrunedBy(read.rows)) this.forgetIndex()
+      if (isOther || mirror.isPrunedBy(read.rows)) this.forgetIndex()
       mirror.store(read.rows)
       if (!isLast) this.report({ state: 'reading', done: Math.min(1, mirror.place.seq / last) })
     }
@@ -373,4 +377,13 @@ function replacesRule({ kind, key }: LogRow): boolean {
   if (kind !== FACT.register) return false
   const { subject, n } = readNumberedKey(key)
   return n > 1 && TREE_SETTINGS.some((name) => subject === register.setting(name))
+}
+
+const TRACKER = register.setting('tracker')
+
+/** Whether a row says for the first time what decides which proofs count. */
+function setsTracker({ kind, key }: LogRow): boolean {
+  if (kind !== FACT.register) return false
+  const { subject, n } = readNumberedKey(key)
+  return n === 1 && subject === TRACKER
 }

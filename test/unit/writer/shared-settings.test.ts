@@ -1,3 +1,6 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { vi } from 'vitest'
 import type { Sql } from '../../../backend/src/facts/connection.js'
@@ -9,10 +12,13 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { SharedWriter } from '../../../backend/src/writer/shared-writer.js'
 import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
+import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { Random } from '../../support/random.js'
-import { type Gateway, Gateways, submit } from '../../support/writer/gateways.js'
+import { until } from '../../support/server/waiting.js'
+import { type Gateway, Gateways, indexIn, submit } from '../../support/writer/gateways.js'
 import { raceFor } from '../../support/writer/races.js'
 
 // Gateways over one log that differ, or that are stopped: their clocks, their policies and limits, and how fast they are.
@@ -179,3 +185,20 @@ function inscribe(coins: FakeTransaction[], text: string): FakeTransaction {
     outputs: [{ satoshis: 1, lockingScript }],
   })
 }
+
+test('a gateway that was open before another one said by what the index is derived derives it by that', async () => {
+  const first = await open()
+  const note = gateways.chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+  await first.writer.record([recordOf(note, 100)])
+  const second = new SharedWriter({
+    folder: mkdtempSync(join(tmpdir(), 'gateway-')),
+    shared: new MemoryLog(rows),
+  })
+  await second.logRead
+  await second.setting('tracker', 'headers')
+  await second.close()
+  await first.writer.follow().catch(() => {})
+  // No header says that the chain has its block.
+  await until(async () => indexIn(first.folder).proof?.[0]?.endsWith('"ok":0}') === true, 'it counts no more')
+  await gateways.expectEqual()
+})
