@@ -1,7 +1,8 @@
 import { readUtf8 } from '../protocol/bytes.js'
 import { type CovenantVersion, mineNodeIn, versionOfCode } from '../protocol/mine-node.js'
 import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
-import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../protocol/outpoint.js'
+import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { outputOf } from '../protocol/transaction.js'
 import { storedTransaction, type TransactionSource } from './stored-transaction.js'
 
@@ -30,6 +31,20 @@ type TreeRules = Pick<DeploymentTerms, 'difficulty' | 'nameContentType' | 'marke
 /** The genesis of a store's tree, as `<txid>_<vout>`; undefined if none is pinned yet. */
 export async function pinnedGenesis(settings: Pick<Settings, 'get'>): Promise<string | undefined> {
   return await settings.get(GENESIS)
+}
+
+/** The tree of a store, as far as its settings say; undefined if none is pinned yet. */
+export async function pinnedTree(settings: Pick<Settings, 'get'>): Promise<Deployment | undefined> {
+  const genesis = await pinnedGenesis(settings)
+  if (genesis === undefined) return undefined
+  const type = await settings.get('PROFILE')
+  const profile = Object.values(PROFILES).find(({ nameContentType }) => nameContentType === type)
+  const nameMarker = await settings.get('NAME_MARKER')
+  const nameTld = await settings.get('NAME_TLD')
+  return deploymentOf(profile ?? PROFILES.local, {
+    ...{ genesis: parseOutpoint(genesis), difficulty: Number(await settings.get('DIFFICULTY')) },
+    ...{ ...(nameMarker && { nameMarker }), ...(nameTld && { nameTld }) },
+  })
 }
 
 /**

@@ -9,6 +9,7 @@ import type { HostDatabase } from '../host/host-database.js'
 import { BeefError } from '../protocol/beef.js'
 import { equalBytes, toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
+import type { Deployment } from '../protocol/mint.js'
 import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
@@ -345,7 +346,7 @@ export class HostedIndex implements HostHooks {
       await this.reopen()
       await this.answering()
     }
-    await recordBeef(this.store, syncedBeefs.withSources(beef), rules.deployment)
+    await recordBeef(this.store, syncedBeefs.withSources(beef), this.files?.tree)
   }
 
   /** @throws Error if no folder can be used. */
@@ -385,7 +386,8 @@ export class HostedIndex implements HostHooks {
     this.spooled()
     const { path: folder } = this.folder as HostFolder
     const log = await openHostLog(this.database)
-    const rules = hostRules(this.store)
+    // They may change meanwhile.
+    const rules = { ...hostRules(this.store) }
     try {
       const connection = connectionOf(this.database)
       const onEnd = (cause: unknown): Promise<void> => this.reopen(cause)
@@ -394,7 +396,7 @@ export class HostedIndex implements HostHooks {
       await files.writer.logRead
       if (this.jobs !== undefined) files.seekJobs(this.jobs)
       const { settings } = new FactStore(files)
-      await pinHostTree(settings, rules.deployment)
+      files.tree = await pinHostTree(settings, rules.deployment)
       const { tracker } = this.options
       // Another one that it keeps already stays: then the index is as it was.
       if (tracker !== undefined) await settings.set(TRACKER, tracker)
@@ -600,6 +602,8 @@ export class HostedIndex implements HostHooks {
 
 /** The writer of an index, and a reader of it. */
 class HostFiles {
+  /** The tree of the log. */
+  tree: Deployment | undefined
   private closing: Promise<void> | undefined
   private derivedBy: HostRules | undefined
   private constructor(
@@ -620,14 +624,14 @@ class HostFiles {
   /**
    * Derives the index by these rules; resolves when it has all facts. They may change as topic managers are made.
    *
-   * @returns Whether it can: a thread has no code of the host.
+   * @returns Whether it can: a thread has no code of the host, and a tree is to be pinned first.
    */
-  async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
+  async deriveBy({ deployment = this.tree, policy }: HostRules): Promise<boolean> {
     const { derivedBy, host } = this
     if (derivedBy !== undefined && derivedBy.deployment === deployment && derivedBy.policy === policy)
       return true
     const rules = { ...(deployment && { deployment }), ...(policy && { policy }) }
-    if (host.isThread && !isPlain(rules)) return false
+    if (deployment !== this.tree || (host.isThread && !isPlain(rules))) return false
     this.derivedBy = rules
     host.deriveBy(rules)
     await host.writer.opened

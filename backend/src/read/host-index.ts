@@ -1,7 +1,7 @@
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { memoizeByObject } from '../graph/memoize-by-object.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
-import { pinnedGenesis, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
+import { pinnedGenesis, pinnedTree, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
 import type { BeefContents, ReadBeef } from '../graph/read-beef.js'
 import type { OrdinalsPolicy } from '../graph/topic-rules.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
@@ -145,11 +145,16 @@ export async function unlessOtherTree(
 /**
  * Pins the tree that a host follows in its database, once.
  *
+ * @returns The tree of the database, also if this host has no service of names: others may, and all derive the same.
  * @throws OtherTreeError if the database holds another one.
  */
-export async function pinHostTree(settings: Settings, deployment: Deployment | undefined): Promise<void> {
-  if (deployment === undefined) return
+export async function pinHostTree(
+  settings: Settings,
+  deployment: Deployment | undefined,
+): Promise<Deployment | undefined> {
+  if (deployment === undefined) return await pinnedTree(settings)
   if ((await pinnedGenesis(settings)) === undefined) await pinTree(settings, deployment)
   const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
   if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
+  return deployment
 }

@@ -585,6 +585,28 @@ describe('the folder of the index', () => {
   })
 })
 
+test('a host without services of names derives what others over its database have of them', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const [one, two] = ['one', 'two'].map((name) => () => {
+    process.env.INDEX_DIR = join(folder, name)
+    return start(database, chain)
+  }) as [() => HostedProcess, () => HostedProcess]
+  const first = one()
+  for (const each of [chain.genesis, chain.mint('a')]) await first.submit(beefOf(each))
+  await end(first)
+  const second = two()
+  const mint = chain.mint('ab')
+  await second.submit(beefOf(mint))
+  await end(second)
+  process.env.INDEX_DIR = join(folder, 'one')
+  const index = hostedIndex(database.connection())
+  index.users++
+  await index.ready()
+  expect(index.store.names.originOf('ab')).toEqual({ txid: mint.txid, vout: 2 })
+  await index.close()
+})
+
 test('a database user who may not create tables is told which grant is missing', async () => {
   const chain = new FakeChain()
   const database = await openDatabase()
