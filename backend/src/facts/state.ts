@@ -336,6 +336,12 @@ export class Pending {
     return false
   }
 
+  /** Those that wait, in the order in which they came. */
+  waiting(): string[] {
+    const rows = this.sql.all('select txid from pending where waiting = 1 order by arrived')
+    return rows.map(({ txid }) => toHex(txid))
+  }
+
   /** Those that wait and spend what a pending one spends. */
   conflictsOf(txid: string): string[] {
     const rows = this.sql.all(

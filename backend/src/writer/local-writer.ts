@@ -260,6 +260,9 @@ export class LocalWriter implements Writer {
     this.isEmptied = false
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
+    // What they lost to may be gone from the log, or count by other rules.
+    const waiting = pending.waiting()
+    if (waiting.length > 0) this.queue.add(() => this.current?.door.retryPending(waiting)).catch(() => {})
   }
 
   /** Derives the index again if a write found that its file is damaged. A log that is cannot be mended. */

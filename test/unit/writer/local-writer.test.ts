@@ -179,6 +179,29 @@ describe('at the start', () => {
   })
 })
 
+test('what waits counts once what it lost to is removed from the log', async () => {
+  const { chain } = store
+  const coin = pendingOne(9)
+  const spender = (text: string): FakeTransaction =>
+    chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: [
+        { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(text) }) },
+      ],
+    })
+  const [winner, loser] = [spender('winner'), spender('loser')]
+  await store.submit([winner, coin])
+  expect(await store.submit([loser, coin])).toMatchObject({ txid: winner.txid })
+  await store.reopen(({ log, index }) => {
+    const sql = new Sql(log)
+    sql.run('delete from log where key = ?', Buffer.from(winner.txid, 'hex'))
+    sql.close()
+    rmSync(index)
+  })
+  await store.know(inscription('other'))
+  expect(store.facts({ winner, loser })).toEqual(['loser'])
+})
+
 test('a writer that is closed refuses what still waits for rules', async () => {
   const other = new LocalWriter({ folder: join(store.folder, 'other') })
   const recorded = other.record([recordOf(inscription('a'))])
