@@ -136,7 +136,7 @@ function statusOfRow(row: Row): RankedTransaction {
  * The order of `compareRanks` for rows of `tx`, best first. By it one of two active outputs at one step counts: those of a mint and of
  * another transaction that spend one node.
  */
-export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord, tx.txid'
+export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord, tx.txid, out.vout'
 
 const SPENDERS = `select t.id, t.txid, t.ord, t.mined, t.seen, t.said, t.active from spend s join tx t on t.id = s.sid
   where s.pid = ? and s.vout = ? and (t.mint = 1 or ? = 0)`

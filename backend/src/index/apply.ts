@@ -283,6 +283,7 @@ export class Index {
   private begin({ seq }: Fact): void {
     this.agenda.seq = seq
     this.agenda.lastEarlierOutput = this.lineages.lastId
+    this.agenda.moved.clear()
   }
 
   /**

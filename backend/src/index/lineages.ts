@@ -325,11 +325,15 @@ export class Lineages {
     const isTransfer =
       isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
     const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0
-    if (row.lin === null || !isTransfer || !isTip || agenda.lineages.has(row.lin)) {
+    // No block holds what spends a coin twice, and who believes any proof may.
+    const isMoved = coin !== undefined && agenda.moved.has(coin.oid)
+    if (row.lin === null || !isTransfer || !isTip || isMoved || agenda.lineages.has(row.lin)) {
       if (row.lin !== null) agenda.lineages.add(row.lin)
       return
     }
-    if (coin !== undefined) attributes.setOwner(row.lin, coin.owner, row.owner)
+    if (coin === undefined) return
+    attributes.setOwner(row.lin, coin.owner, row.owner)
+    agenda.moved.add(coin.oid)
   }
 
   private noteMoved(row: OutputRow, place: Place): void {

@@ -149,6 +149,26 @@ test('an ordinal without number has no owner any more where what is known of its
   expect(found()).toBe(0)
 })
 
+test('an ordinal that one transaction spends twice goes on in the first output, whatever came first', () => {
+  const chain = new FakeChain()
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const inscribed = chain.spend({
+    inputs: [{ transaction: purse, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: inscriptionScript(text('first')) }],
+  })
+  const inputs = [
+    { transaction: inscribed, vout: 0 },
+    { transaction: inscribed, vout: 0 },
+  ]
+  const outputs = [2, 3].map((owner) => ({ satoshis: 1, lockingScript: p2pkh(owner) }))
+  const twice = chain.spend({ inputs, outputs })
+  const rows = [
+    [inscribed, twice],
+    [twice, inscribed],
+  ].map((all) => rowsOf(chain, (index) => index.transactions(purse, ...all)).found)
+  expect(rows[1]).toEqual(rows[0])
+})
+
 test('a claimed parent does not count if it is a coin in front of the ordinal', () => {
   const chain = new FakeChain()
   const ordinal = lineage(chain, 1)
