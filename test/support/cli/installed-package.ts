@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { builtClient, builtPackage } from './built-package.js'
-import { type Installation, installedOnce } from './made-once.js'
+import { type Installation, installedOnce, madeOnce } from './made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 const run = promisify(execFile)
@@ -37,7 +37,7 @@ export async function installedPackage({
       dependencies: {
         ...dependencies,
         ...Object.fromEntries(local.map(({ name, path }) => [name, `file:./${path}`])),
-        minetree: `file:./${await packed(built, made)}`,
+        minetree: await packed('minetree'),
       },
     }
     await install(made, consumer)
@@ -50,7 +50,7 @@ export async function installedPackage({
 export async function installedClient(): Promise<Installation> {
   const built = await builtClient()
   const make = async (made: string): Promise<void> => {
-    const dependencies = { 'minetree-client': `file:./${await pack(built, made)}` }
+    const dependencies = { 'minetree-client': await packed('minetree-client') }
     await install(made, { private: true, dependencies })
   }
   return await installedOnce({ kind: 'installed-client', key: basename(built), make })
@@ -64,8 +64,8 @@ export async function installedExample(name: string): Promise<Installation> {
   const make = async (made: string): Promise<void> => {
     await cp(source, made, { recursive: true })
     const { dependencies, ...rest } = JSON.parse(manifest) as { dependencies: Record<string, string> }
-    const tarball = `file:./${await pack(built, made)}`
-    await install(made, { ...rest, dependencies: { ...dependencies, 'minetree-client': tarball } })
+    const own = { 'minetree-client': await packed('minetree-client') }
+    await install(made, { ...rest, dependencies: { ...dependencies, ...own } })
   }
   const files = await readdir(source, { recursive: true, withFileTypes: true })
   const texts = await Promise.all(
@@ -77,11 +77,9 @@ export async function installedExample(name: string): Promise<Installation> {
 }
 
 /** What `npm publish` would publish of a package as it is packed here, and what npm warns of. */
-export async function wouldPublish(name: 'minetree' | 'minetree-client'): Promise<Publication> {
-  const folder = name === 'minetree' ? await staged(await builtPackage()) : await builtClient()
+export async function wouldPublish(name: PackageName): Promise<Publication> {
   const args = ['publish', '--dry-run', '--ignore-scripts', '--json']
-  const { stdout, stderr } = await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })
-  if (name === 'minetree') await rm(folder, { recursive: true })
+  const { stdout, stderr } = await runWhereIs(name, args)
   // That nobody is logged in is no fault of the package.
   const warnings = stderr
     .split('\n')
@@ -118,12 +116,25 @@ async function install(folder: string, consumer: object): Promise<void> {
   await run('npm', ['install', ...options], { cwd: folder })
 }
 
-/** Packs the package as it is built into a folder. Returns the name of the tarball. */
-async function packed(built: string, into: string): Promise<string> {
-  const folder = await staged(built)
-  const tarball = await pack(folder, into)
-  await rm(folder, { recursive: true })
-  return tarball
+type PackageName = 'minetree' | 'minetree-client'
+
+/** A package from its tarball, as a dependency: packed once for as long as the sources stay the same. */
+async function packed(name: PackageName): Promise<string> {
+  const built = name === 'minetree' ? await builtPackage() : await builtClient()
+  const make = async (into: string): Promise<void> => {
+    await runWhereIs(name, ['pack', '--ignore-scripts', '--silent', '--pack-destination', into])
+  }
+  const folder = await madeOnce({ kind: `packed-${name}`, key: basename(built), make })
+  const [tarball = ''] = await readdir(folder)
+  return `file:${join(folder, tarball)}`
+}
+
+/** Runs npm where all is that a package is made of. */
+async function runWhereIs(name: PackageName, args: string[]): Promise<{ stdout: string; stderr: string }> {
+  const folder = name === 'minetree' ? await staged(await builtPackage()) : await builtClient()
+  const said = await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })
+  if (name === 'minetree') await rm(folder, { recursive: true })
+  return said
 }
 
 /** All that the package is made of, in a new folder. */
@@ -133,11 +144,4 @@ async function staged(built: string): Promise<string> {
   for (const file of ['package.json', 'README.md', 'LICENSE', ...files])
     await cp(join(file === 'dist' ? built : ROOT, file), join(folder, file), { recursive: true })
   return folder
-}
-
-/** Packs a folder as it is. Returns the name of the tarball. */
-async function pack(folder: string, into: string): Promise<string> {
-  const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', into]
-  const { stdout } = await run('npm', args, { cwd: folder })
-  return stdout.trim()
 }

@@ -3,7 +3,7 @@ import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build, stop } from 'esbuild'
-import { installedOnce } from '../cli/made-once.js'
+import { installedOnce, madeOnce } from '../cli/made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 
@@ -89,26 +89,40 @@ export type Installed = { modules: string } | { missing: string }
 export async function installContainer(): Promise<Installed> {
   // What OverlayExpress 0.8 brings along, which LARS 1.5 installs.
   const host = await hostPackage({ versions: { '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' } })
-  const dependencies = {
+  const container = containerOf({
     ...(await backendDependencies()),
     '@bsv/overlay-express': 'file:./overlay-express',
     ...BESIDE_HOST,
+  })
+  const make = async (made: string): Promise<void> => {
+    await writeFile(join(made, 'package.json'), JSON.stringify(container))
+    await mkdir(join(made, 'overlay-express'))
+    for (const [file, text] of Object.entries(host))
+      await writeFile(join(made, 'overlay-express', file), text)
+    await run('npm', INSTALL, { cwd: made })
   }
-  return await installContainerOf(dependencies, host)
+  const installed = await installedOnce({ kind: 'containers', key: JSON.stringify([container, host]), make })
+  return 'missing' in installed ? installed : { modules: join(installed.folder, 'node_modules') }
 }
 
 /** What LARS installs beside a host and what a deployment depends on. */
 const BESIDE_HOST = { mysql2: '^3.11.5', tsx: '^4.19.2' }
 
-/** What `npm install` makes of what OverlayExpress 0.8 depends on, and what stands in its place uses, without the plugin. */
-export async function installHostAlone(): Promise<Installed> {
+/** What `npm install` would make of what OverlayExpress 0.8 depends on, and what stands in its place uses, without the plugin. */
+export async function packagesOfHostAlone(): Promise<[path: string, id: string][]> {
   // Without `@bsv/overlay-discovery-services`, `body-parser`, `chalk` and `uuid`, of which the plugin has nothing.
   const { '@bsv/overlay': overlay = '', libsql = '' } = await ownVersions()
-  return await installContainerOf({
+  const container = containerOf({
     ...{ '@bsv/overlay': overlay, '@bsv/sdk': '^1.9.24', libsql },
     ...{ express: '^4.21.0', knex: '^3.1.0', mongodb: '^6.20.0' },
     ...BESIDE_HOST,
   })
+  const make = async (made: string): Promise<void> => {
+    await writeFile(join(made, 'package.json'), JSON.stringify(container))
+    await run('npm', [...INSTALL, '--package-lock-only'], { cwd: made })
+  }
+  const folder = await madeOnce({ kind: 'hosts', key: JSON.stringify(container), make })
+  return await packagesOf(join(folder, 'package-lock.json'))
 }
 
 async function backendDependencies(): Promise<Record<string, string>> {
@@ -118,31 +132,24 @@ async function backendDependencies(): Promise<Record<string, string>> {
   return dependencies
 }
 
-/** @param host The files of the host, where it is a folder. */
-async function installContainerOf(
-  dependencies: Record<string, string>,
-  host?: Record<string, string>,
-): Promise<Installed> {
-  // As LARS has it: nothing of the package but what it depends on; peers and `overrides` left out.
-  const container = {
+/** As LARS has it: nothing of the package but what it depends on; peers and `overrides` left out. */
+function containerOf(dependencies: Record<string, string>): object {
+  return {
     ...{ name: 'overlay-express-dev', version: '1.0.0', main: 'index.ts' },
     dependencies,
     devDependencies: { '@types/node': '^22.10.1' },
   }
-  const make = async (made: string): Promise<void> => {
-    await writeFile(join(made, 'package.json'), JSON.stringify(container))
-    if (host !== undefined) await mkdir(join(made, 'overlay-express'))
-    for (const [file, text] of Object.entries(host ?? {}))
-      await writeFile(join(made, 'overlay-express', file), text)
-    await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: made })
-  }
-  const installed = await installedOnce({ kind: 'containers', key: JSON.stringify([container, host]), make })
-  return 'missing' in installed ? installed : { modules: join(installed.folder, 'node_modules') }
 }
+
+const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund']
 
 /** The packages that npm has installed: where each stands, such as `node_modules/@bsv/sdk`, and which it is. */
 export async function packagesIn({ modules }: { modules: string }): Promise<[path: string, id: string][]> {
-  const lock = JSON.parse(await readFile(join(modules, '.package-lock.json'), 'utf8')) as {
+  return await packagesOf(join(modules, '.package-lock.json'))
+}
+
+async function packagesOf(file: string): Promise<[path: string, id: string][]> {
+  const lock = JSON.parse(await readFile(file, 'utf8')) as {
     packages: Record<string, { version?: string }>
   }
   return Object.entries(lock.packages).map(([path, { version }]) => [path, `${nameOf(path)}@${version}`])

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { cp, readFile, symlink } from 'node:fs/promises'
 import { extname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
-import { installedExample } from '../../support/cli/installed-package.js'
+import { installedClient, installedExample } from '../../support/cli/installed-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
 import { serving } from '../../support/server/connections.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
@@ -25,9 +25,9 @@ const world = explorerWorld({ isPeaceful: true })
 const server = await servers.start(treeOf(world.deployment))
 await world.fill(server)
 
-const plain = await installedExample('plain-page')
+const client = await installedClient()
 const react = await installedExample('react')
-const withRegistry = 'missing' in plain || 'missing' in react ? describe.skip : describe
+const withRegistry = 'missing' in client || 'missing' in react ? describe.skip : describe
 
 /** Serves the files of a folder, as any server of files does. */
 async function serveFolder(folder: string): Promise<{ url: string }> {
@@ -75,24 +75,29 @@ async function lookUp(folder: string, fill: { server?: string }): Promise<void> 
 }
 
 withRegistry('the examples', () => {
-  const [plainFolder, reactFolder] = [plain, react].map((each) => ('missing' in each ? '' : each.folder))
+  const [clientFolder = '', reactFolder = ''] = [client, react].map((each) =>
+    'missing' in each ? '' : each.folder,
+  )
 
   inBrowser('the plain page looks a name up, without a build', async () => {
-    await lookUp(String(plainFolder), { server: server.url })
+    const folder = await servers.folder()
+    await cp(join(ROOT, 'examples/plain-page'), folder, { recursive: true })
+    await symlink(join(clientFolder, 'node_modules'), join(folder, 'node_modules'))
+    await lookUp(folder, { server: server.url })
   })
 
   test('the React example compiles by strict rules', async () => {
     const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    await run(process.execPath, [compiler, '-p', String(reactFolder)])
+    await run(process.execPath, [compiler, '-p', reactFolder])
   })
 
   inBrowser('the React example looks a name up, as Vite builds it', async () => {
     const out = await servers.folder()
-    const vite = join(String(reactFolder), 'node_modules/vite/bin/vite.js')
+    const vite = join(reactFolder, 'node_modules/vite/bin/vite.js')
     await run(process.execPath, [vite, 'build', '--outDir', out, '--emptyOutDir'], {
       // That of tests would leave the warnings of React in.
       env: { ...process.env, NODE_ENV: 'production' },
-      cwd: String(reactFolder),
+      cwd: reactFolder,
     })
     await lookUp(out, {})
   })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { installedPackage } from '../../support/cli/installed-package.js'
+import { installedBeside } from '../../support/plugin/installed-beside.js'
 import { startServerProcess } from '../../support/server/server-process.js'
 import { testAtNight } from '../../support/tests-at-night.js'
 
@@ -86,7 +87,7 @@ withRegistry(`the package from its tarball${'missing' in installed ? ` (${instal
   test(
     'mints for a program that has a copy of the SDK of its own, of the previous major version',
     async () => {
-      const older = await installedPackage({ dependencies: { '@bsv/sdk': '^1.10.4' } })
+      const older = await installedBeside('0.8')
       if ('missing' in older) throw new Error(older.missing)
       const majors = (await versionsOf('@bsv/sdk', older.folder)).map((version) => version[0])
       expect(majors.sort()).toEqual(['1', '2'])
