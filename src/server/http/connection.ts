@@ -140,14 +140,16 @@ export class Connection {
 
   /**
    * Node takes a client that closes its sending side for one that has left. What was submitted is done nevertheless, and the client may
-   * wait to hear of it. A read ends: whether anybody waits, nobody can tell.
+   * wait to hear of it; a response of known length that has begun shows by itself whether it is read. Other reads end: whether
+   * anybody waits for them, nobody can tell.
    */
   private readonly otherSideEnded = (): void => {
-    const { due, request } = this
-    const { originalUrl = request?.url ?? '' } = (request ?? {}) as Partial<Request>
+    const { due } = this
+    const { originalUrl = '', complete } = (this.request ?? {}) as Partial<Request>
     const [path = ''] = originalUrl.split('?')
-    if (due !== undefined && request?.complete === true && SUBMISSIONS.test(path))
-      due.once('close', this.leave)
+    const isSubmission = complete === true && SUBMISSIONS.test(path)
+    const isBeingSent = due?.headersSent === true && due.hasHeader('Content-Length')
+    if (due !== undefined && (isSubmission || isBeingSent)) due.once('close', this.leave)
     else this.leave()
   }
 

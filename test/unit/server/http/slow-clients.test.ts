@@ -177,6 +177,17 @@ test('a client that closes its sending side behind a submission hears what came 
   expect(heard()).toMatch(/^HTTP\/1\.1 200 /)
 })
 
+test('a client that closes its sending side while an answer is sent gets all of it', async () => {
+  const long = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(16 * MiB).fill(7) })
+  await admit(long)
+  const { socket, heard, ended } = await openSocket(server.url)
+  socket.write(`GET /content/${long.outpoint(0)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  await once(socket, 'data')
+  socket.end()
+  await ended
+  expect(heard().length).toBeGreaterThan(16 * MiB)
+})
+
 test('a server that stops waits for requests in flight, and not for connections without one', async () => {
   const stopping = await servers.start({ KEEP_ALIVE_TIMEOUT_MS: '300000' })
   const mute = await openSocket(stopping.url)
