@@ -137,8 +137,8 @@ export const HEADERS = {
     .enum(['cross-origin', 'same-origin'])
     .describe('Whether pages of any origin may embed this, or only those of this host.'),
   ETag: matching(
-    /^"[0-9a-f]{64}(-[0-9a-f]{1,16})?"$/,
-    'A strong tag: the SHA-256 of the whole body, or of all of it but `asOf`, which follows.',
+    /^"[0-9a-f]{64}(-[0-9a-f]{1,16})?(-br|-gzip)?"$/,
+    'A strong tag: the SHA-256 of the whole body, or of all of it but `asOf`, which follows; then its coding, if it is compressed.',
   ),
   Location: text.describe('The same path with `/index.html` at its end.'),
   RateLimit: matching(

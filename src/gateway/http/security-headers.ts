@@ -58,6 +58,7 @@ export const EXPOSED_HEADERS = [
   'Allow',
   'Cache-Control',
   'Content-Digest',
+  'Content-Encoding',
   'Content-Length',
   'Content-Range',
   'Content-Security-Policy',

@@ -1,6 +1,6 @@
 import type { Response } from 'express'
 import { z } from 'zod'
-import type { AsOf, CatchUpProgress, TreeProgress } from './as-of.js'
+import type { CatchUpProgress, TreeProgress } from './as-of.js'
 import { AnswerError } from './errors.js'
 import { asOf } from './schemas.js'
 
@@ -60,14 +60,6 @@ export const NAMES_FIELDS = {
     .literal(false)
     .optional()
     .describe('Present until the host has followed the tree to its end once: there may be more, or newer.'),
-}
-
-/** Those fields, for an answer that is made for one request. */
-export function namesFields({ asOf, isCatchingUp }: TreeProgress): {
-  asOf?: AsOf
-  complete?: false
-} {
-  return { ...incomplete({ isCatchingUp }), ...(asOf && { asOf }) }
 }
 
 /** The one of them that is in the body of an answer before it is sent. */

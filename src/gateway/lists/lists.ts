@@ -16,8 +16,9 @@ import {
   domain,
   outpoint,
   position,
+  readTxid,
   text,
-  txid,
+  txidParams,
   validate,
   wholeNumber,
 } from '../http/schemas.js'
@@ -150,7 +151,7 @@ export function listsRoutes(options: ListOptions & { responses: ResponseCache })
       ),
       ordinals: ordinalsFound,
       transaction: answered<{ txid: string }>(
-        ({ path, query }) => transaction(options, path.txid, query),
+        ({ path, query }) => transaction(options, readTxid(path), query),
         transactionQuery,
       ),
       search: answeredAboutNames(({ query }) => {
@@ -302,19 +303,14 @@ function attributesOf({
   ]
 }
 
-function transaction({ store, network }: ListOptions, asked: string, query: unknown): ListAnswer {
-  const id = validate(
-    txid,
-    asked,
-    () => new AnswerError('BAD_OUTPOINT', 'a txid has 64 digits of lower-case hex'),
-  )
+function transaction({ store, network }: ListOptions, txid: string, query: unknown): ListAnswer {
   const { after, limit } = validate(
     transactionQuery,
     query,
     `after must be an output index, and limit a whole number from 1 to ${MAX_LISTED}`,
   )
   const found = store.listings.transaction({
-    txid: id,
+    txid,
     limit,
     ...(after !== undefined && { after }),
   })
@@ -420,7 +416,7 @@ const routes = described({
     transaction: {
       route: 'GET /transactions/{txid}',
       summary: 'What of a transaction is here',
-      params: z.object({ txid }),
+      params: txidParams,
       query: transactionQuery,
       answer: {
         description: 'Its outputs that topics hold, a page at a time.',

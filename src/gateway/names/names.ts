@@ -1,4 +1,4 @@
-import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
@@ -33,15 +33,8 @@ import {
   sendBeef,
 } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
-import {
-  incomplete,
-  NAMES_FIELDS,
-  namesFields,
-  noName,
-  requireCaughtUp,
-  setNamesHeaders,
-} from '../http/tree-progress.js'
+import { namesJsonResponse, type ResponseCache, sendStored, unlessAsked } from '../http/stored-response.js'
+import { incomplete, NAMES_FIELDS, noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import {
   dependenciesOfName,
   dependenciesOfTier,
@@ -70,8 +63,10 @@ export interface NamesRoutesOptions extends NamesOptions {
 export function namesRoutes(options: NamesRoutesOptions): Routes {
   return routes(
     {
-      names: ({ query }, response) =>
-        query.available === undefined ? list(options, query, response) : available(options, query, response),
+      names: (request, response) => {
+        const answer = request.query.available === undefined ? list : available
+        return sendNames(answer(options, request.query), { request, response, progress: options.progress })
+      },
       nameOrigin: origin(options),
       nameToMine: mine(options),
       nameProof: proof(options),
@@ -103,7 +98,7 @@ const listQuery = z.object({
 })
 
 /** Names in order, a page at a time; `next` is the `after` of the next page, missing on the last. */
-function list({ store, progress }: NamesRoutesOptions, query: unknown, response: Response): void {
+function list({ store, progress }: NamesRoutesOptions, query: unknown): object {
   const { prefix, after, limit } = validate(listQuery, query, (issues) =>
     issues.some(({ path }) => path[0] === 'limit')
       ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
@@ -114,20 +109,17 @@ function list({ store, progress }: NamesRoutesOptions, query: unknown, response:
   const shown = found.slice(0, limit)
   // A list that is not known to end goes on.
   if (shown.length === 0) requireCaughtUp(progress)
-  setNamesHeaders(response, progress)
-  send(response, {
+  return {
     names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
     ...((found.length > limit || progress.isCatchingUp) && { next: shown.at(-1)?.name }),
-    ...namesFields(progress),
-  })
+  }
 }
 
 /** Whether names are free, and what each takes: the figures of the page of a free name. */
 function available(
   { store, tree, progress }: NamesRoutesOptions,
   { available }: { available?: unknown },
-  response: Response,
-): void {
+): object {
   if (String(available).split(',', MAX_ASKED.records + 1).length > MAX_ASKED.records)
     throw new AnswerError('TOO_LARGE', `available may have at most ${MAX_ASKED.records} names`)
   const refusal = 'available must be names of 1 to 255 characters of a-z 0-9 -, with commas between them'
@@ -136,13 +128,23 @@ function available(
   const offerOf = nameOffers(store)
   const offers = store.consistent(() => asked.map((name) => unlessBlocked(() => offerOf(name, tree))))
   if (offers.some((offer) => offer !== undefined && offer.kind !== 'taken')) requireCaughtUp(progress)
-  setNamesHeaders(response, progress)
-  send(response, {
+  return {
     names: asked.map((name, at) => ({ name, ...offerJson(offers[at]) })),
     ...(tree && { difficulty: tree.difficulty }),
     satoshisPerKilobyte: DEFAULT_FEE_RATE,
-    ...namesFields(progress),
-  })
+  }
+}
+
+const TAGGED = { cache: CACHE.revalidate, isTagged: true }
+
+/** Sends an answer that is made for one request. */
+function sendNames(
+  value: object,
+  { progress, ...exchange }: { request: Request; response: Response; progress: TreeProgress },
+): Promise<void> | void {
+  const stored = namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn: [] })
+  stored.stamp(progress)
+  return sendStored({ ...exchange, stored })
 }
 
 function offerJson(offer: NameOffer | undefined): Omit<z.output<typeof offerShape>, 'name'> {
@@ -200,7 +202,7 @@ function named(
     const name = nameOf(request.params.name)
     const make = () => {
       const { value, dependsOn } = read(name, request.query)
-      return namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn })
+      return namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn })
     }
     return responses.respond(request, response, make, { queryKey, isAboutNames: true })
   }
@@ -281,12 +283,8 @@ function origins({ store, progress }: NamesRoutesOptions): RequestHandler {
     if (known.length < answer.length) requireCaughtUp(progress, { origins: Object.fromEntries(known) })
     // Only in a header: every field is an outpoint that was asked about.
     setNamesHeaders(response, progress)
-    send(response, Object.fromEntries(answer))
+    sendJson(response.set('Cache-Control', CACHE.revalidate), Object.fromEntries(answer))
   }
-}
-
-function send(response: Response, value: unknown): void {
-  sendJson(response.set('Cache-Control', CACHE.revalidate), value)
 }
 
 function nameOf(text: string): string {
@@ -295,6 +293,7 @@ function nameOf(text: string): string {
 
 const claimedShape = z.strictObject({ name: nameSchema, outpoint })
 const NAMES_HEADERS = ['X-As-Of', 'X-Complete'] as const
+const TAGGED_HEADERS = ['ETag', ...NAMES_HEADERS] as const
 const params = z.object({ name: nameSchema })
 const nameErrors = {
   NOT_CAUGHT_UP,
@@ -314,7 +313,7 @@ const routes = described({
       query: listQuery,
       answer: {
         description: 'A page. `next` is absent from the last one.',
-        headers: NAMES_HEADERS,
+        headers: TAGGED_HEADERS,
         json: z.union([
           z.strictObject({
             names: z.array(claimedShape),
@@ -342,7 +341,7 @@ const routes = described({
       params,
       answer: {
         description: 'The outpoint in which the name was mined.',
-        headers: NAMES_HEADERS,
+        headers: TAGGED_HEADERS,
         json: claimedShape.extend({ ...TIER_FIELDS, ...NAMES_FIELDS }),
       },
       errors: nameErrors,
@@ -356,7 +355,7 @@ const routes = described({
       query: mineQuery,
       answer: {
         description: 'The longest prefix that is mined, and its live node.',
-        headers: ['X-As-Of'],
+        headers: ['ETag', 'X-As-Of'],
         json: z.strictObject({ domain, outpoint, ...TIER_FIELDS, asOf: NAMES_FIELDS.asOf }),
       },
       errors: {
@@ -386,7 +385,7 @@ const routes = described({
       params,
       answer: {
         description: 'Where it was mined, and what has become of it.',
-        headers: NAMES_HEADERS,
+        headers: TAGGED_HEADERS,
         json: nameRecordShape,
       },
       errors: nameErrors,

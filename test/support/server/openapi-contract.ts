@@ -26,7 +26,15 @@ export interface Contract {
 }
 
 /** Headers of HTTP itself. `Content-Type` is compared with the media types instead. */
-const OF_HTTP = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding']
+const OF_HTTP = [
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+]
 
 /** Parameters that may contain slashes, which OpenAPI cannot describe. */
 const OVER_SLASHES = ['filepath', 'html']

@@ -421,6 +421,9 @@ export function openapiRequests({
     [200, `${names}?available=a,zz`],
     [413, `${names}?available=${Array.from({ length: 101 }, () => 'a')}`],
     lost(names),
+    ...['?prefix=a', '?available=zz', '/origin/a', '/mine/ab', '/a'].map(
+      (path): OpenapiRequest => [304, names + path, KNOWN],
+    ),
     [200, `${names}/origin/a`],
     [400, `${names}/origin/A`],
     [404, `${names}/origin/c`],
@@ -452,6 +455,7 @@ export function openapiRequests({
     [200, '/deployment.json'],
     [200, '/mine?name=a'],
     [304, '/mine', KNOWN],
+    [200, '/mine', COMPRESSED],
     [404, '/mine', {}, 'empty'],
     [200, '/my'],
     [304, '/my', KNOWN],
@@ -559,18 +563,17 @@ function soFar({
   wallets,
   named,
 }: Record<'names' | 'gateway' | 'wallets' | 'named', string>): OpenapiRequest[] {
-  const plain = ['', '/origin/a', '/a'].map((path) => names + path)
-  const tagged = ['counts', 'newest/names', 'tree', 'tree/a', 'search?text=a'].map(
-    (path) => `${gateway}/${path}`,
-  )
-  const proof = `${names}/proof/a`
+  const tagged = [
+    ...['', '/origin/a', '/a', '/proof/a'].map((path) => names + path),
+    ...['counts', 'newest/names', 'tree', 'tree/a', 'search?text=a'].map((path) => `${gateway}/${path}`),
+  ]
   const notYet = [
     ...['?prefix=c', '/origin/c', '/mine/ab', '/proof/c', '/c'].map((path) => names + path),
     ...['tree/c', 'search?text=c'].map((path) => `${gateway}/${path}`),
   ]
   return [
-    ...[...plain, ...tagged, proof].map((path): OpenapiRequest => [200, path, {}, 'behind']),
-    ...[...tagged, proof].map((path): OpenapiRequest => [304, path, KNOWN, 'behind']),
+    ...tagged.map((path): OpenapiRequest => [200, path, {}, 'behind']),
+    ...tagged.map((path): OpenapiRequest => [304, path, KNOWN, 'behind']),
     ...notYet.map((path): OpenapiRequest => [503, path, {}, 'behind']),
     ...['tree', 'newest/names'].map((path): OpenapiRequest => [503, `${gateway}/${path}`, {}, 'awaiting']),
     [503, `${wallets}/txo/${named.replace(/_2$/, '_1')}/spend`, {}, 'behind'],
@@ -608,6 +611,7 @@ function listed({
       [400, at(`${path}?limit=0`)],
     ]),
     ...malformed.map((path): OpenapiRequest => [400, at(path)]),
+    [200, at(`transactions/${txid?.toUpperCase()}`)],
     ...notHere.map((path): OpenapiRequest => [404, at(path), {}, 'empty']),
     [404, at(`history/${waiting}`), {}, 'awaiting'],
     ...['tree/d', `history/${blocked}`].map((path): OpenapiRequest => [451, at(path)]),
@@ -825,6 +829,7 @@ function watched(path: string): OpenapiRequest[] {
 }
 
 const KNOWN: Question = { headers: { 'If-None-Match': '*' } }
+const COMPRESSED: Question = { method: 'HEAD', headers: { 'Accept-Encoding': 'br' } }
 
 function preview(body: string): Question {
   return { method: 'POST', headers: { 'Content-Type': 'text/html' }, body }

@@ -93,6 +93,7 @@ describe('pages of other origins', () => {
   const named = [
     'Accept-Ranges',
     'Cache-Control',
+    'Content-Encoding',
     'Content-Range',
     'Content-Security-Policy',
     'Content-Type',

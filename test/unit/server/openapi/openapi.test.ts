@@ -173,6 +173,13 @@ describe.each(documents)('the document of the profile %s', (_, document, app) =>
   })
 })
 
+test('the document, which is long, is sent compressed', async () => {
+  const headers = { 'Accept-Encoding': 'br' }
+  const answer = await hosts.well.ask('/openapi.json', { headers })
+  expect(answer.headers['content-encoding']).toBe('br')
+  expect(answer.body.length).toBeLessThan(served.body.length / 10)
+})
+
 test('the document is revalidated by its ETag on every request', () => {
   expect(served.headers).toMatchObject({
     'content-type': 'application/json; charset=utf-8',
