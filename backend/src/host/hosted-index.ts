@@ -4,7 +4,7 @@ import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
-import { type BeefContents, type ReadBeef, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
+import { type BeefContents, type ReadBeef, readBeef } from '../graph/read-beef.js'
 import type { HostDatabase } from '../host/host-database.js'
 import { BeefError } from '../protocol/beef.js'
 import { equalBytes, toHex } from '../protocol/bytes.js'
@@ -14,7 +14,15 @@ import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
 import { FactStore } from '../read/fact-store.js'
-import { type HostHooks, type HostRules, hostRules, OtherTreeError, pinHostTree } from '../read/host-index.js'
+import {
+  type HostHooks,
+  type HostRules,
+  hostRules,
+  OtherTreeError,
+  pinHostTree,
+  recentBeefs,
+  withSources,
+} from '../read/host-index.js'
 import { Reader } from '../read/reader.js'
 import { storeFiles } from '../writer/local-writer.js'
 import type { Writer } from '../writer/writer.js'
@@ -103,6 +111,8 @@ export class HostedIndex implements HostHooks {
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
   private readonly seen = new WeakSet<BeefContents>()
+  /** Those of what waits that came last, as topic managers have seen them. */
+  private readonly recent = recentBeefs()
   private readonly verification = new Verification()
   /** What was not verified, and stays in doubt if a hook names it once more. */
   private readonly refused = new LRUCache<string, true>({ max: REFUSED_REMEMBERED })
@@ -256,6 +266,7 @@ export class HostedIndex implements HostHooks {
     if (wait !== undefined) wait.isDoubtful ||= mode !== undefined && mode !== 'current-tx'
     if (!isNew) return
     if (known !== undefined) known.isOnly = false
+    this.recent.set(txid, beef)
     try {
       this.spooled().see(txid, beef.bytes)
     } catch (error) {
@@ -285,6 +296,7 @@ export class HostedIndex implements HostHooks {
   }
 
   private forget(txid: string): void {
+    this.recent.delete(txid)
     this.spool?.delete(txid)
     this.waiting.delete(txid)
   }
@@ -311,11 +323,9 @@ export class HostedIndex implements HostHooks {
   }
 
   private seenOf(txid: string): ReadBeef | undefined {
-    const seen = seenBeefs.get(txid)
-    // Another index of the process may have seen another one.
-    if (seen !== undefined && this.seen.has(seen)) return seen
-    const spooled = this.spool?.get(txid)?.seen
-    return spooled && readBeef(spooled)
+    const recent = this.recent.get(txid)
+    const spooled = recent === undefined ? this.spool?.get(txid)?.seen : undefined
+    return recent ?? (spooled && readBeef(spooled))
   }
 
   /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
@@ -346,7 +356,7 @@ export class HostedIndex implements HostHooks {
       await this.reopen()
       await this.answering()
     }
-    await recordBeef(this.store, syncedBeefs.withSources(beef), this.files?.tree)
+    await recordBeef(this.store, withSources(beef), this.files?.tree)
   }
 
   /** @throws Error if no folder can be used. */

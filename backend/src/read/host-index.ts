@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { memoizeByObject } from '../graph/memoize-by-object.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
@@ -55,6 +56,34 @@ export interface HostRules {
 
 /** The rules of a store, completed by each topic manager and lookup service that is configured over it. */
 export const hostRules = memoizeByObject((_store: object): HostRules => ({}))
+
+const MAX_BYTES = 16 * 1024 * 1024
+
+/** The BEEFs that came last, by the txids of their subjects: so many bytes of them, but the last one however large it is. */
+export function recentBeefs(): LRUCache<string, ReadBeef> {
+  return new LRUCache({ maxSize: MAX_BYTES, sizeCalculation: ({ length }) => Math.min(length, MAX_BYTES) })
+}
+
+/** Those that engines received from peers, as they sync. */
+export const syncedBeefs = recentBeefs()
+
+/**
+ * A BEEF with the transactions that its subject spends from and that were synced by themselves: an engine that syncs passes on
+ * one transaction at a time, each without what it spends. They are authentic, as the subject names them by their hash.
+ */
+export function withSources(beef: BeefContents): BeefContents {
+  const sources = new Map<string, BeefContents>()
+  for (const { txid } of beef.subject.inputs) {
+    const synced = beef.transaction(txid) === undefined ? syncedBeefs.get(txid) : undefined
+    if (synced !== undefined) sources.set(txid, synced)
+  }
+  if (sources.size === 0) return beef
+  return {
+    ...beef,
+    transaction: (txid) => beef.transaction(txid) ?? sources.get(txid)?.subject,
+    txids: [...sources.keys(), ...beef.txids],
+  }
+}
 
 let current: IndexReader | undefined
 

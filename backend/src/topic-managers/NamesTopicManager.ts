@@ -6,7 +6,7 @@ import type {
   SubmitMode,
   TopicManager,
 } from '../graph/overlay-interfaces.js'
-import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
+import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { admittedNames, possibleNodeInputs } from '../graph/topic-rules.js'
@@ -76,10 +76,7 @@ export default class NamesTopicManager implements TopicManager {
     const contents = readBeef(beef)
     // Before the first await: hooks are called for each output, and record one BEEF once.
     const { index } = this
-    if (index !== undefined && !isDry && !asksForInputs(contents, mode)) {
-      seenBeefs.add(beef)
-      index.submissions?.see(contents, mode)
-    }
+    if (!isDry && !asksForInputs(contents, mode)) index?.submissions?.see(contents, mode)
     const onRefusal: OnRefusal = isDry ? () => {} : this.onRefusal
     const admitted = (): Promise<number[]> => this.outputsToAdmit(contents, { previousCoins, onRefusal })
     const { txid } = contents.subject
@@ -182,9 +179,7 @@ export default class NamesTopicManager implements TopicManager {
   }
 
   abortAdmissibleOutputs(beef: number[] | Uint8Array): void {
-    const { txid } = readBeef(beef).subject
-    seenBeefs.forget(txid)
-    this.index?.submissions?.refuse(txid)
+    this.index?.submissions?.refuse(readBeef(beef).subject.txid)
   }
 
   async getDocumentation(): Promise<string> {

@@ -8,7 +8,7 @@ import type {
   SubmitMode,
   TopicManager,
 } from '../graph/overlay-interfaces.js'
-import { type BeefContents, readBeef, type SeenBeefs, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
+import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { decodeSyncHint, type SyncHint } from '../graph/sync-hint.js'
 import {
@@ -33,7 +33,9 @@ import {
   type IndexReader,
   ifAvailable,
   sharedIndex,
+  syncedBeefs,
   unlessOtherTree,
+  withSources,
 } from '../read/host-index.js'
 import { ORDINALS_DOCUMENTATION } from './documentation.js'
 
@@ -43,11 +45,6 @@ export interface OrdinalsTopicManagerOptions {
   /** What this host admits; by default everything. */
   policy?: OrdinalsPolicy
   onRefusal?: OnRefusal
-  /**
-   * Where lookup services find the complete BEEF of a transaction; by default, the one of this process. An explicit
-   * `undefined`: nowhere, the host passes it on itself.
-   */
-  seen?: SeenBeefs | undefined
 }
 
 interface NeededInput {
@@ -71,8 +68,6 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly policy: OrdinalsPolicy
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
-  private readonly seen: SeenBeefs | undefined
-  private readonly synced: SeenBeefs | undefined
   /** What peers have to send of the transactions that engines asked about last, by txid. */
   private readonly asked = new LRUCache<string, NeededInput[]>({ max: MOST_ASKED })
 
@@ -82,8 +77,6 @@ export default class OrdinalsTopicManager implements TopicManager {
     this.policy = options.policy ?? {}
     this.refusalOf = policyCheck(this.policy)
     this.onRefusal = options.onRefusal ?? (() => {})
-    this.seen = 'seen' in options ? options.seen : seenBeefs
-    this.synced = this.seen && syncedBeefs
     if (this.store !== undefined && options.policy !== undefined)
       hostRules(this.store).policy = options.policy
   }
@@ -120,11 +113,11 @@ export default class OrdinalsTopicManager implements TopicManager {
     }
     // Before the first await: lookup services may be called about spends meanwhile.
     const isAsking = asksForInputs(received, mode)
-    if (!isDry) (isAsking ? this.synced : this.seen)?.add(beef)
-    if (!isDry && !isAsking) this.index?.submissions?.see(received, mode)
+    if (!isDry && isAsking) syncedBeefs.set(subject.txid, received)
+    else if (!isDry) this.index?.submissions?.see(received, mode)
     if (isAsking && (await this.isAskedFor(subject, { offChainValues, isDry })))
       return { outputsToAdmit: [], coinsToRetain: retained }
-    const contents = this.synced?.withSources(received) ?? received
+    const contents = withSources(received)
     // What a peer of ours sent is complete; the index decides what it was.
     const isSent = this.asked.has(subject.txid)
     // A dry run of a whole graph comes with the coins that the run itself has found so far, and without their transactions.
@@ -135,7 +128,6 @@ export default class OrdinalsTopicManager implements TopicManager {
     const about = { topic: TOPICS.ordinals, txid: subject.txid, onRefusal }
     for (const vout of await unlessOtherTree(receiving, about)) found.add(vout)
     const admitted = this.permitted(subject, { outputs: found, onRefusal })
-    if (!isDry && admitted.length === 0 && previousCoins.length === 0) this.seen?.forget(subject.txid)
     if (found.size === 0) {
       onRefusal({
         topic: TOPICS.ordinals,
@@ -261,7 +253,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     const txid = toHex(reversed(nativeHash256(coin)))
     if (!inputs.some((input) => input.txid === txid)) return
     try {
-      this.synced?.add(encodeBeef([{ raw: coin }]))
+      syncedBeefs.set(txid, readBeef(encodeBeef([{ raw: coin }])))
     } catch (error) {
       // The hash is right, so the bytes are those of a transaction that our parser refuses.
       if (!(error instanceof BeefError)) throw error
@@ -294,9 +286,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   abortAdmissibleOutputs(beef: number[] | Uint8Array): void {
-    const { txid } = readBeef(beef).subject
-    this.seen?.forget(txid)
-    this.index?.submissions?.refuse(txid)
+    this.index?.submissions?.refuse(readBeef(beef).subject.txid)
   }
 
   async getDocumentation(): Promise<string> {

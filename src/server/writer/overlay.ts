@@ -81,7 +81,7 @@ export function createOverlay(options: {
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
       [TOPICS.names]: new NamesTopicManager({ deployment, store: graph }),
-      [TOPICS.ordinals]: new OrdinalsTopicManager({ policy: policyOf(config), seen: undefined }),
+      [TOPICS.ordinals]: new OrdinalsTopicManager({ policy: policyOf(config) }),
       ...discovery?.managers,
     },
     lookupServices: { ...services, ...discovery?.lookupServices },

@@ -29,7 +29,7 @@ export class History {
   private readonly held = { [TOPICS.names]: new Set<string>(), [TOPICS.ordinals]: new Set<string>() }
   private readonly managers = {
     [TOPICS.names]: new NamesTopicManager({ deployment: this.chain.deployment }),
-    [TOPICS.ordinals]: new OrdinalsTopicManager({ seen: undefined }),
+    [TOPICS.ordinals]: new OrdinalsTopicManager(),
   }
 
   /** A transaction that is known to later ones, but that nobody submits. */
