@@ -120,7 +120,7 @@ function keepsFrames(
   return pages <= MAX_FRAMES && width * height * pages <= MAX_PIXELS && pixels * pages <= MAX_ANIMATED_PIXELS
 }
 
-function boxOf({ width = MAX_SIDE, height = MAX_SIDE, fit, gravity }: WantedImage): ResizeOptions {
+function boxOf({ width = MAX_SIDE, height = MAX_SIDE, fit, gravity, format }: WantedImage): ResizeOptions {
   const box = { width, height, position: gravity === 'center' ? 'centre' : gravity }
   switch (fit) {
     case 'limit':
@@ -130,7 +130,12 @@ function boxOf({ width = MAX_SIDE, height = MAX_SIDE, fit, gravity }: WantedImag
     case 'fill':
       return { ...box, fit: 'cover' }
     case 'pad':
-      return { ...box, fit: 'contain', background: { r: 255, g: 255, b: 255, alpha: 0 } }
+      // What is transparent in JPEG is black, and sharp flattens only what was there before.
+      return {
+        ...box,
+        fit: 'contain',
+        background: { r: 255, g: 255, b: 255, alpha: format === 'jpeg' ? 1 : 0 },
+      }
     case 'scale':
       return { ...box, fit: 'fill' }
   }

@@ -124,6 +124,7 @@ test.each([
   // What `pad` fills up is at the other side.
   ['?w=64&h=64&fit=pad&g=south&f=png', [0, 0, 0, 0]],
   ['?w=64&h=64&fit=pad&g=north&f=jpeg', [255, 0, 0, 255]],
+  ['?w=64&h=64&fit=pad&g=south&f=jpeg', [255, 255, 255, 255]],
 ])('%s begins with %j', async (query, colour) => {
   const [x, y] = [0.2, 0.05]
   const found = await colourAt((await madeOf(widePicture, query)).bytes, [x, y])
