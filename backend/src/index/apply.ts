@@ -283,7 +283,6 @@ export class Index {
   private begin({ seq }: Fact): void {
     this.agenda.seq = seq
     this.agenda.lastEarlierOutput = this.lineages.lastId
-    this.agenda.moved.clear()
   }
 
   /**

@@ -150,14 +150,12 @@ export class Agenda {
   readonly toJudge = new Set<number>()
   /** Transactions that may count now or no longer, by id. */
   readonly toDecide = new Set<number>()
-  /** Outputs whose ordinals were moved and did nothing else, by id. */
-  readonly moved = new Set<number>()
   /** Ordinals that may be found by something else now, by the id of their first output. */
   readonly lineages = new Set<number>()
   /** Outputs without number whose owner or spender may be another one now, by id. */
   readonly unnumbered = new Set<number>()
 
   clear(): void {
-    for (const each of [this.toJudge, this.toDecide, this.moved, this.lineages, this.unnumbered]) each.clear()
+    for (const each of [this.toJudge, this.toDecide, this.lineages, this.unnumbered]) each.clear()
   }
 }

@@ -33,6 +33,8 @@ import type { Input, ParsedTransaction, Transactions } from './transactions.js'
 /** How an output is linked to the coin that it received. */
 export type Link = Pick<OutputRow, 'ptid' | 'pvout' | 'carrier' | 'unresolved' | 'recency'>
 
+const BRANCH =
+  'select 1 as one from out where lin = ? and step >= ? and active = 1 and oid not in (?, ?) limit 1'
 const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)}, run = ? where oid = ?`
 
 /**
@@ -325,15 +327,22 @@ export class Lineages {
     const isTransfer =
       isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
     const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0
-    // No block holds what spends a coin twice, and who believes any proof may.
-    const isMoved = coin !== undefined && agenda.moved.has(coin.oid)
-    if (row.lin === null || !isTransfer || !isTip || isMoved || agenda.lineages.has(row.lin)) {
+    if (
+      row.lin === null ||
+      !isTransfer ||
+      !isTip ||
+      agenda.lineages.has(row.lin) ||
+      this.hasBranch(coin, row)
+    ) {
       if (row.lin !== null) agenda.lineages.add(row.lin)
       return
     }
-    if (coin === undefined) return
     attributes.setOwner(row.lin, coin.owner, row.owner)
-    agenda.moved.add(coin.oid)
+  }
+
+  /** Whether an ordinal that moved is elsewhere, too: where a node was spent by what is no mint, or one transaction spends a coin twice. */
+  private hasBranch(coin: OutputRow, { oid, lin }: OutputRow): boolean {
+    return this.sql.get(BRANCH, lin, coin.step, oid, coin.oid) !== undefined
   }
 
   private noteMoved(row: OutputRow, place: Place): void {

@@ -149,7 +149,7 @@ test('an ordinal without number has no owner any more where what is known of its
   expect(found()).toBe(0)
 })
 
-test('an ordinal that one transaction spends twice goes on in the first output, whatever came first', () => {
+test('an ordinal that one transaction spends twice is found by one owner, the same whatever came first', () => {
   const chain = new FakeChain()
   const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
   const inscribed = chain.spend({
@@ -162,11 +162,14 @@ test('an ordinal that one transaction spends twice goes on in the first output, 
   ]
   const outputs = [2, 3].map((owner) => ({ satoshis: 1, lockingScript: p2pkh(owner) }))
   const twice = chain.spend({ inputs, outputs })
-  const rows = [
-    [inscribed, twice],
-    [twice, inscribed],
-  ].map((all) => rowsOf(chain, (index) => index.transactions(purse, ...all)).found)
-  expect(rows[1]).toEqual(rows[0])
+  for (const moved of [[], [chain.move(twice, 1, p2pkh(4))]]) {
+    const all = [inscribed, twice, ...moved]
+    const rows = [all, all.toReversed()].map(
+      (each) => rowsOf(chain, (index) => index.transactions(purse, ...each)).found,
+    )
+    expect(rows[0]).toHaveLength(2)
+    expect(rows[1]).toEqual(rows[0])
+  }
 })
 
 test('a claimed parent does not count if it is a coin in front of the ordinal', () => {
