@@ -1,3 +1,4 @@
+import { vi } from 'vitest'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
@@ -223,7 +224,15 @@ test('a server stops while clients have sent much and read nothing', async () =>
     send(sent)
   }
   await until(() => clients.every(({ socket }) => socket.bytesRead > 0))
-  await stopping.stop()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let isStopped = false
+  const stopped = stopping.stop().finally(() => {
+    isStopped = true
+  })
+  // The time that requests in flight may take passes.
+  while (!isStopped) await vi.advanceTimersByTimeAsync(1000)
+  await stopped
   for (const { socket } of clients) socket.destroy()
 })
 
