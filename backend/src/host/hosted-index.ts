@@ -38,7 +38,7 @@ import { type Verdict, Verification } from './verification.js'
 export interface HostOptions {
   /** The storage of the host's engine, where it can be reached. */
   openEngine?: OpenEngine | undefined
-  /** Checks the proofs of what the engine cannot be asked about. */
+  /** Checks the proofs of what the engine cannot be asked about, or has not verified. */
   chainTracker?: RootChecker | undefined
   /** Called with what went wrong and is tried again; by default, a line is written to the standard error. */
   onFailure?: ((error: unknown) => void) | undefined

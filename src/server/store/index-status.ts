@@ -16,9 +16,8 @@ export interface IndexStatus {
 
 /** @throws AnswerError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
 function assertComplete(status: IndexStatus): void {
-  const reason = status.state === 'resuming' ? notReadyReason(status) : undefined
-  const error = reason === undefined ? incompleteError(status) : new AnswerError('NOT_READY', reason)
-  if (error !== undefined) throw error
+  const reason = notReadyReason(status)
+  if (reason !== undefined && status.state !== 'behind') throw new AnswerError('NOT_READY', reason)
 }
 
 /** The answer while the index is rebuilt, or may lack what others have written; undefined at any other time. */

@@ -81,9 +81,7 @@ export class NonFinalPoller {
   private readonly stopping = new AbortController()
   private running: Promise<void> | undefined
 
-  constructor(
-    private readonly options: { release: () => Promise<number>; logger: Logger; interval?: number },
-  ) {}
+  constructor(private readonly options: { release: () => Promise<number>; logger: Logger }) {}
 
   start(): void {
     this.running = this.run()
@@ -95,7 +93,7 @@ export class NonFinalPoller {
   }
 
   private async run(): Promise<void> {
-    const { release, logger, interval = POLL_INTERVAL } = this.options
+    const { release, logger } = this.options
     const { signal } = this.stopping
     while (!signal.aborted) {
       try {
@@ -108,7 +106,7 @@ export class NonFinalPoller {
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
         logger[level]({ err }, 'failed to process submissions that have become final; will retry')
       }
-      await sleep(interval, undefined, { signal, ref: false }).catch(() => {})
+      await sleep(POLL_INTERVAL, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 }
