@@ -1,4 +1,5 @@
 import { Mutex } from 'async-mutex'
+import { LRUCache } from 'lru-cache'
 import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { verdictOf } from '../../backend/src/host/verification.js'
@@ -29,7 +30,10 @@ const RETRIES = 10
  * while the chain tracker cannot tell, waits in memory and is tried again.
  */
 export class HeardProofs {
-  private readonly waiting = new Map<string, NodeJS.Timeout>()
+  private readonly waiting = new LRUCache<string, NodeJS.Timeout>({
+    max: MAX_WAITING,
+    dispose: (again) => clearTimeout(again),
+  })
   /** Retries come one at a time: any number may be due once the chain tracker is back. */
   private readonly retrying = new Mutex()
 
@@ -53,7 +57,6 @@ export class HeardProofs {
   private wait(heard: HeardProof, left: number): void {
     const { waiting } = this
     const key = `${heard.txid} ${heard.proof.root}`
-    clearTimeout(waiting.get(key))
     const again = setTimeout(
       () => {
         waiting.delete(key)
@@ -62,10 +65,6 @@ export class HeardProofs {
       this.options.retryAfter * 2 ** (RETRIES - left),
     )
     waiting.set(key, again.unref())
-    const [oldest] = waiting
-    if (waiting.size <= MAX_WAITING || oldest === undefined) return
-    clearTimeout(oldest[1])
-    waiting.delete(oldest[0])
   }
 
   /** Records a proof, unless it is false. @returns Whether there is nothing left to do. */

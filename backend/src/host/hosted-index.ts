@@ -109,7 +109,7 @@ export class HostedIndex implements HostHooks {
   private readonly reader = new Reader()
   private attempt: Promise<void> | undefined
   private readonly waiting = new Map<string, Waiting>()
-  private readonly brought = new Map<string, Promise<void>>()
+  private readonly brought = new LRUCache<string, Promise<void>>({ max: REMEMBERED })
   private readonly seen = new WeakSet<BeefContents>()
   /** Those of what waits that came last, as topic managers have seen them. */
   private readonly recent = recentBeefs()
@@ -177,8 +177,6 @@ export class HostedIndex implements HostHooks {
     const { brought } = this
     const recorded = brought.get(key) ?? bring().catch(() => void brought.delete(key))
     brought.set(key, recorded)
-    const [oldest] = brought.keys()
-    if (brought.size > REMEMBERED && oldest !== undefined) brought.delete(oldest)
     await recorded
   }
 
