@@ -6,7 +6,15 @@ import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf, kindShown } from './content-kinds.js'
-import { Life, lifeOf, MapCard, Owner, unprovenSteps, Verification, VerifyButton } from './ordinal-parts.js'
+import {
+  dependenciesOfHeights,
+  Life,
+  lifeOf,
+  MapCard,
+  Owner,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
@@ -192,7 +200,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
       dependency.proof(origin.txid),
       dependency.spend(tip),
       ...(content === undefined ? [] : dependenciesOfViews([content])),
-      ...unprovenSteps(steps),
+      ...dependenciesOfHeights(steps),
       ...(step === undefined ? [dependency.all] : []),
       ...alike.map(dependency.name),
       // A longer name comes with a mint, which spends the node.

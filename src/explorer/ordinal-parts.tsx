@@ -53,10 +53,9 @@ export function stepViews(
   })
 }
 
-/** Those of the steps whose height is still to come. */
-export function unprovenSteps(steps: readonly StepView[]): Dependency[] {
-  const unproven = steps.filter(({ height }) => height === undefined)
-  return unproven.map(({ outpoint }) => dependency.proof(outpoint.txid))
+/** What the heights of the steps follow from. */
+export function dependenciesOfHeights(steps: readonly StepView[]): Dependency[] {
+  return steps.map(({ outpoint }) => dependency.proof(outpoint.txid))
 }
 
 /** A life as a timeline, the latest step first. */

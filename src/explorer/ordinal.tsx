@@ -8,7 +8,15 @@ import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
-import { Life, lifeOf, MapCard, Owner, unprovenSteps, Verification, VerifyButton } from './ordinal-parts.js'
+import {
+  dependenciesOfHeights,
+  Life,
+  lifeOf,
+  MapCard,
+  Owner,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
@@ -229,7 +237,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
       dependency.lineages,
       dependency.proof(tip.outpoint.txid),
       dependency.spend(tip.outpoint),
-      ...unprovenSteps(steps),
+      ...dependenciesOfHeights(steps),
       ...dependenciesOfViews([...(view ? [view] : []), ...children]),
       ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
       // What has no origin yet, or is no genuine name yet, may become one with whatever comes.

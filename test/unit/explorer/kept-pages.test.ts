@@ -109,6 +109,16 @@ test('the page of an ordinal is outdated by its own steps and its children', asy
   expect(await page(() => passOn(last, 2))).toBe('changed')
 })
 
+test('the page of an ordinal is outdated by a reorganisation that puts an earlier step into another block', async () => {
+  const ordinal = await inscribe('in two blocks')
+  await passOn(await passOn(ordinal))
+  const path = `/ordinal/${ordinal.outpoint(0)}`
+  const height = 900_001
+  const change = () => server.take(beefOf(ordinal, { height }), ['tm_ordinals'])
+  expect(await after(path, change)).toBe('changed')
+  expect((await asked(path)).html).toContain('Origin · in block 900,001')
+})
+
 test('the page of a name is outdated by its own steps, by longer names, and by those that look like it', async () => {
   const page = (happens: () => Promise<unknown>) => after('/name/bo', happens)
   expect(await page(() => inscribe('something else'))).toBe('kept')
