@@ -118,7 +118,9 @@ export function openGateway(
   const render = pageRenderer(site, progress)
   const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
 
-  const answers = new ContentAnswers({ store, directoryContentTypes, maxDirectoryBytes, maxContentBytes })
+  const answers = new ContentAnswers({
+    ...{ store, directoryContentTypes, maxDirectoryBytes, maxContentBytes, maxMapBytes },
+  })
   const originOf = (request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint)
   const content = contentHandler({
     ...{ store, responses, answers, policy },

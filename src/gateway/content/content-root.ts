@@ -53,6 +53,11 @@ export interface MapOptions {
   isMapAsked: boolean
 }
 
+interface MapHeaderOptions extends MapOptions {
+  /** The most MAP that the host shows, in bytes. */
+  maxMapBytes: number
+}
+
 /** The first segment of a content path, looked up. */
 export interface ContentRoot {
   output: ContentOutput
@@ -61,7 +66,7 @@ export interface ContentRoot {
   /** With a sequence, `X-Origin` and `X-Ord-Seq` of the ordinal; files below it have them too. */
   headers: Record<string, string>
   /** Reads `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
-  metadataHeaders: (options: MapOptions) => Record<string, string>
+  metadataHeaders: (options: MapHeaderOptions) => Record<string, string>
   /** `Cache-Control`, for it and for every file below it. */
   cache: string
   /** What all of this follows from and a write may change. */
@@ -109,17 +114,21 @@ const MAX_READ_BYTES = 64 * 1024
 export function outputHeaders(
   store: GraphReads,
   { outpoint, mapLength = 0, parent }: OutputRecord,
-  options: MapOptions,
+  options: MapHeaderOptions,
 ): Record<string, string> {
   const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : store.metadata.own(outpoint)
   return { ...mapHeader(map, options), ...parentHeader(parent) }
 }
 
-function mapHeader(map: MapState | undefined, { isMapAsked }: MapOptions): Record<string, string> {
+function mapHeader(
+  map: MapState | undefined,
+  { isMapAsked, maxMapBytes }: MapHeaderOptions,
+): Record<string, string> {
   // A truncated MAP is longer than any header, and half of it would look complete.
   if (map === undefined || map.size === 0 || map.truncated) return {}
   const text = asciiJson(mapRecordOf(map))
-  return text.length > (isMapAsked ? MAX_ASKED_HEADER_BYTES : MAX_HEADER_BYTES) ? {} : { 'X-Map': text }
+  const most = Math.min(isMapAsked ? MAX_ASKED_HEADER_BYTES : MAX_HEADER_BYTES, maxMapBytes)
+  return text.length > most ? {} : { 'X-Map': text }
 }
 
 function parentHeader(parent: Outpoint | undefined): Record<string, string> {

@@ -62,6 +62,8 @@ export interface AnswersOptions {
   maxDirectoryBytes: number
   /** The longest body that a patch may make, in bytes. */
   maxContentBytes: number
+  /** The most MAP that a header shows, in bytes. */
+  maxMapBytes: number
 }
 
 /** Not a path with parameters: Express would decode those before the path is split here. */
@@ -121,7 +123,7 @@ export class ContentAnswers {
     root: ContentRoot,
     { segments, raw, isSite = false, isMapAsked, headers: others = [], policy, read }: ContentQuestion,
   ): StoredResponse | ContentRedirect {
-    const { store } = this.options
+    const { store, maxMapBytes } = this.options
     const isRecord = raw && segments.length <= 1 && !segments[0]
     const shown = isRecord ? root.output : shownBy(this.patches, root.output, read)
     const found = this.files.find({ root: shown, segments, raw }, { isSite, read })
@@ -132,8 +134,8 @@ export class ContentAnswers {
     const { file, status } = found
     const isRoot = file === shown
     const metadata = isRoot
-      ? root.metadataHeaders({ isMapAsked })
-      : outputHeaders(store, file, { isMapAsked })
+      ? root.metadataHeaders({ isMapAsked, maxMapBytes })
+      : outputHeaders(store, file, { isMapAsked, maxMapBytes })
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
     const body = bodyOf(store, file.content)
     const representation = contentRepresentation(file.content, {

@@ -331,6 +331,7 @@ describe('metadata in headers', () => {
     const one = await withMap('a', { a: '1', b: 'x'.repeat(3000), c: 'y'.repeat(3000), d: '4' })
     const { json: single } = await small.ask(`/svc/gateway/metadata/${one}`)
     expect(single).toMatchObject({ map: { a: '1', b: 'x'.repeat(3000), d: '4' }, mapTruncated: true })
+    expect((await small.ask(`/content/${one}?map=true`)).headers).not.toHaveProperty('x-map')
     const pointers: string[] = []
     for (let body = 0; body < 12; body++) {
       const outpoint = await withMap(`${body}`, { b: `${body}`.padEnd(4000) })
