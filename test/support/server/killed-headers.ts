@@ -36,7 +36,7 @@ export async function expectHeadersOutliveKills(options: {
   const env = {
     ...{ PORT: '0', SEED: 'none', CHAIN_TRACKER: 'headers', HEADERS_SOURCES: `junglebus=${url}` },
     ...{ HEADERS_CHECKPOINT: `${CHECKPOINT}:${chain.branch.block(CHECKPOINT)?.header.hash}` },
-    ...{ HEADERS_POLL_MS: '25', ...options.env },
+    ...{ HEADERS_POLL_MS: '25', CHAIN_SOURCE_RATE: '10000', ...options.env },
   }
   const running = new Set<ServerProcess>()
   const start = async (): Promise<ServerProcess> => {
