@@ -1,6 +1,6 @@
 import { P2PKH, PrivateKey, Transaction } from '@bsv/sdk'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
-import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { runScripts } from '../../../../backend/src/protocol/run-scripts.js'
 import { OP } from '../../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
@@ -50,8 +50,10 @@ function unprovenBeef(raw: Uint8Array, funding: FakeTransaction): Uint8Array {
   return beefOf(subject, { proven: false, with: [funding] })
 }
 
-const bytes = (...parts: (number | number[])[]): Uint8Array => Uint8Array.from(parts.flat())
-const times = (count: number, ...opcodes: number[]): number[] => new Array(count).fill(opcodes).flat()
+const bytes = (...parts: (number | ArrayLike<number>)[]): Uint8Array =>
+  concatBytes(...parts.map((part) => Uint8Array.from(typeof part === 'number' ? [part] : part)))
+const times = (count: number, ...opcodes: number[]): Uint8Array =>
+  Buffer.alloc(count * opcodes.length, Uint8Array.from(opcodes))
 
 /** Whether the SDK lets a transaction of the BEEF through. */
 async function sdkVerdict(beef: Uint8Array): Promise<boolean> {
@@ -200,8 +202,8 @@ const ENDLESS: [string, { lock: Uint8Array; unlock: Uint8Array }[]][] = [
     'a signature that many keys are tried with',
     [
       {
-        lock: bytes([...manyKeys(400)], 0xae, 0x75, OP.ONE),
-        unlock: bytes(0, [...endlessSignature().subarray(0, -34)], OP.ONE),
+        lock: bytes(manyKeys(400), 0xae, 0x75, OP.ONE),
+        unlock: bytes(0, endlessSignature().subarray(0, -34), OP.ONE),
       },
     ],
   ],
