@@ -43,6 +43,8 @@ interface Described {
   template: string
   method: Method
   operation: OperationObject
+  /** Of its paths. */
+  pattern: RegExp
 }
 
 /** Makes a document into a contract that answers can be compared with. */
@@ -50,7 +52,7 @@ export function contractOf(document: OpenapiDocument): Contract {
   const described = Object.entries(document.paths).flatMap(([template, item]) =>
     METHODS.flatMap((method): Described[] => {
       const operation = item[method]
-      return operation === undefined ? [] : [{ template, method, operation }]
+      return operation === undefined ? [] : [{ template, method, operation, pattern: patternOf(template) }]
     }),
   )
   const validate = validator(document)
@@ -60,7 +62,7 @@ export function contractOf(document: OpenapiDocument): Contract {
       const asked = new URL(path, 'http://host')
       const method = (question.method ?? 'GET').toLowerCase()
       const found = described
-        .filter((each) => each.method === method && patternOf(each.template).test(asked.pathname))
+        .filter((each) => each.method === method && each.pattern.test(asked.pathname))
         .sort((one, other) => byExactness(one.template, other.template))[0]
       if (found === undefined) return { complaints: [`${method} ${path} is not described`], seen: [] }
       const answered = judgeAnswer({ found, answer, document, validate })
@@ -173,7 +175,7 @@ function judgeAnswer({
 
 /** Compares a request that succeeded with what the document lets clients send. */
 function judgeQuestion({
-  found: { template, method, operation },
+  found: { template, method, operation, pattern },
   asked,
   question,
   validate,
@@ -183,7 +185,7 @@ function judgeQuestion({
   question: Question
   validate: Validate
 }): string[] {
-  const inPath = patternOf(template).exec(asked.pathname)?.groups ?? {}
+  const inPath = pattern.exec(asked.pathname)?.groups ?? {}
   const headers = Object.fromEntries(
     Object.entries(question.headers ?? {}).map(([name, value]) => [name.toLowerCase(), String(value)]),
   )
