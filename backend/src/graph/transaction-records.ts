@@ -2,12 +2,10 @@ import { type ChainPosition, lockIn, reasonAgainst } from '../protocol/block-rul
 import { type Inscription, readInscription } from '../protocol/inscription.js'
 import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { PricedSpender } from '../protocol/run-scripts.js'
 import {
   firstOutputs,
   isCoinbase,
   outputOf,
-  type SpentOutput,
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
@@ -161,30 +159,6 @@ export const unsoundness = memoizeByObject((beef: BeefContents): string | undefi
   }
   return undefined
 })
-
-/**
- * An unproven transaction of a BEEF with what it spends, so that its scripts can be run.
- *
- * @throws Error if the BEEF lacks an output that it spends, or its outputs exceed its inputs.
- */
-export function spenderOf(
-  { txid, raw, inputs, outputs }: TransactionView,
-  beef: BeefContents,
-): PricedSpender {
-  const spent: SpentOutput[] = []
-  let left = 0
-  for (const { txid: source, vout } of inputs) {
-    const parent = beef.transaction(source)
-    const output = parent && outputOf(parent, vout)
-    if (output === undefined)
-      throw new Error(`${txid} is unproven, and the BEEF does not contain ${source}_${vout}, which it spends`)
-    spent.push({ satoshis: output.satoshis, lockingScript: output.lockingScript })
-    left += output.satoshis
-  }
-  for (const { satoshis } of outputs) left -= satoshis
-  if (left < 0) throw new Error(`${txid} spends more satoshis than its inputs have`)
-  return { txid, raw, spent, unlockingScripts: inputs.map(({ unlockingScript }) => unlockingScript) }
-}
 
 /**
  * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. What a merkle

@@ -1,12 +1,11 @@
-import { Mutex } from 'async-mutex'
+import { Transaction } from '@bsv/sdk'
 import { LRUCache } from 'lru-cache'
 import { answeredWithin } from '../graph/answered-within.js'
 import type { RootChecker } from '../graph/overlay-interfaces.js'
 import type { BeefContents } from '../graph/read-beef.js'
 import type { Proof } from '../graph/records.js'
-import { admittedTransactions, spenderOf } from '../graph/transaction-records.js'
+import { admittedTransactions } from '../graph/transaction-records.js'
 import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
-import { DEFAULT_SCRIPT_WORK, runScripts, type ScriptSpender } from '../protocol/run-scripts.js'
 
 /** Whether something holds; `unknown` if the chain tracker may not have its block yet. */
 export type Verdict = 'yes' | 'no' | 'unknown'
@@ -57,8 +56,6 @@ const PROOFS_REMEMBERED = { max: 10_000, ttl: 60_000 }
 export class Verification {
   private readonly proofs = new LRUCache<string, Verdict>(PROOFS_REMEMBERED)
   private readonly scripts = new LRUCache<string, boolean>({ max: SCRIPTS_REMEMBERED })
-  /** An interpreter may take a hundred megabytes: one exists at a time. */
-  private readonly running = new Mutex()
 
   /** @throws BeefError if a merkle path is invalid; what the chain tracker throws; Error if that takes too long. */
   async of(beef: BeefContents, tracker: RootChecker): Promise<Verdict> {
@@ -69,10 +66,8 @@ export class Verification {
       if (verdict !== undefined && verdict !== 'yes') return verdict
     }
     // What the others are built on comes last.
-    for (const { txid, proof } of parts.toReversed()) {
-      if (proof !== undefined || this.scripts.get(txid)) continue
-      if (!(await this.running.runExclusive(() => this.isUnlocked(txid, beef)))) return 'no'
-    }
+    for (const { txid, proof } of parts.toReversed())
+      if (proof === undefined && !(await this.isUnlocked(txid, beef))) return 'no'
     return 'yes'
   }
 
@@ -85,34 +80,36 @@ export class Verification {
     return verdict
   }
 
-  /** Whether the scripts of an unproven transaction hold, and it spends no more than its inputs have. */
+  /** Whether the scripts of an unproven transaction hold, and it spends what its inputs have. */
   private async isUnlocked(txid: string, beef: BeefContents): Promise<boolean> {
     const known = this.scripts.get(txid)
     if (known !== undefined) return known
-    const spender = spenderIn(beef, txid)
+    await yieldToEventLoop('submitting')
+    const transaction = withSources(txid, beef)
     // Another BEEF may have what it spends.
-    if (spender === undefined) return false
-    const isUnlocked = await runInTurns(spender).then(
-      () => true,
-      () => false,
-    )
+    if (transaction === undefined) return false
+    const isUnlocked = await transaction.verify('scripts only').catch(() => false)
     this.scripts.set(txid, isUnlocked)
     return isUnlocked
   }
 }
 
-/** An unproven transaction with what it spends; undefined if the BEEF lacks that, or it spends more than it has. */
-function spenderIn(beef: BeefContents, txid: string): ScriptSpender | undefined {
-  const transaction = beef.transaction(txid)
-  try {
-    return transaction && spenderOf(transaction, beef)
-  } catch {
-    return undefined
+/** A transaction with those that it spends from, as if these were proven; undefined if one is missing. */
+function withSources(txid: string, beef: BeefContents): Transaction | undefined {
+  const read = (txid: string): Transaction | undefined => {
+    const view = beef.transaction(txid)
+    return view && Transaction.fromBinary(Array.from(view.raw))
   }
-}
-
-/** Other work goes on between the steps. @throws Error if the scripts fail, or cost more than a server of ours takes by default. */
-async function runInTurns(spender: ScriptSpender): Promise<void> {
-  for (const _ of runScripts([spender], { maxWork: DEFAULT_SCRIPT_WORK }))
-    await yieldToEventLoop('submitting')
+  const transaction = read(txid)
+  const sources = new Map<string, Transaction>()
+  for (const input of transaction?.inputs ?? []) {
+    const { sourceTXID = '' } = input
+    const source = sources.get(sourceTXID) ?? read(sourceTXID)
+    if (source === undefined) return undefined
+    sources.set(sourceTXID, source)
+    // The SDK looks no further than at what has a proof.
+    source.merklePath = {} as never
+    input.sourceTransaction = source
+  }
+  return transaction
 }

@@ -184,11 +184,6 @@ export interface ScriptSpender {
   input?: number
 }
 
-/** With what shows how much its scripts are likely to cost. */
-export interface PricedSpender extends ScriptSpender {
-  unlockingScripts: Uint8Array[]
-}
-
 /** What the next step will cost, and cheap ones before it that were taken without asking. */
 export interface StepDemand {
   /** In the units of `RunBudget`. */
@@ -280,7 +275,10 @@ export function* runScripts(
  *
  * @throws TooCostlyError if it costs too much in any case.
  */
-export function likelyWork(spenders: Iterable<PricedSpender>, { maxWork }: { maxWork: number }): number {
+export function likelyWork(
+  spenders: Iterable<ScriptSpender & { unlockingScripts: Uint8Array[] }>,
+  { maxWork }: { maxWork: number },
+): number {
   let least = 0
   let likely = 0
   for (const { raw, spent, unlockingScripts } of spenders) {

@@ -2,17 +2,19 @@ import type { ChainTracker } from '@bsv/sdk'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { type BeefContents, pathOf } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
-import {
-  admittedTransactions,
-  knownTransactions,
-  spenderOf,
-} from '../../../backend/src/graph/transaction-records.js'
+import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { COINBASE_MATURITY } from '../../../backend/src/protocol/block-rules.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { likelyWork, type PricedSpender } from '../../../backend/src/protocol/run-scripts.js'
-import { countParts, isCoinbase, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
+import {
+  countParts,
+  isCoinbase,
+  outputOf,
+  type SpentOutput,
+  type TransactionView,
+} from '../../../backend/src/protocol/transaction.js'
 import { SubmissionError } from './errors.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
@@ -108,6 +110,8 @@ function unprovenOf(
   })
 }
 
+type PricedSpender = ScriptSpender & { unlockingScripts: Uint8Array[] }
+
 interface Proven {
   transaction: TransactionView
   proof: Proof
@@ -163,6 +167,23 @@ async function assertInChain(
         `the coinbase ${txid} has ${confirmations} confirmations, and needs ${COINBASE_MATURITY} to be spent`,
       )
   }
+}
+
+/** @throws Error if the BEEF lacks an output that it spends, or its outputs exceed its inputs. */
+function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefContents): PricedSpender {
+  const spent: SpentOutput[] = []
+  let left = 0
+  for (const { txid: source, vout } of inputs) {
+    const parent = beef.transaction(source)
+    const output = parent && outputOf(parent, vout)
+    if (output === undefined)
+      throw new Error(`${txid} is unproven, and the BEEF does not contain ${source}_${vout}, which it spends`)
+    spent.push({ satoshis: output.satoshis, lockingScript: output.lockingScript })
+    left += output.satoshis
+  }
+  for (const { satoshis } of outputs) left -= satoshis
+  if (left < 0) throw new Error(`${txid} spends more satoshis than its inputs have`)
+  return { txid, raw, spent, unlockingScripts: inputs.map(({ unlockingScript }) => unlockingScript) }
 }
 
 /** About how many blocks the tracker is asked about for sources alone. */
