@@ -56,22 +56,25 @@ interface World {
 
 function world(): World {
   const chain = new FakeChain()
-  const noteOf = (text: string, coin?: FakeTransaction): FakeTransaction =>
+  const noteOf = (body: Uint8Array, coin?: FakeTransaction): FakeTransaction =>
     chain.spend({
       inputs: coin === undefined ? [] : [{ transaction: coin, vout: 0 }],
-      outputs: [
-        { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(text) }) },
-      ],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body }) }],
     })
-  const money = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const [money, stake] = [0, 1].map(() =>
+    chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
+  ) as [FakeTransaction, FakeTransaction]
   return {
     ...{
       chain,
       mint: chain.mint('a'),
-      long: chain.inscribe({ contentType: 'text/plain', body: LONG }),
+      long: noteOf(LONG, stake),
       money,
     },
-    ...{ built: noteOf('built', money), loser: noteOf('a loser'), held: noteOf('held') },
+    built: noteOf(utf8('built'), money),
+    // The long one has its coin.
+    loser: noteOf(utf8('a loser'), stake),
+    held: noteOf(utf8('held')),
   }
 }
 

@@ -91,7 +91,7 @@ inBrowser.each([
   // With its slash, so that what is beside it is found.
   expect(new URL(shown.url()).pathname).toBe('/blog/first-post/')
   expect(await colour(shown)).toBe('rgb(4, 5, 6)')
-  expect(await shown.evaluate(() => document.images[0]?.complete)).toBe(true)
+  await shown.waitForFunction(() => document.images[0]?.complete)
   for (const [path, title, at] of [
     ['/about', 'about', '/about/'],
     ['/news/first-post', 'first post', '/blog/first-post/'],
