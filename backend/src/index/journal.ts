@@ -33,7 +33,10 @@ interface Counters {
 const COUNTERS = [
   ...['cursor', 'key', 'score', 'reorgs', 'blocks', 'transactions', 'names', 'inscriptions'],
 ] as readonly (keyof Counters)[]
-/** The first number is a random one, at the same distance from a deletion each time: so readers learn that an index was derived again, whose changes do not follow those that they know. */
+/**
+ * The first number is random, at the same distance from a deletion each time: so readers learn that an index was derived again, whose
+ * changes do not follow those that they know.
+ */
 const WRITE_CHANGES = `insert into changes (id, keys)
   values (coalesce((select max(id) from changes), abs(random() % ${2 ** 40}) * ${CHANGES_A_DELETION}) + 1, ?)`
 const WRITE_COUNTERS = `update counts set ${COUNTERS.map((name) => `${name} = ?`)} where id = 1`

@@ -261,8 +261,12 @@ export class LocalWriter implements Writer {
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
     // What they lost to may be gone from the log, or count by other rules.
-    const waiting = pending.waiting()
-    if (waiting.length > 0) this.queue.add(() => this.current?.door.retryPending(waiting)).catch(() => {})
+    this.retry(pending.waiting())
+  }
+
+  /** Tries pending transactions again, when their turn comes. */
+  protected retry(txids: readonly string[]): void {
+    if (txids.length > 0) this.queue.add(() => this.current?.door.retryPending(txids)).catch(() => {})
   }
 
   /** Derives the index again if a write found that its file is damaged. A log that is cannot be mended. */

@@ -212,8 +212,7 @@ export class SharedWriter extends LocalWriter {
 
   /** Tries again what was refused here, and may count after what others wrote: they know nothing of it. */
   protected override onApplied(txids: readonly string[]): void {
-    const own = txids.filter((txid) => this.mirror.isOwn(txid))
-    if (own.length > 0) this.queue.add(() => this.current?.door.retryPending(own)).catch(() => {})
+    this.retry(txids.filter((txid) => this.mirror.isOwn(txid)))
   }
 
   /**

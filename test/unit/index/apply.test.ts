@@ -140,10 +140,10 @@ test('an ordinal without number has no owner any more where what is known of its
   const coin = chain.spend({ inputs: [three, two], outputs: [owned] })
   const inscribed = { satoshis: 1, lockingScript: inscriptionScript(text('first')) }
   const first = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs: [inscribed] })
-  const rival = chain.spend({ inputs: [one, two], outputs: [{ ...owned, satoshis: 5 }] })
+  const conflicting = chain.spend({ inputs: [one, two], outputs: [{ ...owned, satoshis: 5 }] })
   const spender = chain.spend({ inputs: [one, { transaction: first, vout: 0 }], outputs: [] })
   const found = () => index.sql.all('select lin from found').length
-  index.transactions(first, rival, spender)
+  index.transactions(first, conflicting, spender)
   expect(found()).toBe(1)
   index.transactions(coin)
   expect(found()).toBe(0)
