@@ -129,8 +129,17 @@ export function arcFor({
 }): Payer['send'] {
   if (arc === undefined && config.profile.name === 'local') return undefined
   const client = boundedHttpClient(ARC_BOUNDS)
+  const httpClient: HttpClient = {
+    async request(url, request) {
+      const answer = await client.request(url, { ...request, signal })
+      // Arcade takes the same at `/tx`, as the wallets of BRC-100 send it.
+      return answer.status === 404
+        ? await client.request(url.replace(/\/v1\/tx$/, '/tx'), { ...request, signal })
+        : answer
+    },
+  }
   const options = {
-    httpClient: { request: (url, request) => client.request(url, { ...request, signal }) } as HttpClient,
+    httpClient,
     ...(arcApiKey !== undefined && { apiKey: arcApiKey }),
   }
   return sendThroughArc(

@@ -1,4 +1,5 @@
 import { type Broadcaster, isBroadcastFailure } from '@bsv/sdk'
+import { field } from '../client/bounded-fetch.js'
 import type { Payer, SendOutcome } from './draft.js'
 
 /**
@@ -44,8 +45,12 @@ export function sendThroughArc(arc: Broadcaster): NonNullable<Payer['send']> {
   return async (transaction) => {
     const answer = await arc.broadcast(transaction)
     const isFailure = isBroadcastFailure(answer)
-    const status = isFailure ? answer.code : (answer.message.split(' ')[0] ?? '')
-    const said = isFailure ? answer.description : answer.message
+    // Arcade answers 400 to whatever it refuses, and has the status of ARC in the body.
+    const status = isFailure
+      ? String(field(answer.more, 'status') ?? answer.code)
+      : (answer.message.split(' ')[0] ?? '')
+    // Without `extraInfo`, as of Arcade, the SDK's message ends with that.
+    const said = isFailure ? answer.description : answer.message.replace(/ undefined$/, '')
     const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
     const txid = transaction.id('hex')
     if (answer.txid !== undefined && answer.txid !== txid)

@@ -9,12 +9,13 @@ import { SourceClient, type SourceClientOptions } from './source-client.js'
 /**
  * What a status of ARC says of a transaction (https://bitcoin-sv.github.io/arc, Transaction statuses); undefined if it says
  * neither. `STORED`, `SENT_TO_NETWORK` and the like are what ARC did, and not what a node answered. While there are double
- * spends, or a parent is missing, nothing is decided. `INVALID`, `MALFORMED` and `IMMUTABLE` are of Arcade, which has its protocol.
+ * spends, or a parent is missing, nothing is decided. Those that ARC does not have are of Arcade (bsv-blockchain/arcade).
  */
 export function sightingOfStatus(status: unknown): Sighting | undefined {
   switch (status) {
     case 'ACCEPTED_BY_NETWORK':
     case 'SEEN_ON_NETWORK':
+    case 'SEEN_MULTIPLE_NODES':
     case 'MINED':
     case 'IMMUTABLE':
       return 'seen'
@@ -28,13 +29,15 @@ export function sightingOfStatus(status: unknown): Sighting | undefined {
 }
 
 /**
- * A transaction processor: `GET /v1/tx/<txid>` has the status of a transaction that was sent through it, and its merkle path once
- * it is mined; 404 for any other. It has no transactions and no spenders.
+ * A transaction processor: `GET /v1/tx/<txid>`, at Arcade `/tx/<txid>`, has the status of a transaction that was sent through it,
+ * and its merkle path once it is mined; 404 for any other. It has no transactions and no spenders.
  */
 export class ArcSource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = false
   readonly knowsNodes = false
+  /** Where it may have its statuses, until it has shown one. */
+  private places = ['/v1/tx', '/tx']
 
   constructor(options: SourceClientOptions) {
     this.client = new SourceClient(options)
@@ -52,8 +55,18 @@ export class ArcSource implements SingleSource {
     return await sightingsOneByOne(txids, async (txid) => (await this.status(txid))?.sighting)
   }
 
-  private async status(txid: string): Promise<{ sighting: Sighting | undefined; proof?: Proof } | undefined> {
-    return await this.client.ask(`/v1/tx/${txid}`, {
+  private async status(txid: string): Promise<Status | undefined> {
+    for (const place of this.places) {
+      const status = await this.statusAt(place, txid)
+      if (status === undefined) continue
+      this.places = [place]
+      return status
+    }
+    return undefined
+  }
+
+  private async statusAt(place: string, txid: string): Promise<Status | undefined> {
+    return await this.client.ask(`${place}/${txid}`, {
       maxBytes: 2 * MAX_PROOF_BYTES,
       read: (body) => {
         const answer = readJson(body)
@@ -68,4 +81,9 @@ export class ArcSource implements SingleSource {
       },
     })
   }
+}
+
+interface Status {
+  sighting: Sighting | undefined
+  proof?: Proof
 }

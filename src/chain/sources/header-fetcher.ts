@@ -163,16 +163,18 @@ function encoded(
 }
 
 /**
- * A Chaintracks server with version 2 of its routes: `GET /v2/tip` (in earlier releases `/v2/tip/header`), and
- * `/v2/headers?height=&count=`, which answers with bytes (in earlier releases hex in JSON).
+ * A Chaintracks server with version 2 of its routes: `GET /v2/tip` with a header (in earlier releases in an envelope, at first at
+ * `/v2/tip/header`), and `/v2/headers?height=&count=`, which answers with bytes (in earlier releases hex in JSON).
  */
 function chaintracks(questions: Questions): HeaderFetcher {
   const limit = 2000
-  const shape = z.object({ status: z.literal('success'), value: z.object({ height, hash }) })
+  const header = z.object({ height, hash })
+  const inEnvelope = z.object({ status: z.literal('success'), value: header }).transform(({ value }) => value)
+  const shape = z.union([header, inEnvelope])
   return {
     async tip() {
-      const answer = (await questions.tip('/v2/tip', shape)) ?? (await questions.tip('/v2/tip/header', shape))
-      return answer?.value ?? questions.fail('has no tip')
+      const tip = (await questions.tip('/v2/tip', shape)) ?? (await questions.tip('/v2/tip/header', shape))
+      return tip ?? questions.fail('has no tip')
     },
     async headers({ from, count }) {
       const most = Math.min(limit, count)

@@ -4,10 +4,10 @@ import { json, NOT_FOUND, type Reply } from './fake-service.js'
 
 /**
  * Answers as ARC does (`GETTransactionStatus` of bitcoin-sv/arc): the status of a transaction that was sent through it, with empty
- * fields where it has nothing to say.
+ * fields where it has nothing to say. Below `/arcade`, in the place of Arcade.
  */
 export function answerAsArc(path: string, view: LyingView): Reply {
-  const [, txid = ''] = /^\/v1\/tx\/([0-9a-f]{64})$/.exec(path) ?? []
+  const [, txid = ''] = /^(?:\/v1|\/arcade)\/tx\/([0-9a-f]{64})$/.exec(path) ?? []
   const record = view.transaction(txid)
   const said = view.statuses.get(txid)
   if (record === undefined && said === undefined) return NOT_FOUND

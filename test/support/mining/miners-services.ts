@@ -41,7 +41,7 @@ export const ACCEPTING_ARC_STATUSES = [
   'QUEUED',
 ] as const
 
-/** A miner's ARC service. */
+/** A miner's ARC service, and below `/arcade` an Arcade (bsv-blockchain/arcade). */
 export interface ArcServer {
   url: string
   /** What it was sent, in the extended format with the coins that it spends. */
@@ -59,7 +59,9 @@ export async function arcServer(): Promise<ArcServer> {
   const received: Transaction[] = []
   const keys: ArcServer['keys'] = []
   const app = express().use(express.json({ limit: '10mb' }))
-  app.post('/v1/tx', (request, response) => {
+  app.post(['/v1/tx', '/arcade/tx'], (request, response) => {
+    const isArcade = request.path === '/arcade/tx'
+
     const transaction = Transaction.fromHexEF((request.body as { rawTx: string }).rawTx)
     received.push(transaction)
     keys.push(request.get('Authorization'))
@@ -68,7 +70,8 @@ export async function arcServer(): Promise<ArcServer> {
     const txid = arc.of ?? transaction.id('hex')
     // An error of ARC is an HTTP status with a problem document (RFC 7807).
     if (/^\d+$/.test(status))
-      response.status(Number(status)).json({ status, txid, detail: 'no', title: status })
+      response.status(isArcade ? 400 : Number(status)).json({ status, txid, detail: 'no', title: status })
+    else if (isArcade) response.status(202).json({ txid, status: 202, txStatus: status })
     else response.json({ txid, txStatus: status, extraInfo: '' })
   })
   const arc: ArcServer = { ...(await serving(app)), received, keys, says: 'SEEN_ON_NETWORK' }

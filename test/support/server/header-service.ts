@@ -123,7 +123,7 @@ export class HeaderService {
     const [, first, last] = /^\/v1\/bsv\/main\/block\/headers\/(\d+)_(\d+)_headers\.bin$/.exec(pathname) ?? []
     const reply = (): [number, unknown] | undefined => {
       if (pathname === '/v1/block_header/tip') return [200, { ...tip, coin: 1, synced: 1 }]
-      if (pathname === '/v2/tip') return [200, { status: 'success', value: tip }]
+      if (pathname === '/v2/tip') return [200, tip]
       if (pathname === '/v1/bsv/main/chain/info')
         return [200, { chain: 'main', blocks: tip.height, bestblockhash: tip.hash }]
       if (from !== undefined) {

@@ -1,4 +1,6 @@
 import { ARC, type CreateActionResult, PrivateKey } from '@bsv/sdk'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import { arcFor } from '../../../src/cli/pay-services.js'
 import { sendThroughArc } from '../../../src/payments/arc.js'
 import type { SendOutcome } from '../../../src/payments/draft.js'
 import { sendWithWallet } from '../../../src/payments/wallet.js'
@@ -36,6 +38,22 @@ describe.each(Object.entries(OUTCOMES))('a mint is %s', (kind, statuses) => {
     expect(outcome.kind).toBe(kind)
     expect(outcome.why).toContain(status)
   })
+})
+
+test.each([
+  ['RECEIVED', 'accepted'],
+  ['461', 'refused'],
+  ['476', 'undecided'],
+])('a mint is sent to an Arcade, which says %s', async (says, kind) => {
+  arc.says = says
+  const { signal } = new AbortController()
+  const through = arcFor({
+    arc: `${arc.url}/arcade`,
+    config: { profile: PROFILES.local, network: 'main' },
+    signal,
+  })
+  const why = expect.stringMatching(new RegExp(`^${says}( no)?$`))
+  expect(await through?.(transaction, '')).toMatchObject({ kind, why })
 })
 
 test.each(['REJECTED', 'SEEN_ON_NETWORK', '461'])(

@@ -162,8 +162,20 @@ test('an ARC has the proof of what is mined, rejections, and nothing else', asyn
   expect(await source.spenderOf(parseOutpoint(coin.outpoint(0)))).toBeUndefined()
 })
 
+test('an Arcade is asked in its own place', async () => {
+  const { services, service, coin, pay } = await setUp('arc')
+  const { url } = await serving(services.listener('arc'))
+  const source = new ArcSource({ url: `${url}/arcade` })
+  const unknown = pay({ transaction: coin, vout: 0 })
+  expect(await source.sightings([unknown.txid, coin.txid])).toEqual(new Map([[coin.txid, 'seen']]))
+  service.asked.length = 0
+  expect(await source.proof(coin.txid)).toBeDefined()
+  expect(service.asked).toEqual([`/arcade/tx/${coin.txid}`])
+})
+
 test.each([
   ['SEEN_ON_NETWORK', 'seen'],
+  ['SEEN_MULTIPLE_NODES', 'seen'],
   ['ACCEPTED_BY_NETWORK', 'seen'],
   ['MINED', 'seen'],
   ['REJECTED', 'rejected'],
