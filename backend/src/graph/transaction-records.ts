@@ -1,4 +1,4 @@
-import { type ChainPosition, lockIn, reasonAgainst } from '../protocol/block-rules.js'
+import { type ChainPosition, isInnerNode, lockIn, reasonAgainst } from '../protocol/block-rules.js'
 import { type Inscription, readInscription } from '../protocol/inscription.js'
 import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -147,14 +147,15 @@ async function computeFlow(beef: BeefContents, store: TransactionSource | undefi
 }
 
 /**
- * Why no block can hold an unproven transaction of a BEEF, though all its scripts may pass ({@link reasonAgainst}). Undefined
- * if nothing is wrong. What a merkle path proves, the chain has judged. Computed once per BEEF: the host asks, and each of its
- * topics.
+ * Why no block can hold a transaction of a BEEF, though its scripts and its merkle path may pass ({@link reasonAgainst},
+ * {@link isInnerNode}). Undefined if nothing is wrong. Computed once per BEEF: the host asks, and each of its topics.
  */
 export const unsoundness = memoizeByObject((beef: BeefContents): string | undefined => {
   for (const { txid, proof } of admittedTransactions(beef)) {
-    const transaction = proof === undefined ? beef.transaction(txid) : undefined
-    const reason = transaction && reasonAgainst(transaction)
+    const transaction = beef.transaction(txid)
+    if (transaction === undefined) continue
+    if (isInnerNode(transaction)) return `${txid} has 64 bytes, so it could be an inner node of a merkle tree`
+    const reason = proof === undefined ? reasonAgainst(transaction) : undefined
     if (reason !== undefined) return `${txid} ${reason}`
   }
   return undefined

@@ -8,6 +8,7 @@ import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { Spool } from '../../../backend/src/host/spool.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { HostedDatabase, HostedProcess } from '../../support/plugin/hosted.js'
 import {
   beefOf,
@@ -16,6 +17,7 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../../support/protocol/fake-chain.js'
+import { encodeTransaction } from '../../support/protocol/raw-transaction.js'
 import { eventually, loopTurns, until } from '../../support/server/waiting.js'
 
 // How the index of a host follows its engine, whichever hook that calls, and when.
@@ -352,18 +354,29 @@ test('a mint that nodes disagree about is neither kept nor stored until it is mi
 
 test('what no block can hold is no fact, whatever the engine applies', async () => {
   const { chain, database, host } = await started()
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+  const coin = chain.inscribe({ contentType: 'text/plain', body: utf8('a coin') })
   const from = { transaction: coin, vout: 0 }
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('on no chain') })
   const twice = chain.spend({ inputs: [from, from], outputs: [{ satoshis: 2, lockingScript }] })
   const sound = chain.inscribe({ contentType: 'text/plain', body: utf8('on a chain') })
-  const beefs = [beefOf(twice, { proven: false, with: [coin] }), beefOf(sound, { proven: false })]
+  const raw = encodeTransaction({
+    inputs: [{ outpoint: { txid: coin.txid, vout: 0 }, unlockingScript: Uint8Array.of(0x51) }],
+    outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x51, 0x51, 0x51) }],
+  })
+  expect(raw).toHaveLength(64)
+  const transaction = readTransaction(raw)
+  const innerNode = { ...twice, txid: transaction.txid, raw, transaction }
+  const beefs = [
+    beefOf(twice, { proven: false, with: [coin] }),
+    beefOf(innerNode, { with: [coin] }),
+    beefOf(sound, { proven: false }),
+  ]
   for (const beef of beefs) await host.ask(beef)
-  for (const { txid } of [twice, sound]) await database.apply(txid)
+  for (const { txid } of [twice, innerNode, sound]) await database.apply(txid)
   const found = ({ txid }: FakeTransaction) => host.found('ordinals', { outpoint: `${txid}_0` })
   await until(async () => (await found(sound)).length === 1, 'the other one is')
-  await host.hook(beefs[0] as Uint8Array)
-  expect(await found(twice)).toEqual([])
+  for (const beef of beefs) await host.hook(beef)
+  for (const each of [twice, innerNode]) expect(await found(each)).toEqual([])
 })
 
 test('a mint of the genesis counts before that is known, as its peers never offer it', async () => {
