@@ -14,8 +14,8 @@ export class FolderInUseError extends CodedError {
 }
 
 /**
- * Creates a folder and its missing parents. Not by `mkdir` with `recursive`, which loops forever where a folder does not exist
- * and cannot be created, as in `/proc`.
+ * Creates a folder and its missing parents. `mkdir` with `recursive` would loop forever where a folder cannot be created, as in
+ * `/proc`.
  *
  * @throws what the file system throws if a folder cannot be created, or is not writable.
  */
@@ -33,12 +33,12 @@ export function makeFolder(folder: string): void {
 }
 
 /**
- * One process writes at a time, as it checks for conflicting spends before it writes. An exclusive SQLite lock on a separate
- * file keeps a second process out, and ends with the process that holds it, however that ends.
+ * Locks a folder: one process writes at a time, as it checks for conflicting spends before it writes. The lock is an exclusive
+ * one of SQLite on a separate file, and ends with its process, however that ends.
  *
- * @param patience Milliseconds to wait for another process, during which this one does nothing else.
- * @returns What ends the lock.
- * @throws FolderInUseError; what SQLite throws.
+ * @param patience Milliseconds to wait for another process, with this thread blocked.
+ * @returns A function that releases the lock.
+ * @throws FolderInUseError, or what SQLite throws.
  */
 export function lockFile(folder: string, name = 'minetree.lock', patience = 0): () => void {
   const connection = new Sql(join(folder, name))
@@ -51,7 +51,7 @@ export function lockFile(folder: string, name = 'minetree.lock', patience = 0): 
   return () => connection.close()
 }
 
-/** Removes a file of SQLite that no process has open, and what SQLite has beside it. */
+/** Removes a SQLite file that no process has open, with its `-wal` and `-shm`. */
 export function removeDatabase(file: string): void {
   for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
 }

@@ -5,13 +5,13 @@ import { concatBytes, joinBytes, toHex } from '../protocol/bytes.js'
 import type { Row, Sql } from './connection.js'
 import type { Fact, FactKind, NewFact } from './log.js'
 
-/** A log in SQLite. Facts are inserted within a transaction of the caller. */
+/** A log in SQLite. Facts are inserted within the caller's transaction. */
 export class LocalLog {
   private readonly log: string
   private readonly chunks: string
   private lastChunk: { name: string; bytes: Uint8Array } | undefined
 
-  /** @param schema Under which name the file of the log is attached to the connection. */
+  /** @param schema The name under which the log's file is attached to the connection. */
   constructor(
     private readonly sql: Sql,
     private readonly schema = 'main',
@@ -20,7 +20,7 @@ export class LocalLog {
     this.chunks = `${schema}.chunk`
   }
 
-  /** Random: another log has another one, also one that was restored from a backup. */
+  /** Random: every log has its own, also one restored from a backup. */
   get id(): string {
     const row = this.sql.get(`select value from ${this.schema}.log_meta where name = 'id'`)
     if (row === undefined) throw new Error(`${this.sql.filename} is no log`)
@@ -32,7 +32,7 @@ export class LocalLog {
     return Number(this.sql.get(`select max(seq) as seq from ${this.log}`)?.seq ?? 0)
   }
 
-  /** @returns The fact in its place; undefined if one of this kind and key is in the log already. */
+  /** @returns The inserted fact; undefined if the log already has one of this kind and key. */
   insert({ kind, key, body }: NewFact, at = Date.now()): Fact | undefined {
     const isLong = body.length > CHUNK_BYTES
     if (isLong) {
@@ -67,7 +67,7 @@ export class LocalLog {
     return row && this.factOf(row)
   }
 
-  /** The last fact of a kind, by its key, of those with keys from one to another. */
+  /** The fact of a kind with the highest key between two keys, inclusive. */
   lastBetween(kind: FactKind, from: Uint8Array, to: Uint8Array): Fact | undefined {
     const row = this.sql.get(
       `select * from ${this.log} where kind = ? and key between ? and ? order by key desc limit 1`,
@@ -76,7 +76,7 @@ export class LocalLog {
     return row && this.factOf(row)
   }
 
-  /** Which fact is at a place; undefined if there is none. */
+  /** Kind and key of the fact at a place; undefined if there is none. */
   keyAt(seq: number): Pick<Fact, 'kind' | 'key'> | undefined {
     const row = this.sql.get(`select kind, key from ${this.log} where seq = ?`, seq)
     return row && { kind: row.kind, key: row.key }
@@ -85,7 +85,7 @@ export class LocalLog {
   /**
    * The facts after a place, in order.
    *
-   * @param page.maxBytes No further fact is read once their bodies are so long: at least one is, if there is any.
+   * @param page.maxBytes Stops before the bodies exceed this total, but returns at least one fact if there is any.
    */
   after(seq: number, { limit, maxBytes }: { limit: number; maxBytes: number }): Fact[] {
     const places = this.sql.all(
@@ -105,10 +105,9 @@ export class LocalLog {
   }
 
   /**
-   * Some bytes of a body, fewer where it ends before; undefined if there is no such fact. Reads no more than the chunks that
-   * hold them.
+   * Part of a body, shorter if the body ends earlier; undefined if there is no such fact. Reads only the chunks that hold it.
    *
-   * @throws DamagedError if a chunk is not what was stored.
+   * @throws DamagedError if a chunk is missing or corrupt.
    */
   slice(
     kind: FactKind,
@@ -133,7 +132,7 @@ export class LocalLog {
     return found.length === 1 ? found[0] : joinBytes(found)
   }
 
-  /** Writes bytes of the same length in place of a body: the one change of a fact. */
+  /** Overwrites a body with bytes of the same length. Facts are never changed in any other way. */
   overwrite(kind: FactKind, key: Uint8Array, body: Uint8Array): void {
     const { sql } = this
     this.lastChunk = undefined
@@ -159,7 +158,7 @@ export class LocalLog {
     return { seq, kind, key, at, body: concatBytes(...chunks) }
   }
 
-  /** The last one is kept: what reads a body part by part, by its own bounds, comes twice to each chunk of the transaction. */
+  /** Keeps the last chunk: a reader that pages through a body with bounds of its own needs most chunks twice. */
   private chunk(kind: FactKind, key: Uint8Array, position: number): Uint8Array {
     const name = `${kind} ${toHex(key)} ${position}`
     if (this.lastChunk?.name === name) return this.lastChunk.bytes

@@ -5,7 +5,7 @@ import { register, registerFact } from './registers.js'
 import { COPY_OF } from './shared-log.js'
 import { STATE_SCHEMA } from './state.js'
 
-/** A body of more than one chunk stands in rows of its own, so that a range of it can be read without the rest. */
+/** A body of several chunks has rows of its own, so that a range can be read without the rest. */
 const SCHEMA = `
 create table if not exists log (seq integer primary key autoincrement, kind integer not null, key blob not null,
   at integer not null, length integer not null, body blob);
@@ -16,10 +16,10 @@ create unique index if not exists chunk_key on chunk (kind, key, position);
 create table if not exists log_meta (name text primary key, value) without rowid;
 `
 
-/** Of these tables, with those of `state`. There is no release with another one: a log of another version is refused. */
+/** Version of these tables and those of `state`. No release has another one: logs of other versions are refused. */
 const VERSION = 3
 
-/** @throws Error if the tables of a file are of another version. */
+/** @throws Error if the tables of a file have another version. */
 export function assertVersion(sql: Sql): void {
   if (sql.get("select 1 as one from sqlite_master where name = 'log_meta'") === undefined) return
   const version = sql.get("select value from log_meta where name = 'version'")?.value
@@ -30,19 +30,16 @@ export function assertVersion(sql: Sql): void {
     )
 }
 
-/**
- * Makes the tables of a copy of another log, with the id of that, which it must have if it is there. Places are taken one after another:
- * none is skipped.
- */
+/** Creates the tables of a copy of another log, with that log's id. Places are assigned without gaps. */
 export function makeMirror(sql: Sql, id: string): void {
   makeTables(sql, id, SCHEMA.replace(' autoincrement', ''))
 }
 
 /**
- * Makes the tables of a log that another one is copied to.
+ * Creates the tables of a log to copy into.
  *
- * @returns What is copied into it: an earlier one may have been.
- * @throws Error if the part of a copy that is there has tables of another version.
+ * @returns The source noted in it: that of an earlier, incomplete copy may be there.
+ * @throws Error if an incomplete copy has tables of another version.
  */
 export function makeCopy(sql: Sql, copyOf: string): string {
   assertVersion(sql)
@@ -64,9 +61,9 @@ function makeTables(sql: Sql, id: string, schema: string): void {
 }
 
 /**
- * Makes the tables of a log with those of `state`, and its identity, if the file has none yet.
+ * Creates the tables of a log and of `state`, and the log's id, unless the file has them.
  *
- * @param options.base What scores are counted from: milliseconds since 1970.
+ * @param options.base The base of scores, in milliseconds since 1970.
  */
 export function makeLog(sql: Sql, { base = Date.now() }: { base?: number } = {}): void {
   assertVersion(sql)

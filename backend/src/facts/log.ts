@@ -4,7 +4,8 @@ import { equalBytes, fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protoc
 import type { Row } from './connection.js'
 
 /**
- * The log of facts: what cannot be computed again, in the order in which they came. Facts are inserted once and never changed (`docs/facts.md`).
+ * The log of facts, in order of insertion. A fact cannot be computed again; it is inserted once and never changed
+ * (`docs/facts.md`).
  */
 
 export const FACT = { transaction: 1, proof: 2, header: 3, body: 4, register: 5 } as const
@@ -25,11 +26,11 @@ export interface Fact extends NewFact {
   at: number
 }
 
-/** What was decided about a transaction when it came, by rules that no later reader has to know. */
+/** Decisions made about a transaction when it was inserted. Later readers rely on them and need not know the rules. */
 export interface TransactionNotes {
-  /** The outputs that the policy of `tm_ordinals` did not take. */
+  /** Outputs refused by the policy of `tm_ordinals`. */
   refused: number[]
-  /** What further topics of the host admit of it. */
+  /** Outputs admitted by other topics of the host. */
   others: { topic: string; vout: number }[]
 }
 
@@ -37,8 +38,8 @@ const WITHOUT_NOTES: TransactionNotes = { refused: [], others: [] }
 const LENGTH_BYTES = 4
 
 /**
- * A transaction: its key is the txid as displayed, its body the raw transaction, then the notes as JSON, then their length (32 bits,
- * big-endian). The raw transaction comes first, so that a position in it is one in the body.
+ * The fact of a transaction. Key: the txid as displayed. Body: the raw transaction, the notes as JSON, and their length (32 bits,
+ * big-endian). The raw transaction comes first, so its positions are also positions in the body.
  */
 export function transactionFact(
   transaction: Pick<TransactionRecord, 'txid' | 'raw'>,
@@ -57,7 +58,7 @@ export function transactionFact(
   }
 }
 
-/** How many bytes at the end of a transaction's fact are no part of the raw transaction, if it has no notes. */
+/** Bytes that follow the raw transaction in a fact without notes. */
 export const NO_NOTES_BYTES = LENGTH_BYTES
 
 export function readTransactionFact({ key, body }: Pick<Fact, 'key' | 'body'>): {
@@ -87,7 +88,7 @@ export function isTransaction(raw: Uint8Array, txid: Uint8Array): boolean {
   return equalBytes(nativeHash256(raw).reverse(), txid)
 }
 
-/** A proof: its key is the txid, the height (32 bits, big-endian) and the root, its body the merkle path (BUMP, BRC-74). */
+/** The fact of a proof. Key: the txid, the height (32 bits, big-endian) and the root. Body: the merkle path (BUMP, BRC-74). */
 export function proofFact(txid: string, { height, root, merklePath }: Proof): NewFact {
   return {
     kind: FACT.proof,
@@ -103,7 +104,7 @@ export function readProofFact({ key, body }: Pick<Fact, 'key' | 'body'>): { txid
   return { txid: toHex(key.subarray(0, HASH_BYTES)), proof: { height, root: toHex(root), merklePath: body } }
 }
 
-/** What the key of a proof says beside the txid. @returns The root in display order. */
+/** Height and root from the key of a proof. @returns The root in display order. */
 export function proofPlace(key: Uint8Array): { height: number; root: Uint8Array } {
   return { height: readUint32(key, HASH_BYTES), root: key.subarray(HASH_BYTES + LENGTH_BYTES) }
 }
@@ -112,10 +113,10 @@ export function proofOf({ height, root, merkle_path }: Row): Proof {
   return { height, root: toHex(root), merklePath: merkle_path }
 }
 
-/** The root in a column with the key of a proof. */
+/** SQL for the root within the key of a proof. */
 export const PROOF_ROOT = `substr(log.key, ${HASH_BYTES + LENGTH_BYTES + 1})`
 
-/** A body that stands nowhere in a transaction as a whole: its key is its SHA-256. */
+/** The fact of a body that is not contiguous in its transaction. Key: its SHA-256. */
 export function bodyFact(bytes: Uint8Array): NewFact {
   return { kind: FACT.body, key: sha256(bytes), body: bytes }
 }

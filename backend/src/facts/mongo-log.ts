@@ -28,11 +28,11 @@ import {
   type SharedLogOptions,
 } from './shared-log.js'
 
-/** A batch is one document: it is there as a whole, or not at all. Bytes are Buffers both ways. */
+/** A batch is one document, so it is stored as a whole or not at all. Bytes are written and read as Buffers. */
 interface BatchDocument {
   /** Its first place. */
   _id: number
-  /** Its last one. */
+  /** Its last place. */
   last: number
   batch: Buffer
   at: number
@@ -46,7 +46,7 @@ interface StoredRow {
   /** The name of its chunks, in hex. */
   chunks?: string
   body?: Buffer
-  /** If not that of the batch. */
+  /** If it differs from the batch's. */
   at?: number
 }
 
@@ -58,14 +58,14 @@ interface ChunkDocument {
   first: number
 }
 
-/** Of the log itself, or a note. */
+/** A meta value of the log, or a note. */
 interface TextDocument {
   _id: string
   value: string
 }
 
 const DUPLICATE = 11000
-/** Whatever the host's client says: what is answered is on the disks of most servers, and so is what is read. */
+/** Overrides the host's client: acknowledged writes, and everything read, are on the disks of a majority of servers. */
 const OPTIONS = {
   readPreference: 'primary',
   readConcern: { level: 'majority' },
@@ -75,7 +75,7 @@ const OPTIONS = {
   promoteValues: true,
 } as const
 
-/** A log in MongoDB, or in a server that speaks its protocol: no sessions, no transactions, no pipelines. */
+/** A log in MongoDB or a compatible server. It uses no sessions, transactions or pipelines. */
 export class MongoLog implements SharedLog {
   private readonly batches: Collection<BatchDocument>
   private readonly chunks: Collection<ChunkDocument>
@@ -97,9 +97,9 @@ export class MongoLog implements SharedLog {
   }
 
   /**
-   * Opens the log of a database, or makes it.
+   * Opens the log of a database, or creates it.
    *
-   * @throws GeneralError `MISSING_GRANT` if the user of the database lacks a right that is needed; else what the driver throws.
+   * @throws GeneralError `MISSING_GRANT` if the database user lacks a right; else what the driver throws.
    */
   static async open(db: Db, options: SharedLogOptions = {}): Promise<MongoLog> {
     const role = options.isRead ? 'read' : 'readWrite'
@@ -121,7 +121,7 @@ export class MongoLog implements SharedLog {
       isEmpty: async () => (await batches.findOne({}, { projection: { _id: 1 } })) === null,
     }
     const id = await identify(meta, options)
-    // Deletes nothing, and takes the right to: a user that may only read would be ready, and refuse every write.
+    // Deletes nothing, but needs the right to: with a read-only user the gateway would be ready, and refuse every write.
     if (!options.isRead) await notes.deleteOne({ _id: '' })
     const collection = <Document extends object>(name: string): Collection<Document> =>
       db.collection<Document>(name, OPTIONS)
@@ -209,7 +209,7 @@ export class MongoLog implements SharedLog {
       const index = seq - (batch?._id ?? 0)
       const row = batch?.rows[index]
       if (batch === undefined || row === undefined) continue
-      // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
+      // A fact must not point at missing chunks. Changes keep their rows: all but the shortest of their bodies are in chunks.
       if (row.kind !== CHANGE)
         await this.change(batch._id, { $unset: { [`rows.${index}.body`]: '', [`rows.${index}.chunks`]: '' } })
       await this.deleteChunks(chunkIds(row))
@@ -217,7 +217,7 @@ export class MongoLog implements SharedLog {
   }
 
   async last(): Promise<number> {
-    // What others have put into the collection has other ids.
+    // Foreign documents in the collection have other ids.
     const find = this.batches.find({ _id: { $gte: 1 } }, { projection: { last: 1 } })
     const [document] = await this.asked(() => find.sort({ _id: -1 }).limit(1).toArray())
     return document?.last ?? 0
@@ -339,7 +339,7 @@ function chunkId(owner: string, position: number): string {
   return `${owner} ${position}`
 }
 
-/** @returns Whether it was inserted; not if its key is there. */
+/** @returns False if its key exists already. */
 async function unlessThere(insert: () => Promise<unknown>): Promise<boolean> {
   try {
     await insert()
@@ -354,7 +354,7 @@ function buffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** What was read: a Buffer if the collection is asked so, and a `Binary` in documents within others, whatever it is asked. */
+/** Bytes that were read: `promoteBuffers` yields a Buffer, except in nested documents, which have a `Binary`. */
 function bytesOf(value: Buffer | Binary): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(value.buffer)
 }

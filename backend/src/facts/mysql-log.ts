@@ -26,7 +26,10 @@ import {
   type SharedLogOptions,
 } from './shared-log.js'
 
-/** A statement with its values, as `raw` of a host's knex and `query` of a pool of mysql2's promises answer it: rows come first. */
+/**
+ * Runs a statement with its values. The result has the rows first, as from knex's `raw` and from `query` of mysql2's promise
+ * pool.
+ */
 export type MysqlQuery = (sql: string, values: unknown[]) => PromiseLike<unknown>
 
 // biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.
@@ -44,7 +47,7 @@ const TABLES = [
   `create table if not exists minetree_note (name varbinary(1024) not null primary key, value longblob not null) engine = InnoDB`,
 ]
 const RIGHTS = 'SELECT, INSERT, UPDATE, DELETE and CREATE'
-/** Statements that change nothing, and take the rights that writing takes. */
+/** Statements that change nothing but need the same rights as writing. */
 const TRIED = [
   "insert ignore into minetree_log_meta select name, value from minetree_log_meta where name = ''",
   'insert into minetree_log select * from minetree_log where seq = 0',
@@ -55,14 +58,12 @@ const TRIED = [
   "delete from minetree_note where name = ''",
 ]
 const COLUMNS = 'seq, kind, fact_key, at, first, batch, length, chunks'
-/** Values of a row, if a row of a batch is there. */
+/** Selects the values of a row, provided that a given row of a batch exists. */
 const AFTER_ROW = `select ${'?, '.repeat(8)}? from minetree_log where seq = ? and batch = ?`
-/** The most rows of a batch that are inserted by that. */
+/** The most rows of a batch inserted that way. */
 const CONDITIONAL = 16
 
-/**
- * A log in MySQL or MariaDB. Each statement is a transaction of its own: a batch is one statement, after those of its chunks.
- */
+/** A log in MySQL or MariaDB. Each statement is its own transaction: a batch is one statement, after those of its chunks. */
 export class MysqlLog implements SharedLog {
   private constructor(
     private readonly query: MysqlQuery,
@@ -72,9 +73,9 @@ export class MysqlLog implements SharedLog {
   ) {}
 
   /**
-   * Opens the log of a database, or makes it.
+   * Opens the log of a database, or creates it.
    *
-   * @throws GeneralError `MISSING_GRANT` if the user of the database lacks a right that is needed; else what the driver throws.
+   * @throws GeneralError `MISSING_GRANT` if the database user lacks a right; else what the driver throws.
    */
   static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
     const rights = options.isRead ? 'SELECT' : RIGHTS
@@ -108,7 +109,7 @@ export class MysqlLog implements SharedLog {
         await query('insert ignore into minetree_log_meta values (?, ?)', [name, value])
       },
       async make() {
-        // A user that may not create tables need not, where somebody else has made them.
+        // Existing tables take no right to create tables.
         for (const table of TABLES) if (!(await isThere(nameIn(table)))) await query(table, [])
       },
       isEmpty: async () =>
@@ -144,7 +145,7 @@ export class MysqlLog implements SharedLog {
         await this.all(`${into} values ${tuples(rows, 9)}`, values.flat())
         return true
       }
-      // One round trip instead of two: the statement itself looks for the row that its writer has read last.
+      // Saves a round trip: the statement itself checks that the last row read by the writer is there.
       const inserted = await this.changed(
         `${into} ${values.map(() => AFTER_ROW).join(' union all ')}`,
         values.flatMap((row) => [...row, after.seq, Buffer.from(after.batch, 'hex')]),
@@ -208,7 +209,7 @@ export class MysqlLog implements SharedLog {
         `select chunks from minetree_log where ${where} and chunks is not null`,
         some,
       )
-      // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
+      // A fact must not point at missing chunks. Changes keep their rows: all but the shortest of their bodies are in chunks.
       const facts = `update minetree_log set body = null, chunks = null where ${where} and kind <> ${CHANGE}`
       await this.all(facts, some)
       await this.deleteChunks(owned.map(({ chunks }) => chunks))
@@ -277,7 +278,7 @@ export class MysqlLog implements SharedLog {
     await this.options.close?.()
   }
 
-  /** Rows with their bodies, which are read of all that have some in one statement, and of others a few chunks at a time. */
+  /** Rows with their bodies: inline ones are read in one statement, the others a few chunks at a time. */
   private async withBodies(rows: readonly Row[], onDamage?: RowsPage['onDamage']): Promise<LogRow[]> {
     const [first, last] = [rows[0], rows.at(-1)]
     if (first === undefined || last === undefined) return []
@@ -335,9 +336,9 @@ function nameIn(statement: string): string {
   return /exists (\w+)/.exec(statement)?.[1] ?? ''
 }
 
-/** What is committed is to be on the disk: with another value, it may be lost a second later. */
+/** Commits must be synced to disk: with any other value, the last second may be lost. */
 async function warningOf(all: (sql: string) => Promise<Row[]>): Promise<string | undefined> {
-  // A server that only speaks the protocol may not have it.
+  // Servers that only speak the protocol may lack this variable.
   const rows = await all('select @@innodb_flush_log_at_trx_commit as value').catch(() => [])
   const value = rows[0]?.value
   if (value === undefined || Number(value) === 1) return undefined
@@ -363,7 +364,7 @@ function codeOf(error: unknown): unknown {
   return (error as { code?: unknown } | undefined)?.code
 }
 
-/** The drivers write a list of numbers for another view of bytes. */
+/** Drivers would write any other byte array as a list of numbers. */
 function buffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

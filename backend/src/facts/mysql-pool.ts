@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import { createPool, type PoolOptions } from 'mysql2'
 import type { MysqlQuery } from './mysql-log.js'
 
-/** How long connecting may take, and how long a connection may be idle, in milliseconds: one that lost its other end is. */
+/** Timeouts for connecting and for idle connections, whose server may be gone, in milliseconds. */
 const CONNECT_WITHIN = 5000
 const IDLE = 30_000
-/** Whatever the defaults of the server: values that do not fit are refused instead of truncated. */
+/** Values that do not fit are refused, not truncated, whatever the server's defaults. */
 const SETUP = "set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 
 /** Connections to MySQL or MariaDB. */

@@ -8,11 +8,11 @@ import type { LocalLog } from './local-log.js'
 import { FACT, type Fact, type FactKind, type NewFact, readUint32, uint32 } from './log.js'
 
 /**
- * Registers: facts that replace each other. Each has a subject, which is a text, and a number; of those with one subject the highest
- * number counts. The value is JSON.
+ * Registers: facts that replace each other. Each has a text as its subject, a number, and a value as JSON. For each subject, the
+ * highest number counts.
  */
 
-/** What was decided about something that can be blocked. */
+/** The decision about something that can be blocked. */
 export interface BlockedValue {
   blocked: boolean
   reason: string
@@ -20,7 +20,7 @@ export interface BlockedValue {
   since: number
 }
 
-/** What a body was that the operator has removed. */
+/** Describes a body that the operator has removed. */
 export interface PurgedValue {
   sha256: string
   contentType: string
@@ -55,19 +55,19 @@ export const TREE_SETTINGS = [
   'tracker',
 ] as const
 
-/** What derivation depends on. Everything else that a host notes about itself stands in `state`. */
+/** Settings that derivation depends on. All others are in `state`. */
 export const SETTINGS: ReadonlySet<string> = new Set([
   ...TREE_SETTINGS,
-  // `<height> <hash>` of a header: the chain contains it. Empty: there is no chain.
+  // `<height> <hash>` of a header that the chain contains; empty if there is no chain.
   'anchor',
-  // What scores are counted from: milliseconds since 1970.
+  // The base of scores, in milliseconds since 1970.
   'base',
 ])
 
-/** How far scores are raised above those that were given, in milliseconds. */
+/** How far scores are raised above any given before, in milliseconds. */
 export const SCORE_MARGIN = 10_000
 
-/** Whether a setting is a fact, as what is derived depends on it. */
+/** Whether a setting is a fact, because derivation depends on it. */
 export function isRegisteredSetting(name: string): boolean {
   return SETTINGS.has(name)
 }
@@ -91,7 +91,7 @@ export function readRegisterFact({ key, body }: Pick<Fact, 'key' | 'body'>): {
 
 const NUMBER_BYTES = 4
 
-/** The key of what replaces others of its subject. @param n From 1. */
+/** The key of a row that replaces earlier ones of its subject. @param n From 1. */
 export function numberedKey(subject: string, n: number): Uint8Array {
   return joinBytes([utf8(subject), uint32(n)])
 }
@@ -101,7 +101,7 @@ export function readNumberedKey(key: Uint8Array): { subject: string; n: number }
   return { subject: readUtf8(key.subarray(0, end)), n: readUint32(key, end) }
 }
 
-/** No number is as high: the highest byte of each is 0, which no text contains, so that no subject is in the way of another. */
+/** Above all numbers. The highest byte of each is 0, which no text contains, so no subject falls into the range of another. */
 const MOST = 2 ** 24 - 1
 
 /** The fact of a subject with the highest number. */
@@ -109,7 +109,7 @@ export function lastOf(log: LocalLog, kind: FactKind, subject: string): Fact | u
   return log.lastBetween(kind, numberedKey(subject, 0), numberedKey(subject, MOST))
 }
 
-/** The number and the value of a register that count, and since when; undefined if it was never written. */
+/** The current number and value of a register, and since when; undefined if it was never written. */
 export function latestOf(
   log: LocalLog,
   subject: string,
@@ -118,14 +118,14 @@ export function latestOf(
   return fact && { ...readRegisterFact(fact), at: fact.at }
 }
 
-/** The next fact of a register; undefined if it has that value. */
+/** The next fact of a register; undefined if it has that value already. */
 export function nextOf(log: LocalLog, subject: string, value: RegisterValue): NewFact | undefined {
   const latest = latestOf(log, subject)
   if (latest !== undefined && isDeepStrictEqual(latest.value, value)) return undefined
   return registerFact(subject, (latest?.n ?? 0) + 1, value)
 }
 
-/** The register that pins a setting; undefined if it has another value than the one to replace. See `Settings.set`. */
+/** The fact that pins a setting; undefined if its value is not the expected one, or the same already. See `Settings.set`. */
 export function pinOf(
   log: LocalLog,
   { name, value, from }: { name: string; value: string; from: string | undefined },
@@ -134,7 +134,7 @@ export function pinOf(
   return latestOf(log, subject)?.value === from ? nextOf(log, subject, value) : undefined
 }
 
-/** Whether the operator has removed a body of a transaction, by its key: then its bytes have another hash for good. */
+/** Whether the operator has removed a body of this transaction, so that its bytes no longer hash to its txid. */
 export function isPurged(log: LocalLog, txid: Uint8Array): boolean {
   return hasRegister(log, `purged ${Buffer.from(txid).toString('hex')}_`)
 }
@@ -144,7 +144,7 @@ export function hasPurged(log: LocalLog): boolean {
   return hasRegister(log, 'purged ')
 }
 
-/** What the body of an output was, if the operator has removed it. */
+/** Describes the body of an output that the operator has removed; undefined for any other. */
 export function purgedAt(log: LocalLog, output: Outpoint): PurgedValue | undefined {
   return latestOf(log, register.purged(output))?.value as PurgedValue | undefined
 }

@@ -8,79 +8,82 @@ import { CodedError, GeneralError, messageOf } from '../protocol/coded-error.js'
 import { type FactKind, uint32 } from './log.js'
 
 /**
- * A log that several gateways share. A batch is inserted at the places right after the last one that its writer has read, or not at
- * all if another batch is there by then: so a writer knows everything that stands before its facts, no place is ever empty, and a
- * writer that was stopped, or decided by an old state of the log, inserts nothing.
+ * A log that several gateways share. A batch is inserted right after the last place that its writer has read, or not at all if
+ * another batch is there by then. So a writer knows every fact before its own, no place is ever empty, and a writer that was
+ * suspended, or decided on an old state of the log, inserts nothing.
  */
 export interface SharedLog {
-  /** Random: another log has another one. */
+  /** Random: every log has its own. */
   readonly id: string
-  /** What the operator should know of the database. */
+  /** A warning about the database, for the operator. */
   readonly warning?: string | undefined
   /**
-   * Inserts a batch, all of it or nothing. The caller has read all places before it, and gives no fact that is there.
+   * Inserts a whole batch or nothing. The caller has read all places before it, and passes no fact that the log has.
    *
-   * @returns Whether it is there: also if an earlier try brought it there. Otherwise another one is at that place.
-   * @throws StoreUnavailableError: it may be there, or may yet come to be.
-   * @throws OtherLogError if the log does not have what the batch is to stand after.
+   * @returns Whether the log has the batch, also from an earlier attempt. If not, another batch is at that place.
+   * @throws StoreUnavailableError: it is unknown whether the batch was, or will be, inserted.
+   * @throws OtherLogError if the log does not have the place that the batch follows.
    */
   insert(batch: Batch): Promise<boolean>
   /**
    * The rows after a place, in order.
    *
-   * @param page.limit About how many.
-   * @param page.maxBytes No further row is read once they have about so many bytes: at least one is, if there is any.
+   * @param page.limit Approximate number of rows.
+   * @param page.maxBytes Stops at about this many bytes, but returns at least one row if there is any.
    * @throws OtherLogError if this is not the log in which that place was read.
    */
   after(place: Place, page: RowsPage): Promise<LogRow[]>
   /** The last place; 0 if there is no row. */
   last(): Promise<number>
-  /** The row of that kind and key that came last. */
+  /** The latest row of a kind and key. */
   get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined>
-  /** The notes after a name, in the order of names: about so many. */
+  /** Notes after a name, ordered by name, up to a limit. */
   notes(after: string, limit: number): Promise<Note[]>
-  /** Writes notes over what they said; deletes those without a value. */
+  /** Writes or overwrites notes; deletes those without a value. */
   note(notes: readonly Note[]): Promise<void>
   /**
-   * Writes a note if it says what is expected: of several gateways that try, one succeeds.
+   * Replaces a note if it has the expected value: of several gateways that try, one succeeds.
    *
-   * @param change.from Undefined: there is no such note.
+   * @param change.from The expected value; undefined if there must be no such note.
    * @returns Whether it was written.
    */
   replaceNote(name: string, change: { from: string | undefined; to: string }): Promise<boolean>
-  /** Forgets the bodies at some places: of changes that other ones have replaced, and of facts that are removed. Their rows stay. */
+  /** Drops the bodies at some places, of replaced changes and of removed facts. The rows stay. */
   discard(seqs: readonly number[]): Promise<void>
   /** Overwrites the body of a row with one of the same length. */
   overwrite(row: Pick<LogRow, 'kind' | 'key' | 'seq' | 'first'>, body: Uint8Array): Promise<void>
   /**
-   * Deletes the chunks of batches that did not come to be, and that their writer has left, as one does that ends: of those which
-   * were to begin at one of these places.
+   * Deletes orphaned chunks: those of batches that were to begin in this range but were never inserted, as when their writer was
+   * killed.
    *
-   * @param range.from The last place of a batch, or 0; its own is not among them.
-   * @param range.to The last place of a batch. A batch is there, or never will be.
+   * @param range.from The last place of a batch, or 0; exclusive.
+   * @param range.to The last place of a batch; inclusive. Any batch up to here is in the log by now, or never will be.
    */
   collect(range: { from: number; to: number }): Promise<void>
-  /** Says that a copy is complete: gateways may open it. */
+  /** Marks a copy as complete: gateways may open it. */
   complete(): Promise<void>
   close(): Promise<void>
 }
 
-/** A text beside the log: who does a job, and how far it has come. Nothing is derived from it. */
+/** A text stored beside the log: who holds a job, and its progress. Nothing is derived from it. */
 export interface Note {
   /** Up to 1,024 bytes. */
   name: string
   value: string | undefined
 }
 
-/** How much is read at once. */
+/** Bounds of one read. */
 export interface RowsPage {
   limit: number
   maxBytes: number
-  /** Gets rows whose bodies are damaged, which are then without; if missing, the first of them is thrown. */
+  /** Called with each row whose body is damaged; the row is then returned without it. By default, the first one throws. */
   onDamage?: ((row: Pick<LogRow, 'seq' | 'kind' | 'key'>) => void) | undefined
 }
 
-/** A change of what is pending or held: no fact, as nothing is derived from it. It has a place, as what comes first counts. */
+/**
+ * A change of pending or held transactions. It is no fact, as nothing is derived from it, but has a place, as the first to come
+ * counts.
+ */
 export const CHANGE = 6
 
 export type RowKind = FactKind | typeof CHANGE
@@ -90,19 +93,22 @@ export interface NewRow {
   /** Unique within its kind. */
   key: Uint8Array
   body: Uint8Array
-  /** When it was inserted first, if that was into another log. */
+  /** When it was first inserted, if into another log. */
   at?: number
 }
 
 export interface Batch {
-  /** Where its first row is to stand. */
+  /** The place of its first row. */
   first: number
-  /** Random, 8 bytes: tells one batch from another at the same place. */
+  /** 8 random bytes, which distinguish batches for the same place. */
   id: Uint8Array
   /** When it is inserted, in milliseconds since 1970. */
   at: number
   rows: readonly NewRow[]
-  /** What its writer has read, who has not looked since: it is inserted if nothing stands after that. */
+  /**
+   * The last place that its writer has read, if it has not looked since: the batch is inserted only if nothing follows that
+   * place.
+   */
   after?: Place
 }
 
@@ -111,7 +117,7 @@ export async function isBehind(log: Pick<SharedLog, 'after'>, { after }: Batch):
   return after !== undefined && (await log.after(after, { limit: 1, maxBytes: 0 })).length > 0
 }
 
-/** Rows as a batch behind a place. */
+/** A batch of rows right after a place. */
 export function appended(seq: number, rows: readonly NewRow[]): Batch {
   return { first: seq + 1, id: randomBytes(8), at: Date.now(), rows }
 }
@@ -127,7 +133,7 @@ export interface LogRow extends Place, Omit<NewRow, 'body'> {
   body: Uint8Array | undefined
 }
 
-/** How far a log was read: the place of a row, the first place of its batch, and which batch that was. */
+/** How far a log was read: the place of a row, and the first place and id of its batch. */
 export interface Place {
   seq: number
   first: number
@@ -147,18 +153,18 @@ export class OtherLogError extends CodedError {
   }
 }
 
-/** Rows up to this many bytes stand in one statement or document with the others of their batch. */
+/** About the most bytes of one statement or document. */
 const MAX_INLINE = 4 * 1024 * 1024
-/** The longest bodies stored in their row: of any batch, then of larger and larger ones. A document has 16 MiB at most. */
+/** The longest bodies stored in their row: larger batches use smaller limits. A MongoDB document has at most 16 MiB. */
 const INLINE = [CHUNK_BYTES, 1024, 100]
-/** Those of what is to be deleted one day. */
+/** The same for changes, whose bodies are deleted one day. */
 const CHANGES_INLINE = 100
-/** What a row takes beside its body, about. */
+/** Approximate bytes of a row beside its body. */
 const ROW_BYTES = 150
 
 /** A row as it is stored: its body stands in it, or in chunks under a name. */
 export interface StoredRow extends NewRow {
-  /** 32 bytes, the same for the same row of the same batch. */
+  /** Name of its chunks: 32 bytes, the same for the same row of the same batch. */
   chunks: Uint8Array | undefined
 }
 
@@ -170,8 +176,8 @@ export interface Chunk {
 }
 
 /**
- * Decides which bodies of a batch stand in chunks. No other batch has the same chunks: those of one that does not come to be are
- * nobody's.
+ * Decides which bodies of a batch are stored in chunks. Batches never share chunks, so those of one that was not inserted can be
+ * deleted.
  */
 export function layOut({ id, rows }: Pick<Batch, 'id' | 'rows'>): StoredRow[] {
   const inline = (row: NewRow, most: number): number =>
@@ -199,7 +205,7 @@ export function* chunksAt(owner: Uint8Array, body: Uint8Array): Generator<Chunk>
   }
 }
 
-/** The chunks of the rows that have any, as many as are sent at once. */
+/** The chunks of these rows, in groups small enough for one statement. */
 export function* chunkGroups(rows: readonly StoredRow[]): Generator<Chunk[]> {
   let [group, bytes]: [Chunk[], number] = [[], 0]
   for (const chunk of chunksOf(rows)) {
@@ -214,10 +220,10 @@ export function* chunkGroups(rows: readonly StoredRow[]): Generator<Chunk[]> {
   if (group.length > 0) yield group
 }
 
-/** How many chunks are asked for at once. */
+/** How many chunks one statement asks for. */
 const CHUNKS_AT_ONCE = MAX_INLINE / CHUNK_BYTES
 
-/** In groups that are asked for at once. */
+/** Splits items into groups, one for each statement. */
 export function* grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Generator<Item[]> {
   let group: Item[] = []
   for (const item of items) {
@@ -230,10 +236,10 @@ export function* grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Ge
 }
 
 /**
- * The body of a row whose chunks were read.
+ * The body of a row, joined from its chunks.
  *
- * @returns Undefined if it is that of a change, and was discarded.
- * @throws DamagedError if a chunk is missing, or is not what was stored, unless that is reported.
+ * @returns Undefined if it is that of a change and was discarded, or if damage was reported.
+ * @throws DamagedError if a chunk is missing or corrupt and there is no `onDamage`.
  */
 export function bodyOf(
   row: Pick<LogRow, 'seq' | 'kind' | 'key'>,
@@ -266,37 +272,37 @@ function joined(
 }
 
 export interface SharedLogOptions {
-  /** Ends the connections, if they are the log's own. */
+  /** Closes the connections, if the log owns them. */
   close?: () => Promise<void>
   /** How long a call may take, in milliseconds. */
   patience?: number
-  /** What is copied into this log, up to 200 characters: it is empty, or holds part of that copy, and no gateway opens it. */
+  /** Identifies the source of a copy, up to 200 characters. The log is empty or holds part of that copy, and no gateway opens it. */
   copyOf?: string | undefined
-  /** Whether there is to be a log: none is made. */
+  /** Whether the log must exist: none is created. */
   exists?: boolean
-  /** Whether nothing is written: then the user of the database needs no right to. */
+  /** Read-only: the database user needs no right to write. */
   isRead?: boolean
 }
 
 export interface LogMeta {
   get(name: string): Promise<string | undefined>
-  /** Unless it is there. */
+  /** Keeps an existing value. */
   add(name: string, value: string): Promise<void>
-  /** Makes the tables, if they are missing. */
+  /** Creates missing tables. */
   make(): Promise<void>
   isEmpty(): Promise<boolean>
 }
 
-/** What is noted while a copy into a log is not complete, and from then on. */
+/** Names under which the source of a copy is noted: while the copy is incomplete, and afterwards. */
 export const COPY_OF = 'copy of'
 export const COPIED_FROM = 'copied from'
-/** Said of a copy whose command was ended in its last moment. */
+/** Message for a copy that an interrupted command had already completed. */
 export const IS_COPIED = 'holds a complete copy of that log already'
 
 /**
- * The id of a log, which gets one if it has none.
+ * The id of a log; assigns one if it has none.
  *
- * @throws CopyError if it is no log that may be opened, or copied into.
+ * @throws CopyError if the log may not be opened or copied into.
  */
 export async function identify(meta: LogMeta, { copyOf, exists = false }: SharedLogOptions): Promise<string> {
   const [known, begun] = [await meta.get('id'), await meta.get(COPY_OF)]
@@ -324,7 +330,7 @@ export async function identify(meta: LogMeta, { copyOf, exists = false }: Shared
   return (await meta.get('id')) ?? random
 }
 
-/** A database holds an incomplete copy, or a log where one is to be copied to, or none. */
+/** A database holds an incomplete copy, a log where an empty database is needed, or no log. */
 export class CopyError extends GeneralError<'FAILED' | 'NOT_FOUND'> {
   override readonly name = 'CopyError'
 }
@@ -333,9 +339,9 @@ export class CopyError extends GeneralError<'FAILED' | 'NOT_FOUND'> {
 const PATIENCE = 15_000
 
 /**
- * Asks a database.
+ * Calls a database.
  *
- * @throws StoreUnavailableError, whatever the driver throws.
+ * @throws StoreUnavailableError for any error of the driver, or if there is no answer in time.
  */
 export async function asked<Answer>(
   ask: () => Promise<Answer>,
@@ -350,10 +356,10 @@ export async function asked<Answer>(
 }
 
 /**
- * Opens what is in a database.
+ * Opens a database.
  *
- * @param needed What the user has to be granted.
- * @throws GeneralError `MISSING_GRANT` that names the right, if its user lacks one; else what `open` throws.
+ * @param needed The rights its user needs.
+ * @throws GeneralError `MISSING_GRANT`, which names the right that its user lacks; else what `open` throws.
  */
 export async function orMissingGrant<Opened>(needed: string, open: () => Promise<Opened>): Promise<Opened> {
   try {
@@ -376,7 +382,7 @@ const MYSQL_CODES = new Set<unknown>([
 /** https://github.com/mongodb/mongo/blob/master/src/mongo/base/error_codes.yml: Unauthorized. */
 const MONGO_CODE = 13
 
-/** What a database says that its user may not do; undefined for any other error. */
+/** The right that the user lacks, according to the database; undefined for any other error. */
 function missingGrant(error: unknown): string | undefined {
   const { code } = error as { code?: unknown }
   const text = messageOf(error)

@@ -4,10 +4,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import type { Row, Sql } from './connection.js'
 import { proofOf } from './log.js'
 
-/**
- * What is written over and deleted: tables beside the log, in its file. Nothing is derived from them. All but pending and held
- * transactions may be lost.
- */
+/** Mutable tables beside the log, in its file. Nothing is derived from them; all but pending and held transactions may be lost. */
 export const STATE_SCHEMA = `
 -- Transactions that nothing admitted depends on, in the order in which they came. waiting: it does not count. raised: it or a
 -- descendant may be proven or seen, or a descendant came before it; otherwise it ranks by its place alone. mint: it lost as a mint.
@@ -39,33 +36,33 @@ create table if not exists ancestor (txid blob not null, vout integer not null, 
 create index if not exists ancestor_due on ancestor (hole, due, place);
 `
 
-/** What a host notes of its own disk and of what it verified itself. Of a log that others share, it shares the rest with them. */
+/** State about the host's own disk, and about what it verified itself. On a shared log, all other state is shared. */
 export const OWN_STATE = ['space probed', 'checked_tip'] as const
 
-/** The outcome of attempts to find what is missing in front of an ordinal (`AncestorEntry`). */
+/** The outcome of attempts to find the missing ancestors of an ordinal (`AncestorEntry`). */
 export interface AncestorTry {
   hole: boolean
   tries: number
-  /** When to try again, and its place among those that are due at the same time: milliseconds since 1970. */
+  /** When to try again, in milliseconds since 1970; `place` orders attempts that are due at the same time. */
   due: number
   place: number
-  /** What was fetched so far. */
+  /** Fetched so far. */
   transactions: number
   bytes: number
 }
 
-/** More than one attempt writes, so that the others are deleted faster than new ones come. */
+/** How many attempts are checked at a time: more than one write adds, so stale ones are deleted faster than new ones come. */
 const LOOKED_AT = 20
 
-/** About how many transactions a statement asks: each number is a statement of its own. */
+/** Transactions per query. Each number of them is a statement of its own. */
 const ASKED_AT_ONCE = 8
 
-/** Deletes all that is pending or held. A `Pending` of the file has to be {@link Pending.restore restored} to count again. */
+/** Deletes all pending and held transactions. A `Pending` of the file must be {@link Pending.restore restored} to count again. */
 export function clearPending(sql: Sql): void {
   for (const table of ['pending', 'pending_proof', 'pending_spend', 'held']) sql.run(`delete from ${table}`)
 }
 
-/** What a host notes about itself and its work. */
+/** A host's notes about itself and its work. */
 export class State {
   constructor(private readonly sql: Sql) {}
 
@@ -82,7 +79,7 @@ export class State {
     this.sql.run(`insert into interaction values (?, ?, ?) ${replace}`, host, topic, since)
   }
 
-  /** Over the limit, those that would wait longest are deleted. */
+  /** Over the limit, deletes those that would wait longest. */
   hold({ txid, lock, beef }: HeldSubmission, { maxCount }: { maxCount: number }): void {
     this.sql.run(
       'insert into held values (?, ?, ?, ?) on conflict do nothing',
@@ -108,8 +105,8 @@ export class State {
   }
 
   /**
-   * Deletes attempts for what is not missing any more. Those that are due longest are looked at: what is missing is tried when it is
-   * due, and so moves behind them.
+   * Deletes attempts for ancestors that are no longer missing. It checks those that have been due longest: attempts that are
+   * still needed are made when due, and so move behind them.
    */
   forgetFound(isMissing: (outpoint: Outpoint) => boolean): void {
     for (const hole of [0, 1])
@@ -129,14 +126,14 @@ export interface PendingOutline {
   arrived: number
   /** Whether it does not count: it lost a conflict, or an ancestor did, or the network rejected it. */
   isWaiting: boolean
-  /** Whether something else than its place may rank it: a proof or a sighting, also of a descendant, or an earlier descendant. */
+  /** Whether something other than its place may rank it: a proof or sighting of it or a descendant, or an earlier descendant. */
   isRaised: boolean
   isProven: boolean
-  /** Whether it lost as a mint: over a node, only mints conflict. */
+  /** Whether it lost as a mint: only mints conflict over a node. */
   isMint: boolean
 }
 
-/** A pending transaction, with its proofs, the one that came last at the end. */
+/** A pending transaction with its proofs, the latest last. */
 export interface PendingTransaction extends PendingOutline {
   raw: Uint8Array
   proofs: readonly Proof[]
@@ -145,11 +142,11 @@ export interface PendingTransaction extends PendingOutline {
 /** How a transaction becomes pending. */
 interface NewPending extends Partial<Pick<PendingOutline, 'isRaised' | 'isMint'>> {
   isWaiting: boolean
-  /** By whom a submission that lost waits. */
+  /** The client that submitted it, if it lost. */
   client?: string | undefined
 }
 
-/** How much is pending, and how much of it waits. */
+/** A number of pending transactions, and their size. */
 export interface PendingTotal {
   transactions: number
   bytes: number
@@ -161,13 +158,13 @@ type Totals = Record<'pending' | 'waiting', PendingTotal> | undefined
 export class Pending {
   private totals: Totals
 
-  /** @param onChange Called where transactions are added or deleted, or something of them changes. */
+  /** @param onChange Called when a transaction is added, changed or deleted. */
   constructor(
     private readonly sql: Sql,
     private readonly onChange = (): void => {},
   ) {}
 
-  /** @param kind Those that lost a conflict are counted apart. */
+  /** @param kind Those that lost a conflict are counted separately, as `waiting`. */
   total(kind: 'pending' | 'waiting'): PendingTotal {
     this.totals ??= { pending: this.sum(0), waiting: this.sum(1) }
     return this.totals[kind]
@@ -177,7 +174,7 @@ export class Pending {
     return this.total('pending').transactions + this.total('waiting').transactions === 0
   }
 
-  /** What is in memory, to return to when a savepoint is rolled back. */
+  /** The totals in memory, to restore after a rollback. */
   mark(): Totals {
     return this.totals && { pending: { ...this.totals.pending }, waiting: { ...this.totals.waiting } }
   }
@@ -195,7 +192,7 @@ export class Pending {
     return row && { ...outlineOf(row), raw: row.raw, proofs: proofsOf(this.sql, row.txid) }
   }
 
-  /** Its place is the last one. @param spends What it spends. */
+  /** Adds a transaction in the last place. */
   add(
     { txid, raw, proofs = [] }: Pick<PendingTransaction, 'txid' | 'raw'> & { proofs?: readonly Proof[] },
     spends: readonly Outpoint[],
@@ -218,7 +215,7 @@ export class Pending {
     for (const proof of proofs) this.prove(txid, proof)
   }
 
-  /** Notes that more than their places may rank it and its pending ancestors from now on. */
+  /** Marks a transaction and its pending ancestors: from now on, more than their places may rank them. */
   raise(txid: string): void {
     this.sql.run(
       `with recursive up (txid) as (values (?) union select spend.txid from up
@@ -228,7 +225,7 @@ export class Pending {
     )
   }
 
-  /** Adds a proof, as the one that came last. None is kept of what is not pending. */
+  /** Adds a proof as the latest one; ignored unless the transaction is pending. */
   prove(txid: string, { height, root, merklePath }: Proof): void {
     this.sql.run(
       `insert or replace into pending_proof (txid, height, root, merkle_path)
@@ -239,7 +236,7 @@ export class Pending {
     this.raise(txid)
   }
 
-  /** @param proofs All that it has from now on, the one that came last at the end. */
+  /** @param proofs All its proofs, the latest last. */
   replaceProofs(txid: string, proofs: readonly Proof[]): void {
     this.sql.run('delete from pending_proof where txid = ?', fromHex(txid))
     this.noteProofs(fromHex(txid))
@@ -255,7 +252,7 @@ export class Pending {
     return rows.map(({ txid }) => toHex(txid))
   }
 
-  /** Those with a proof by a block of some heights. */
+  /** The transactions with a proof in a block of these heights. */
   provenIn({ from, to }: { from: number; to: number }): string[] {
     if (this.isEmpty) return []
     const rows = this.sql.all(
@@ -274,7 +271,7 @@ export class Pending {
     this.onChange()
   }
 
-  /** It does not count any more, or does again. @param isMint Whether it lost as a mint. */
+  /** Sets whether a transaction waits. @param isMint Whether it lost as a mint. */
   setWaiting(txid: string, isWaiting: boolean, { isMint = false }: { isMint?: boolean } = {}): void {
     const row = this.sql.get('select waiting, bytes from pending where txid = ?', fromHex(txid))
     if (row === undefined) return
@@ -321,7 +318,7 @@ export class Pending {
     return rows.map(({ vout, spender }) => ({ vout, spender: toHex(spender) }))
   }
 
-  /** Whether any of some transactions is pending, or something pending spends from it. */
+  /** Whether any of these transactions is pending or has a pending spender. */
   hasAround(txids: readonly string[]): boolean {
     for (let at = 0; !this.isEmpty && at < txids.length; at += ASKED_AT_ONCE) {
       const keys = txids.slice(at, at + ASKED_AT_ONCE).map(fromHex)
@@ -336,13 +333,13 @@ export class Pending {
     return false
   }
 
-  /** Those that wait, in the order in which they came. */
+  /** The waiting transactions, in the order in which they came. */
   waiting(): string[] {
     const rows = this.sql.all('select txid from pending where waiting = 1 order by arrived')
     return rows.map(({ txid }) => toHex(txid))
   }
 
-  /** Those that wait and spend what a pending one spends. */
+  /** The waiting transactions that spend a coin of a pending one. */
   conflictsOf(txid: string): string[] {
     const rows = this.sql.all(
       `select distinct other.spender from pending_spend own join pending_spend other
@@ -364,7 +361,7 @@ export class Pending {
     return rows.map((row) => ({ txid: toHex(row.txid), vout: row.vout }))
   }
 
-  /** It, and its pending ancestors as far as they wait or are raised, in the order in which they came. */
+  /** A transaction and its pending ancestors, as far up as they wait (or are raised), in the order in which they came. */
   lineOf(txid: string, which: 'waiting' | 'raised'): string[] {
     const rows = this.sql.all(
       `with recursive up (txid) as (values (?) union select spend.txid from up
@@ -384,13 +381,13 @@ export class Pending {
     return row && outlineOf(row)
   }
 
-  /** Which goes first if there is too much: the oldest, unproven ones before proven ones. Undefined if there is none. */
+  /** The transaction to drop first: the oldest, unproven before proven. Undefined if there is none. */
   first(): string | undefined {
     const row = this.sql.get('select txid from pending where waiting = 0 order by proven, arrived limit 1')
     return row && toHex(row.txid)
   }
 
-  /** Of the client that has the most of what waits, the oldest; undefined if all of his are among some that stay. */
+  /** The oldest waiting transaction of the client that has the most, except those that stay; undefined if it has no other. */
   oldestWaiting(most: keyof PendingTotal, staying: ReadonlySet<string>): string | undefined {
     const share = most === 'bytes' ? 'sum(bytes)' : 'count(*)'
     const row = this.sql.get(
@@ -422,7 +419,7 @@ export class Pending {
   }
 }
 
-/** The proofs of a pending transaction, the one that came last at the end. @param key The txid. */
+/** The proofs of a pending transaction, the latest last. @param key The txid. */
 export function proofsOf(sql: Sql, key: Uint8Array): Proof[] {
   const rows = sql.all('select height, root, merkle_path from pending_proof where txid = ? order by n', key)
   return rows.map(proofOf)
