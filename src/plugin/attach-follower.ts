@@ -18,19 +18,19 @@ import { EngineCatchUp } from './engine-catch-up.js'
 import type { FollowerOptions, FollowerStatus, HostEngine, HostFollower } from './follower-options.js'
 import { connected } from './stores-of.js'
 
-/** How soon it is tried again to begin, in milliseconds. */
+/** The pause before another attempt to start, in milliseconds. */
 const AGAIN = 1000
 
 /**
- * Follows the chain in the host of an engine, as our own server does (`docs/follow.md`): a host with an empty database gets all
- * names that exist. What it finds enters the index of the plugin like anything else, and the engine of the host admits it. Of several
- * processes that share the database, one follows.
+ * Follows the chain in the host of an engine, as our own server does (`docs/follow.md`): a host with an empty database gets all names
+ * that exist. What the follower finds enters the plugin's index, and the host's engine admits it. If several processes share the
+ * database, one of them follows.
  *
  * Call it once the services of the host and its engine are configured.
  *
- * @param database That of the services: the host's `knex` or `mongoDb`.
- * @throws TypeError without a database, or without `ls_names`; ConfigError for an invalid setting. What goes wrong later is written to the
- * standard error, or passed to `onFailure` of the services, and is in `status()`.
+ * @param database The database of the services: the host's `knex` or `mongoDb`.
+ * @throws TypeError without a database, or without `ls_names`; ConfigError for an invalid setting. Later errors are written to
+ * standard error, or passed to `onFailure` of the services, and are in `status()`.
  */
 export function attachFollower(
   database: HostDatabase | undefined,
@@ -55,7 +55,7 @@ interface AttachedOptions {
   index: HostedIndex
   config: Config
   engine: HostEngine | undefined
-  /** What decides which proofs count. */
+  /** The chain tracker that decides which proofs count. */
   tracker: string
   logger: Parameters<typeof createOverlay>[0]['logger']
 }
@@ -67,7 +67,7 @@ class AttachedFollower implements HostFollower {
   private readonly stopping = new AbortController()
   private running: Promise<void> | undefined
   private followed: FollowedChain | undefined
-  /** How far others have followed, where this process cannot. */
+  /** The progress of other processes, when this one cannot follow. */
   private others: FollowedTree | undefined
   private headers: BlockHeaders | undefined
   private catchUp: EngineCatchUp | undefined
@@ -81,7 +81,7 @@ class AttachedFollower implements HostFollower {
         return now()?.asOf
       },
       get isCatchingUp() {
-        // Before that is known, what is not here may exist.
+        // Before the progress is known, anything that is missing here may exist.
         return now()?.isCatchingUp ?? true
       },
       get isIncomplete() {
@@ -135,10 +135,10 @@ class AttachedFollower implements HostFollower {
         await this.end()
         if (signal.aborted) return
         this.reason = messageOf(error)
-        // Neither changes while the process runs.
+        // Neither error goes away while the process runs.
         this.hasFailed = error instanceof ConfigError || error instanceof OtherTreeError
         index.report(error)
-        // Nothing can be read of the tree of others.
+        // The progress of others on a different tree means nothing here.
         if (error instanceof OtherTreeError) return
         if (this.hasFailed) continue
       }
@@ -176,7 +176,7 @@ class AttachedFollower implements HostFollower {
     this.catchUp?.start()
   }
 
-  /** Answers as far as others have followed, as a process does that waits for them. */
+  /** Answers with the progress of other processes, as a process does that is waiting to follow. */
   private async watch(): Promise<void> {
     const { index, logger } = this.options
     const others = new FollowedTree({
@@ -199,10 +199,10 @@ class AttachedFollower implements HostFollower {
   }
 }
 
-/** The job of passing on to the engine what it lacks, whose tables the processes of a host share. */
+/** The job of passing to the engine what it lacks; the processes of a host share its tables. */
 const ENGINE = 'engine'
 
-/** Those settings of our server that say how a host follows the chain. */
+/** The settings of our server that say how a host follows the chain. */
 const SETTINGS = [
   ...['CHAIN_SOURCES', 'CHAIN_SOURCE_RATE', 'JUNGLEBUS_SUBSCRIPTION', 'FOLLOW_ORDINALS', 'FOLLOW_POLL_MS'],
   ...[
@@ -217,7 +217,7 @@ const SETTINGS = [
 ]
 
 /**
- * Reads the settings of a follower. Others, as those of the host's database, mean nothing here.
+ * Reads the settings of a follower. Others, such as those of the host's database, are ignored.
  *
  * @throws ConfigError that names the first invalid one.
  */

@@ -11,31 +11,37 @@ import type { HostEngine } from './follower-options.js'
 export interface EngineCatchUpOptions {
   engine: HostEngine
   graph: FactStore
-  /** The tables of the engine, if they can be read: what it has is not submitted again. */
+  /** The tables of the engine, if they can be read: transactions in them are not submitted again. */
   tables: () => Promise<Pick<EngineTables, 'applied'> | undefined>
-  /** Whether this process does it, of those whose engines share tables. */
+  /** Whether this process does the job, if several processes' engines share tables. */
   isMine: IsMine
   onFailure: (error: unknown) => void
 }
 
-/** How often one looks for what the index has admitted since, and at least while the engine takes nothing, in milliseconds. */
+/**
+ * How often to look for outputs that the index has admitted since, and the first pause while the engine takes nothing, in
+ * milliseconds.
+ */
 const EVERY = 1000
 const LONGEST_PAUSE = 60_000
-/** How many outputs are compared with the engine's tables at once. */
+/** The number of outputs that are compared with the engine's tables at once. */
 const PAGE = 500
-/** After how long a submission that failed is made again for the first time, in milliseconds. */
+/** The pause before the first retry of a failed submission, in milliseconds. */
 const FIRST_PAUSE = 5000
-/** After so many failures in a row the others wait: the chain tracker of the engine is away, rather than so many wrong. */
+/**
+ * After this many failures in a row, the rest waits: more likely the engine's chain tracker is down than that many transactions are
+ * wrong.
+ */
 const MOST_FAILURES = 3
 
 /**
- * Has a host's engine admit what the index has from elsewhere. An engine answers `/lookup` with outputs in its own tables alone, and
- * offers those to peers: what the follower finds would be in the answers of the gateway, and in no other.
+ * Has a host's engine admit what the index got from elsewhere. An engine answers `/lookup` from its own tables alone, and offers only
+ * those outputs to peers: without this, the follower's finds would be in the answers of the gateway and nowhere else.
  *
- * It passes on active outputs in the order of their scores, as to a peer that syncs, parents first, and as something historical: engines
- * broadcast nothing of that. Its progress is stored as long as the engine refuses nothing. A start goes on from there if the engine still
- * has what was passed last, and nothing before it has become active or was unblocked since; otherwise it compares everything with what the
- * engine has applied.
+ * It passes on active outputs in the order of their scores, as to a peer that syncs, parents first, and as historical transactions,
+ * which engines do not broadcast. Its progress is stored as long as the engine refuses nothing. After a restart it continues from
+ * there if the engine still has the last transaction and no earlier output has become active or was unblocked since; otherwise it
+ * compares everything with what the engine has applied.
  */
 export class EngineCatchUp {
   private readonly stopping = new AbortController()
@@ -57,7 +63,7 @@ export class EngineCatchUp {
     this.running ??= this.run()
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when the store is no longer in use. */
   async stop(): Promise<void> {
     this.stopping.abort()
     await this.running
@@ -104,7 +110,7 @@ export class EngineCatchUp {
     }
   }
 
-  /** Up to where the engine is known to have everything. */
+  /** The score up to which the engine is known to have everything. */
   private async passed(topic: string): Promise<Place> {
     const { graph, tables } = this.options
     const [since, txid = '', before] = ((await graph.settings.get(placeOf(topic))) ?? '').split(' ')
@@ -113,20 +119,20 @@ export class EngineCatchUp {
     return { since: applied?.has(txid) === true && Number(before) === reorgs ? Number(since) : 0, reorgs }
   }
 
-  /** Those that the engine has not applied to a topic. */
+  /** The transactions that the engine has not applied to a topic. */
   private async unknownAmong(txids: string[], topic: string): Promise<string[]> {
     const tables = await this.options.tables()
     const applied = await tables?.applied(txids, topicNames(topic))
     return txids.filter((txid) => applied?.has(txid) !== true)
   }
 
-  /** Submits a transaction to those topics that hold an output of it. What fails is tried again later. */
+  /** Submits a transaction to the topics that hold an output of it. Failures are retried later. */
   private async submit(txid: string): Promise<void> {
     const { engine, graph, onFailure } = this.options
     const held = new Set(graph.admissions.ofTransaction(txid).map(({ topic }) => topic))
     const topics = this.topics.flatMap(({ topic, name }) => (held.has(topic) ? [name] : []))
     const beef = await assembleBeef([txid], graph.transactions)
-    // It may not count any more.
+    // The transaction may have become inactive.
     if (topics.length === 0 || beef === undefined) return
     try {
       await engine.submit({ beef: Array.from(beef), topics }, undefined, 'historical-tx')
@@ -137,20 +143,20 @@ export class EngineCatchUp {
       const reason = `the engine does not take ${txid}, which was found by following, and is offered it again: ${messageOf(error)}`
       if (++this.failures === 1) onFailure(new Error(reason, { cause: error }))
     }
-    // An engine parses and stores in turns of its own, but for short ones.
+    // An engine yields to the event loop itself, but not during short submissions.
     await nextTurn()
   }
 }
 
-/** How far the engine was passed what a topic holds. */
+/** How much of a topic the engine was passed. */
 interface Place {
-  /** A score. */
+  /** The score to go on from. */
   since: number
-  /** How often what was derived had changed when all up to there was compared. */
+  /** The store's number of reorganisations when everything up to there was compared. */
   reorgs: number
 }
 
-/** The setting that says how far the engine was passed what a topic holds. */
+/** The setting that stores how much of a topic the engine was passed. */
 function placeOf(topic: string): string {
   return `engine passed ${topic}`
 }

@@ -1,8 +1,8 @@
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 
-/** What is used of an engine of any version. */
+/** The parts of an engine, of any version, that are used. */
 export interface HostEngine {
-  /** By the names of topics. */
+  /** By topic name. */
   readonly managers: object
   submit(
     tagged: { beef: number[]; topics: string[] },
@@ -17,7 +17,7 @@ export interface HostTracker {
   currentHeight(): Promise<number>
 }
 
-/** A logger as that of pino, of any version. */
+/** A logger like that of pino, of any version. */
 export interface FollowerLogger {
   debug(about: object, message: string): void
   info(about: object, message: string): void
@@ -28,17 +28,20 @@ export interface FollowerLogger {
 export interface FollowerOptions {
   /** Settings of our server, by their names in `docs/settings.md`; the environment by default. */
   settings?: Readonly<Record<string, string | undefined>>
-  /** The host's engine, whose `/lookup` is to answer with what is found. Without it, only the gateway's routes do. */
+  /** The host's engine, so that its `/lookup` has the follower's finds. Without it, only the gateway's routes do. */
   engine?: HostEngine | undefined
-  /** The host's own chain tracker, which then decides which proofs count; by default, what `CHAIN_TRACKER` says: `headers`. */
+  /**
+   * The host's own chain tracker, which then decides which proofs count; by default, the one that `CHAIN_TRACKER` names:
+   * `headers`.
+   */
   chainTracker?: HostTracker | 'scripts only' | undefined
   /** Logs what the follower does; standard output in JSON by default. */
   logger?: FollowerLogger
 }
 
-/** What follows the chain in a host; `attachGateway` takes it. */
+/** The follower in a host; pass it to `attachGateway`. */
 export interface HostFollower {
-  /** How far it is (`docs/follow.md`, Absence). */
+  /** How far it has followed (`docs/follow.md`, Absence). */
   readonly progress: {
     readonly asOf: { height: number; hash?: string | undefined } | undefined
     readonly isCatchingUp: boolean
@@ -48,19 +51,22 @@ export interface HostFollower {
   readonly ancestors: MissingAncestors
   readonly asksNetwork: true
   status(): FollowerStatus
-  /** Of that, what pages show. */
+  /** The part of the status that pages show. */
   chain(): { height?: number; lag?: number }
-  /** Stops following; another process that shares the database goes on. Resolves when the store is no longer used. */
+  /** Stops following; another process that shares the database takes over. Resolves when the store is no longer in use. */
   stop(): Promise<void>
 }
 
-/** What it does, with the parts of the chain that `/health` of our server has. Parts that another process runs are missing. */
+/**
+ * The state of the follower, with the same parts of the chain as `/health` of our server. Parts that another process runs are
+ * missing.
+ */
 export interface FollowerStatus {
   /** `waiting`: another process that shares the database follows. */
   state: 'starting' | 'following' | 'waiting' | 'failed' | 'stopped'
-  /** Why it does not follow yet, or does not follow. */
+  /** Why it is not following. */
   reason?: string
-  /** The height of the chain, and how many of its blocks were not followed yet. */
+  /** The height of the chain, and how many of its blocks have not been followed yet. */
   height?: number
   lag?: number
   [part: string]: unknown

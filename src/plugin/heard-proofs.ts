@@ -16,30 +16,30 @@ export interface HeardProofsOptions {
   onError: (error: unknown) => void
   /** How long the chain tracker may take, in milliseconds. */
   trackerTimeout: number
-  /** After how many milliseconds a proof is tried again for the first time; the wait doubles each time. */
+  /** Milliseconds before the first retry of a proof; the wait doubles each time. */
   retryAfter: number
 }
 
-/** So many proofs wait; over that, the oldest is dropped. Each has at most a few kilobytes. */
+/** The most proofs that wait; beyond that, the oldest is dropped. Each has a few kilobytes at most. */
 const MAX_WAITING = 1000
-/** So often a proof is tried again: for a quarter of an hour, with the usual wait. */
+/** How often a proof is retried: for a quarter of an hour, with the usual wait. */
 const RETRIES = 10
 
 /**
- * Records proofs of known transactions once a chain tracker has confirmed them. One that comes before its transaction, or
- * while the chain tracker cannot tell, waits in memory and is tried again.
+ * Records proofs of known transactions once a chain tracker has confirmed them. A proof that comes before its transaction, or
+ * while the chain tracker has no answer, waits in memory and is retried.
  */
 export class HeardProofs {
   private readonly waiting = new LRUCache<string, NodeJS.Timeout>({
     max: MAX_WAITING,
     dispose: (again) => clearTimeout(again),
   })
-  /** Retries come one at a time: any number may be due once the chain tracker is back. */
+  /** Retries run one at a time: any number may be due once the chain tracker is back. */
   private readonly retrying = new Mutex()
 
   constructor(private readonly options: HeardProofsOptions) {}
 
-  /** Resolves when the index has the proof, or when it is dropped or waits. Never rejects. */
+  /** Resolves when the index has the proof, or when the proof was dropped or waits. Never rejects. */
   async hear(heard: HeardProof): Promise<void> {
     await this.attempt(heard, RETRIES)
   }
@@ -67,7 +67,7 @@ export class HeardProofs {
     waiting.set(key, again.unref())
   }
 
-  /** Records a proof, unless it is false. @returns Whether there is nothing left to do. */
+  /** Records a proof, unless it is false. @returns Whether nothing is left to do. */
   private async isDone({ txid, proof }: HeardProof): Promise<boolean> {
     const { graph, chainTracker: tracker, trackerTimeout: timeout } = this.options
     // Cheapest first: anybody may send a proof.
@@ -84,7 +84,7 @@ export class HeardProofs {
   }
 }
 
-/** Records proofs of transactions that the index has; it takes no transaction from here that a topic manager has not seen. */
+/** Records proofs of transactions that the index has; transactions themselves come only by way of a topic manager. */
 export async function recordProofs(graph: FactStore, transactions: TransactionRecord[]): Promise<void> {
   await graph.opened?.()
   const known = transactions.filter(({ txid, proof }) => proof !== undefined && graph.transactions.has(txid))

@@ -11,42 +11,42 @@ import type { FactStore } from '../../backend/src/read/fact-store.js'
 import { hostRules } from '../../backend/src/read/host-index.js'
 import { type HeardProof, HeardProofs, recordProofs } from './heard-proofs.js'
 
-/** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
+/** The part of an Express app that is used; Express 4 has it too. Its types may come from another copy of Express. */
 interface ListenedApp {
   use(handler: (...parameters: never[]) => unknown): unknown
 }
 
 export interface HostListenerOptions {
   /**
-   * Checks proofs from `/arc-ingest`, which an engine does not; the host's own. `scripts only` believes all that the host
+   * Checks proofs from `/arc-ingest`, which an engine does not; the host's own. `scripts only` believes every proof that the host
    * takes.
    */
   chainTracker: RootChecker | 'scripts only'
-  /** Called if something that the host accepted could not be recorded, or a proof not be checked. */
+  /** Called if something that the host accepted could not be recorded, or a proof could not be checked. */
   onError?: (error: unknown) => void
-  /** How long the chain tracker may take, and so delay an answer, in milliseconds; by default 10,000. */
+  /** How long the chain tracker may take, and so delay an answer, in milliseconds; 10,000 by default. */
   trackerTimeout?: number
   /**
-   * A proof that comes before its transaction, or that the chain tracker cannot check yet, is tried again after so many
-   * milliseconds, by default 1,000, and nine times more, with twice the wait each time.
+   * Milliseconds before the first retry of a proof that comes before its transaction, or that the chain tracker cannot check yet;
+   * 1,000 by default. Nine more retries follow, with twice the wait each time.
    */
   retryAfter?: number
 }
 
-/** What is done with a request that the host has answered with a status; nothing if undefined. */
+/** Handles a request that the host has answered with a status; undefined if there is nothing to do. */
 type Listen = (request: Request, status: number) => Promise<void> | undefined
 
 /**
- * Passes on to the index what a host's engine keeps to itself: merkle proofs of transactions that it knows, whether they come
- * to `/arc-ingest` or with the transaction to `/submit`, and the end of a ban (`/admin/unban`), which lifts the block that
+ * Passes on to the index what a host's engine keeps to itself: merkle proofs of transactions that the index knows, whether they
+ * come to `/arc-ingest` or with the transaction to `/submit`, and the end of a ban (`/admin/unban`), which lifts the block that
  * the ban caused.
  *
- * Call it before `start`, as `attachGateway`. It reads no body and changes no answer, but lets it end only when the index has
- * what the request says. Of `/submit` and `/admin/unban` it believes what the host has answered with 200. A proof at
- * `/arc-ingest` it checks itself, so the host need not know the transaction, or not yet; only what the host
- * refuses to hear, with 401, 403 or 429, is not heard.
+ * Call it before `start`, like `attachGateway`. It reads no body and changes no answer, but delays the end of an answer until the
+ * index has what the request says. It trusts requests to `/submit` and `/admin/unban` that the host has answered with 200. A proof
+ * at `/arc-ingest` is checked here, so the host need not know the transaction; it is ignored only if the host refuses the sender,
+ * with 401, 403 or 429.
  *
- * @param stores Those of `storesOf`.
+ * @param stores The stores from `storesOf`.
  */
 export function attachHostListener(
   app: ListenedApp,
@@ -69,7 +69,7 @@ export function attachHostListener(
     },
   }
   const handler: RequestHandler = (request, response, next) => {
-    // Express takes a path in any case, and with a slash at its end.
+    // Express matches paths in any case, and with a trailing slash.
     const path = request.path.toLowerCase().replace(/\/$/, '')
     const listen = request.method === 'POST' ? listeners[path] : undefined
     if (listen !== undefined)
@@ -79,12 +79,12 @@ export function attachHostListener(
   app.use(handler)
 }
 
-/** How a host refuses a sender, and one that sends too often. */
+/** The statuses with which a host refuses a sender, or one that sends too often. */
 const REFUSALS = new Set([401, 403, 429])
 
 /**
- * Lets an answer end only when some work is done. Its head is sent before: a host that fails after it has answered is to see that,
- * and not to answer again.
+ * Delays the end of an answer until some work is done. The head is sent first, so that a host that fails after it has answered
+ * sees that and does not answer again.
  */
 function beforeEnd(response: Response, work: () => Promise<void>, onError: (error: unknown) => void): void {
   const end = response.end.bind(response) as (...args: unknown[]) => typeof response
@@ -99,7 +99,7 @@ function beforeEnd(response: Response, work: () => Promise<void>, onError: (erro
   response.end = ended as typeof response.end
 }
 
-/** The BEEF of a submission, which may have off-chain values behind it. @throws BeefError if it has another form. */
+/** The BEEF of a submission, which off-chain values may follow. @throws BeefError if the body has another form. */
 function beefIn({ body, headers }: Request): Uint8Array {
   if (!(body instanceof Uint8Array)) throw new BeefError('the host took a submission that is not bytes')
   const bytes = asUint8Array(body)
@@ -108,7 +108,7 @@ function beefIn({ body, headers }: Request): Uint8Array {
   return cursor.take(cursor.varint())
 }
 
-/** As long as a path of one transaction may be: some 70 characters for each level of its tree. */
+/** The longest path of one transaction: some 70 characters for each level of its tree. */
 const MAX_PATH_CHARACTERS = 32 * 1024
 const notice = z.object({
   txid: z
@@ -118,7 +118,7 @@ const notice = z.object({
   merklePath: z.string().max(MAX_PATH_CHARACTERS),
 })
 
-/** The proof of ARC's callback; undefined if a stranger has sent something else. */
+/** The proof in ARC's callback; undefined if the body is something else. */
 function proofIn(body: unknown): HeardProof | undefined {
   const parsed = notice.safeParse(body)
   if (!parsed.success) return undefined
@@ -131,12 +131,12 @@ function proofIn(body: unknown): HeardProof | undefined {
   }
 }
 
-/** How the store marks an output that a host has evicted, and not its operator blocked. */
+/** How the store marks an output that a host evicted, as opposed to one that its operator blocked. */
 const EVICTED = 'evicted'
-/** How many blocked outputs of one transaction are looked at. */
+/** The most blocked outputs of one transaction that are examined. */
 const MOST_BLOCKED = 1000
 
-/** Unblocks an output, unless the operator has blocked it for a reason. Of an unproven one, the ban was taken for a rejection. */
+/** Unblocks an output, unless the operator has blocked it. If its transaction is unproven, the ban was recorded as a rejection. */
 async function liftEviction(graph: FactStore, text: string): Promise<void> {
   await graph.opened?.()
   const { blocklist, sightings } = graph

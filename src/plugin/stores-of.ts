@@ -6,7 +6,7 @@ import type { FactStore } from '../../backend/src/read/fact-store.js'
 
 export interface HostStores {
   graph: FactStore
-  /** `ls_names` and `ls_ordinals`, as `attachGateway` answers them from the index. */
+  /** `ls_names` and `ls_ordinals`, answered from the index as by `attachGateway`. */
   lookupServices: (options: NamesOptions) => Record<string, AnsweringService>
 }
 
@@ -14,7 +14,7 @@ export interface HostStores {
  * The stores that `attachGateway` reads, in the database of the host's lookup services. The first use creates their
  * tables.
  *
- * @param database What the host has after `configureKnex` or `configureMongo`: its `knex` or its `mongoDb`.
+ * @param database The host's `knex` or `mongoDb`, after `configureKnex` or `configureMongo`.
  * @throws TypeError if the host has not connected to it yet.
  */
 export function storesOf(database: HostDatabase | undefined): HostStores {

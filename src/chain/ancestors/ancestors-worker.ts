@@ -23,53 +23,55 @@ export interface AncestorsWorkerOptions {
   source: Pick<ChainSource, 'transaction'>
   /** Verifies a BEEF and passes it to the topics. */
   admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
-  /** What may be fetched for one ordinal, in total. */
+  /** The most that may be fetched for one ordinal, in total. */
   perOrdinal: GatherLimits
   limits: GatherLimits
   logger: Logger
-  /** Whether it is this process that fetches them; by default, it always is. */
+  /** Whether this process fetches ancestors; by default, it always does. */
   isMine?: IsMine | undefined
-  /** The longest transaction that is fetched beside others, in bytes; 16 MiB by default. A longer one is fetched alone. */
+  /**
+   * The longest transaction that is fetched in parallel with others, in bytes; 16 MiB by default. A longer one is fetched alone.
+   */
   small?: number
-  /** The least time between two looks at a queue in which nothing is due, in milliseconds; 1000 by default. */
+  /** The shortest time between two reads of a queue in which nothing is due, in milliseconds; 1000 by default. */
   pause?: number
-  /** How long the worker rests when a source does not answer, in milliseconds; 30,000 by default. */
+  /** How long the worker pauses when a source does not answer, in milliseconds; 30,000 by default. */
   rest?: number
-  /** As `steadyTime` by default: what is due is stored. */
+  /** The clock; `steadyTime` by default, since due times are stored. */
   now?: () => number
 }
 
 export interface AncestorsStatus {
-  /** Ordinals whose missing ancestors are on the way. */
+  /** Ordinals whose missing ancestors are still being fetched. */
   waiting: number
   /** Transactions fetched since the start. */
   fetched: number
-  /** Ordinals for which no source has what is missing, or that exceed the limits. */
+  /** Ordinals whose missing ancestors no source has, or that exceed the limits. */
   holes: number
   lastError?: LastError
 }
 
-/** How many ordinals are worked on at once, and how many entries are read at once of each kind. */
+/** How many ordinals are worked on at once, and how many entries of each kind are read at once. */
 const PARALLEL = 4
 const PAGE = 8
-/** The longest transaction that is fetched while others are, in bytes. */
+/** The longest transaction that is fetched in parallel with others, in bytes. */
 const SMALL = 16 * 1024 * 1024
-/** Of how many transactions at most an ordinal is placed at once, before others have their turn. */
+/** The most transactions that place one ordinal before others have their turn. */
 const BATCH = 100
-/** When nothing was found: the first delay, the factor of each further one, and the longest; in milliseconds. */
+/** Delays when nothing was found: the first one, the factor of each further one, and the longest; in milliseconds. */
 const FIRST_DELAY = 5000
 const DELAY_FACTOR = 4
 const MAX_DELAY = 24 * 3_600_000
-/** The longest delay if a source did not answer: it may be that it never does for this transaction. */
+/** The longest delay if a source did not answer: it may never answer for this transaction. */
 const MAX_OUTAGE_DELAY = 600_000
-/** The longest time between two looks at the queue, which other processes may fill, in milliseconds. */
+/** The longest time between two reads of the queue, which other processes may fill, in milliseconds. */
 const MAX_IDLE = 5000
-/** Entries are counted up to here. */
+/** Where the counting of entries stops. */
 const MAX_COUNTED = 10_000
 
 /**
- * Fetches what is missing between stored ordinals and their origins, and admits it, one transaction of an ordinal at a time, back
- * from what is stored. All state is in the store, which says what comes next once a transaction is admitted.
+ * Fetches the transactions that are missing between stored ordinals and their origins, and admits them: for each ordinal one at a
+ * time, back from what is stored. All state is in the store, which says what comes next once a transaction is admitted.
  */
 export class AncestorsWorker {
   private readonly stopping = new AbortController()
@@ -91,13 +93,13 @@ export class AncestorsWorker {
     this.running ??= this.run()
   }
 
-  /** Resolves when it no longer uses the store. Requests to sources that are under way have to end. */
+  /** Resolves when the store is no longer in use. Pending requests to sources have to end first. */
   async stop(): Promise<void> {
     this.stopping.abort()
     await this.running
   }
 
-  /** Something was written: it looks at the queue. */
+  /** Call when something was written, to have the queue read again. */
   notify(): void {
     this.noticed.abort()
   }
@@ -122,7 +124,7 @@ export class AncestorsWorker {
         const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
         this.counts = await queue.count(MAX_COUNTED)
         const failed = ends.find((end) => end.status === 'rejected')
-        // A source may answer for other ordinals.
+        // Another source may still answer for the other ordinals.
         if (failed !== undefined && ends.every((end) => end.status === 'rejected')) throw failed.reason
         if (failed !== undefined) this.note(failed.reason)
         if (entries.length > 0) continue
@@ -139,7 +141,7 @@ export class AncestorsWorker {
     }
   }
 
-  /** Works on an ordinal beside others, or alone if that takes a long transaction. */
+  /** Works on an ordinal in parallel with others, or alone if it needs a long transaction. */
   private async work(entry: AncestorEntry): Promise<void> {
     const { limits, small = SMALL } = this.options
     const within = { ...limits, maxBytes: Math.min(limits.maxBytes, small) }
@@ -150,7 +152,7 @@ export class AncestorsWorker {
   /**
    * Fetches and admits the next transaction of an ordinal.
    *
-   * @returns 'too large' if that cannot be done within `limits`, but may be within those of a submission.
+   * @returns 'too large' if it exceeds `limits`, but may be within those of a submission.
    * @throws errors that are not the fault of the ordinal.
    */
   private async advance(entry: AncestorEntry, limits: GatherLimits): Promise<'done' | 'too large'> {
@@ -172,7 +174,7 @@ export class AncestorsWorker {
     if (source.fetched.transactions === 0 && mayBeLarger && isTooLarge(failure)) return 'too large'
     const { transactions, bytes } = source.fetched
     this.fetched += transactions
-    // What was fetched counts, whatever became of it: otherwise an ordinal that fails each time has no limit.
+    // Everything fetched counts, even if it was refused: otherwise an ordinal that fails each time has no limit.
     const fetched = {
       transactions: entry.fetched.transactions + transactions,
       bytes: entry.fetched.bytes + bytes,
@@ -182,11 +184,11 @@ export class AncestorsWorker {
   }
 
   /**
-   * Admits the transaction that an ordinal came from, with those that place it there; or its own again, with those that say where
-   * it came from.
+   * Admits the transaction that an ordinal came from, with the transactions that place it there; or the ordinal's own again, with
+   * those that say where it came from.
    *
-   * @returns Why some of those are missing, if that is not because they are more than a batch.
-   * @throws FollowError `NOT_KNOWN` if no source knows it, `REFUSED` if the node refuses it; errors of the source.
+   * @returns Why some of those are missing, unless it is that they are more than a batch.
+   * @throws FollowError `NOT_KNOWN` if no source knows the transaction, `REFUSED` if the node refuses it; errors of the source.
    */
   private async admitNext(
     { outpoint, previous }: AncestorEntry,
@@ -200,7 +202,7 @@ export class AncestorsWorker {
       throw new FollowError('TOO_LARGE', `${txid} is longer than ${limits.maxBytes} bytes`)
     const record =
       previous === undefined ? store.transactions.get(txid) : await source.transaction(txid, limits)
-    // Its own transaction may not count any more.
+    // The ordinal's own transaction may have become inactive.
     if (record === undefined && previous === undefined) return undefined
     if (record === undefined) throw notKnown(txid)
     const { beef, fetched, unknown, failure } = await gather(record, {
@@ -217,7 +219,7 @@ export class AncestorsWorker {
   }
 
   /**
-   * Decides when to go on.
+   * Decides when to continue with an ordinal.
    *
    * @param attempt.isFound Whether something was fetched and admitted.
    * @throws the failure if it is not the fault of the ordinal.
@@ -255,12 +257,12 @@ async function unlessStopped(milliseconds: number, signal: AbortSignal): Promise
   await sleep(milliseconds, undefined, { signal, ref: false }).catch(() => {})
 }
 
-/** How many transactions are remembered that no source knows. */
+/** How many unknown transactions are remembered. */
 const MAX_UNKNOWN = 10_000
 
 /**
- * A chain source that is asked once for a transaction that several ordinals need at the same time, and that is not asked again
- * for a while for one that it did not know: a transaction may have thousands of outputs that wait for the same one.
+ * A chain source that is asked once for a transaction that several ordinals need at the same time, and not again for a while if
+ * it does not know it: thousands of outputs of one transaction may wait for the same ancestor.
  */
 class SharedSource implements Pick<ChainSource, 'transaction'> {
   private readonly asked = new LRUCache<
@@ -271,7 +273,7 @@ class SharedSource implements Pick<ChainSource, 'transaction'> {
   })
 
   /**
-   * @param options.forget After how many milliseconds it is asked again.
+   * @param options.forget How long an unknown transaction is not asked for again, in milliseconds.
    * @param options.now A clock, in milliseconds.
    */
   constructor(
@@ -285,7 +287,7 @@ class SharedSource implements Pick<ChainSource, 'transaction'> {
     if (known !== undefined && now() - known.at < forget) return known.answer
     const answer = this.source.transaction(txid, limits)
     this.asked.set(txid, { at: now(), answer })
-    // What is found will be stored, and is not kept in memory.
+    // A transaction that was found will be stored, so it is not kept in memory.
     const drop = (): boolean => this.asked.delete(txid)
     answer.then((record) => record && drop(), drop)
     return answer

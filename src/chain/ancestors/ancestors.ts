@@ -11,11 +11,11 @@ import { ChainSourceError, FollowError } from '../sources/errors.js'
 /** The result of submitting a transaction to a node. */
 export type Admission =
   | { kind: 'admitted'; outputs: number }
-  /** Every topic that admits it has it already. */
+  /** Every topic that admits the transaction has it already. */
   | { kind: 'known' }
-  /** It is valid, but no topic admits any of it, for the reasons in `codes`. */
+  /** The transaction is valid, but no topic admits any of it, for the reasons in `codes`. */
   | { kind: 'passed over'; why: string; codes: string[] }
-  /** It is invalid or conflicted. */
+  /** The transaction is invalid or conflicted. */
   | { kind: 'refused'; why: string }
 
 export interface GatherLimits {
@@ -27,33 +27,36 @@ interface GatherOptions {
   store: Pick<FactStore, 'transactions'>
   source: Pick<ChainSource, 'transaction'>
   limits: GatherLimits
-  /** How many unproven transactions the source may be asked for; by default, any number within the limits. */
+  /** The most unproven transactions that the source may be asked for; by default, any number within the limits. */
   maxUnproven?: number
-  /** The output that is to be placed; by default, the last one that may be an ordinal. */
+  /** The output to place; by default, the last one that may be an ordinal. */
   placed?: number | undefined
 }
 
-/** A transaction with everything that is needed to admit it. */
+/** A transaction with everything needed to admit it. */
 export interface Gathered {
   /** The transaction with the fetched ones that place its ordinals; if it is unproven, with its ancestors down to proven ones. */
   beef: Uint8Array
-  /** Those of these that were not in the store. */
+  /** The transactions in `beef` that were not in the store. */
   fetched: string[]
-  /** How many of those are unproven. */
+  /** How many of `fetched` are unproven. */
   unproven: number
-  /** A parent that places its ordinals, and that neither the store nor the source knows. */
+  /** A parent that places its ordinals, but that neither the store nor the source knows. */
   unknown?: string
-  /** Why not all parents of a proven transaction are there: it can be admitted without, and what is there is not fetched again. */
+  /**
+   * Why some parents of a proven transaction are missing. It can be admitted without them, and those that came are not fetched
+   * again.
+   */
   failure?: FollowError | ChainSourceError
 }
 
-/** Of how many parents it is looked up first whether the store has all of them. */
+/** Up to this many parents, it is checked first whether the store has all of them. */
 const FEW_PARENTS = 100
 
 /**
- * Gathers the ancestors that a topic needs to admit a transaction: of the inputs, as many as place an output (BRC-159). The
- * source is asked only for what the store lacks. A proven transaction comes with nothing else: the admission finds the rest in
- * the store.
+ * Gathers the ancestors that a topic needs to admit a transaction: only as many inputs as it takes to place an output (BRC-159).
+ * The source is asked only for transactions that the store lacks. A proven transaction comes with no other ancestors: the
+ * admission finds the rest in the store.
  *
  * @throws FollowError `TOO_LARGE` or `TOO_MANY` if the ancestors of an unproven transaction exceed the limits of a submission,
  * `UNPROVEN` if too many are unproven; errors of the source. A proven one comes with its `failure` instead.
@@ -69,7 +72,7 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
   let unknown: string | undefined
   const output = options.placed ?? outputs.findLastIndex(({ satoshis }) => satoshis === 1)
   const isPlaced = placement({ outputValues: outputs.map(({ satoshis }) => satoshis), output })
-  // A transaction may spend thousands of outputs of another.
+  // A transaction may spend thousands of outputs of one parent.
   const read = new Map<string, readonly number[] | undefined>()
   const valuesOf = async (parent: string): Promise<readonly number[] | undefined> => {
     const stored = proof === undefined ? undefined : await readOutline(parent, transactions)
@@ -102,9 +105,9 @@ function hasAll(txids: string[], { transactions }: GatherOptions['store']): bool
   return txids.length <= FEW_PARENTS && txids.every((txid) => transactions.has(txid))
 }
 
-/** Reads transactions from the store, and others from the source; each once, up to the limits. */
+/** Reads transactions from the store, and those it lacks from the source; each once, up to the limits. */
 class GatheringReader implements TransactionSource {
-  /** What came from the source, and how many of those are unproven. */
+  /** The transactions that came from the source, and how many of them are unproven. */
   readonly fetched = new Set<string>()
   unproven = 0
   private readonly found = new Map<string, TransactionRecord | undefined>()

@@ -21,7 +21,7 @@ export interface BranchOptions {
   node: FollowedNode
   source: ChainSource
   ordinals: FollowedOrdinals
-  /** Whether an ordinal of the store is one of those that are followed. */
+  /** Whether an ordinal of the store is followed. */
   isFollowed: (outpoint: Outpoint) => Promise<boolean>
   limits: GatherLimits
   /** Called with an unmined transaction that the source has, before it is admitted. */
@@ -31,7 +31,7 @@ export interface BranchOptions {
 }
 
 export interface Found {
-  /** The coins to go on with. */
+  /** The coins to continue with. */
   coins: FrontierCoin[]
   /** False if parents that place an ordinal are unknown to the source. */
   isComplete: boolean
@@ -39,15 +39,15 @@ export interface Found {
 
 /** The longest time that verifying unmined transactions may take in a round, in milliseconds: they can be crafted to be slow. */
 const UNPROVEN_TIME = 30_000
-/** The most bytes of ancestors that each of several branches may hold. Branches that need more are followed one at a time. */
+/** The most bytes of ancestors for each of several parallel branches. Branches that need more are followed one at a time. */
 const SMALL = 16 * 1024 * 1024
-/** How many inputs of a transaction are checked for coins that are followed: it may have any number. */
+/** How many inputs of a transaction are checked for followed coins: it may have any number. */
 const INPUTS_CHECKED = 100
-/** How many coins of an unproven transaction are asked about, to find what was mined instead. */
+/** How many coins of an unproven transaction are asked about, to find a mined transaction that spends them instead. */
 const SPENT_ASKED = 4
 const MAX_LISTED = 1000
 const MAX_COUNTED = 10_000
-/** Nodes that are not asked about: how many, and for how many milliseconds. */
+/** How many dead nodes are remembered and not asked about, and for how many milliseconds. */
 const DEAD = { max: 10_000, ttl: 3_600_000 }
 
 /** The progress since the start. */
@@ -55,30 +55,30 @@ export class FollowReport {
   mints = 0
   transfers = 0
   outputs = 0
-  /** Transactions that were known, and got a proof. */
+  /** Stored transactions that got a proof. */
   known = 0
-  /** Nodes that were spent by a transaction that is no mint. */
+  /** Nodes that were spent by a transaction that is not a mint. */
   deadNodes = 0
   /** Ordinals that were burnt, or sent to an output that no topic admits. */
   lost = 0
-  /** How often a branch could not be followed. */
+  /** How often following a branch failed. */
   failed = 0
-  /** The highest block that something followed was found in. */
+  /** The highest block in which something followed was found. */
   height: number | undefined
-  /** Transactions that place ordinals, and that the source does not know. */
+  /** Transactions that place ordinals, but that the source does not know. */
   readonly unknown = new Set<string>()
 }
 
-/** Takes single steps along the chain: asks what spends a coin, admits it, and says which coins come next. */
+/** Takes single steps along the chain: asks what spends a coin, admits the spender, and says which coins come next. */
 export class BranchFollower {
   readonly report = new FollowReport()
   private readonly largeBranches = pLimit(1)
   /** Several coins may lead to the same transaction at once. */
   private readonly inProgress = new Map<string, Promise<Brought>>()
-  /** Nodes that a mined transaction spends which is no mint, so that nothing stored shows it. */
+  /** Nodes burnt by a mined transaction that is not a mint; the store does not show that they are spent. */
   private readonly dead = new LRUCache<string, true>(DEAD)
   private readonly counted = new LRUCache<string, true>({ max: MAX_COUNTED })
-  /** What unproven transactions have taken in this round. */
+  /** How many unproven transactions were admitted in this round, and the milliseconds they took. */
   private unproven = { count: 0, time: 0 }
 
   constructor(private readonly options: BranchOptions) {}
@@ -88,12 +88,12 @@ export class BranchFollower {
     return this.unproven.count
   }
 
-  /** Begins a new round: as many unproven transactions as in the last one may be admitted. */
+  /** Begins a new round, with a fresh allowance of unproven transactions. */
   newRound(): void {
     this.unproven = { count: 0, time: 0 }
   }
 
-  /** Blocks were replaced: what spends a coin may have changed. */
+  /** Call when blocks were replaced: coins may have other spenders now. */
   onFork(): void {
     this.dead.clear()
   }
@@ -115,7 +115,7 @@ export class BranchFollower {
   }
 
   /**
-   * Asks what spends a coin, and admits it.
+   * Asks what spends a coin, and admits the spender.
    *
    * @throws FollowError, ChainSourceError, errors of the node.
    */
@@ -124,8 +124,8 @@ export class BranchFollower {
   }
 
   /**
-   * Asks whether an unproven transaction is mined by now, or another one that spends the same coins; for one that nobody has seen,
-   * whether the mempool has another.
+   * Asks whether an unproven transaction, or another one that spends the same coins, is mined by now; if nobody has seen the
+   * transaction, also whether the mempool has another.
    *
    * @throws As {@link follow}.
    */
@@ -134,9 +134,9 @@ export class BranchFollower {
   }
 
   /**
-   * Admits a transaction that a feed shows, if it spends a coin that is followed, or if all ordinals are followed.
+   * Admits a transaction from a feed if it spends a followed coin, or if all ordinals are followed.
    *
-   * @returns The coins to go on with.
+   * @returns The coins to continue with.
    * @throws As {@link follow}.
    */
   async take(record: TransactionRecord): Promise<FrontierCoin[]> {
@@ -152,7 +152,7 @@ export class BranchFollower {
     return await this.followedInputs(record, { all: false })
   }
 
-  /** A branch that needs more than {@link SMALL} starts again as the only large one, and meanwhile others continue. */
+  /** Restarts a branch that needs more than {@link SMALL} as the only large one; other branches continue meanwhile. */
   private async unlessLarge<Result>(work: (limits: GatherLimits) => Promise<Result>): Promise<Result> {
     const { limits } = this.options
     if (limits.maxBytes <= SMALL) return await work(limits)
@@ -165,7 +165,7 @@ export class BranchFollower {
   }
 
   private async followWithin(coin: FrontierCoin, limits: GatherLimits): Promise<Found> {
-    // Another branch may count since it was listed.
+    // The coin may have become inactive since it was listed.
     if (this.dead.has(formatOutpoint(coin.outpoint)) || !(await this.isStored(coin))) return NOTHING
     const spender = await this.spenderOf(coin.outpoint, limits)
     return spender === undefined ? NOTHING : await this.followTo(coin, spender, limits)
@@ -194,10 +194,10 @@ export class BranchFollower {
     }
     const spent = await this.followedInputs(record, { all: true })
     for (const coin of spent.slice(0, SPENT_ASKED)) {
-      // Of several unproven ones in a row, the first is the one to ask about.
+      // In a chain of unproven transactions, only the first is worth asking about.
       if (transactions.heightOf(coin.outpoint.txid) === undefined) continue
       const spender = await this.spenderOf(coin.outpoint, limits, txid)
-      // What the source has in its mempool ranks before what nobody has seen.
+      // A transaction in the source's mempool outranks one that nobody has seen.
       if (spender !== undefined && (spender.proof !== undefined || this.isUnseen(txid)))
         return await this.followTo(coin, spender, limits)
     }
@@ -207,7 +207,7 @@ export class BranchFollower {
   /**
    * The transaction that spends an outpoint, as the source says and its bytes confirm.
    *
-   * @param unproven The stored transaction that spends it, if it is known to be in no block: it is not returned.
+   * @param unproven The stored spender, if it is known to be in no block: it is not returned.
    */
   private async spenderOf(
     outpoint: Outpoint,
@@ -234,7 +234,7 @@ export class BranchFollower {
       return await source.spenderOf(outpoint, known === undefined ? {} : { known })
     } catch (error) {
       const isUnknown = error instanceof ChainSourceError && error.code === 'NOT_KNOWN'
-      // A source need not know what is unmined.
+      // A source need not know unmined transactions.
       if (!isUnknown || node.store.transactions.heightOf(outpoint.txid) !== undefined) throw error
       return undefined
     }
@@ -250,7 +250,7 @@ export class BranchFollower {
     return ordinals.output(outpoint) !== undefined
   }
 
-  /** A transaction from the store if it is proven there, otherwise from the source, otherwise unproven from the store. */
+  /** A transaction from the store if it is proven there, else from the source, else unproven from the store. */
   private async transaction(txid: string, limits: GatherLimits): Promise<TransactionRecord | undefined> {
     const { source, node } = this.options
     const { transactions } = node.store
@@ -259,7 +259,7 @@ export class BranchFollower {
   }
 
   /**
-   * Admits a transaction with its ancestors, unless the store has all of it.
+   * Admits a transaction with its ancestors, unless the store has all of them.
    *
    * @throws FollowError `REFUSED`
    */
@@ -281,7 +281,7 @@ export class BranchFollower {
     const { beef, fetched, unknown } = await this.gathered(record, limits)
     if (unknown !== undefined && this.report.unknown.size < MAX_LISTED) this.report.unknown.add(unknown)
     const isComplete = unknown === undefined
-    // Before it is admitted: one that nobody has seen may have spent the same coin.
+    // Before the admission, as a transaction that nobody has seen may have spent the same coin.
     if (proof === undefined) await this.options.onSeen?.(txid)
     if (!isNews && fetched.length === 0) return { admission: { kind: 'known' }, isComplete }
     if (proof === undefined) this.unproven.count++
@@ -295,7 +295,7 @@ export class BranchFollower {
     return { admission, isComplete }
   }
 
-  /** Unproven ancestors count like unproven transactions, whether they are too many or not. */
+  /** Unproven ancestors count like unproven transactions, even if they are too many. */
   private async gathered(record: TransactionRecord, limits: GatherLimits): Promise<Gathered> {
     const { node, source, maxUnproven } = this.options
     const options = { store: node.store, source, limits }
@@ -312,8 +312,8 @@ export class BranchFollower {
   }
 
   /**
-   * A mint needs nothing that places its ordinals. If that is too much for a submission, the mint comes with a part of it, as
-   * otherwise all names below it would be lost.
+   * A mint does not need the transactions that place its ordinals. If they are too much for a submission, the mint comes with a
+   * part of them; otherwise all names below it would be lost.
    */
   private async gatheredProven(
     record: TransactionRecord,
@@ -328,7 +328,7 @@ export class BranchFollower {
     return found
   }
 
-  /** Counts a transaction, and the mints among its ancestors: one may place an ordinal before its own branch comes to it. */
+  /** Counts a transaction and the mints among its ancestors: a mint may place an ordinal before its own branch gets to it. */
   private async count([txid = '', ...ancestors]: string[], { outputs }: { outputs: number }): Promise<void> {
     const { report } = this
     report.outputs += outputs
@@ -352,7 +352,7 @@ export class BranchFollower {
     throw new FollowError('UNPROVEN', `${txid} is unmined, and ${why}: it will be followed once it is mined`)
   }
 
-  /** The coins to go on with after a transaction that spends a coin: the ends of what is stored from there on. */
+  /** The coins to continue with after a transaction that spends a coin: the tips of what is stored from there on. */
   private async after(txid: string, { kind, outpoint }: FrontierCoin): Promise<FrontierCoin[]> {
     const { ordinals, node } = this.options
     const { store } = node
@@ -380,13 +380,13 @@ export class BranchFollower {
     return await this.options.node.store.names.genuineNodes(outpoints)
   }
 
-  /** The nodes of the store that a transaction spends, at any input. */
+  /** The stored nodes that a transaction spends, at any input. */
   private async nodesSpent({ inputs }: Pick<TransactionView, 'inputs'>): Promise<NodeRecord[]> {
     return await this.options.node.store.names.genuineNodes(inputs.map(({ txid, vout }) => ({ txid, vout })))
   }
 
   /**
-   * The inputs of a transaction that are nodes or ordinals of the store.
+   * The inputs of a transaction that are stored nodes or ordinals.
    *
    * @param options.all Whether ordinals that are not followed count, too.
    */

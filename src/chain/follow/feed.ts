@@ -13,66 +13,66 @@ import type { FeedEntry, FeedPosition, JungleBusSource } from '../sources/jungle
 export interface FeedOptions {
   junglebus: Pick<JungleBusSource, 'transactionsAfter'>
   subscription: string
-  /** Where transactions come from that arrive without bytes, or without a proof. */
+  /** Fetches transactions that the feed names without bytes or without a proof. */
   source: Pick<ChainSource, 'transaction'>
   settings: Settings
-  /** The height at which a subscription is read from for the first time. */
+  /** The height from which a subscription is read the first time. */
   firstHeight(): Promise<number>
   /** The height of the chain. */
   tip(): Promise<number>
   /** Whether a transaction is stored with its proof, so that it need not be fetched. */
   isKnown?(txid: string): Promise<boolean>
-  /** Called with each transaction, one at a time, in the order of the feed. It may be irrelevant, and it may come again. */
+  /** Called with each transaction, one at a time, in the order of the feed. It may be irrelevant, or a repetition. */
   onTransaction(record: TransactionRecord): Promise<void>
   /** The longest transaction to fetch, in bytes. */
   maxBytes: number
-  /** From the end of one reading to the next if no new block starts it earlier, in milliseconds. */
+  /** Milliseconds from the end of one reading to the next, unless a new block starts it earlier. */
   interval: number
-  /** Whether it is this process that reads; by default, it always is. */
+  /** Whether this process reads the feed; by default, it always does. */
   isMine?: IsMine | undefined
   logger?: Pick<Logger, 'warn'>
 }
 
 export interface FeedStatus {
-  /** The height up to which it was read. */
+  /** The height up to which the feed was read. */
   height?: number
-  /** How many transactions it brought since the start. */
+  /** How many transactions the feed brought since the start. */
   transactions: number
   failures: number
   lastError?: LastError
 }
 
-/** How many of the last blocks are read again after a new one: they may have changed, or were not indexed yet. */
+/** How many of the last blocks are read again after a new one: they may have changed, or may not have been indexed yet. */
 const DEPTH = 6
 /**
- * After how many transactions that no source knows, or that it named at the same height before, the feed is left alone until the
- * next reading: each takes requests, and there may be no end of them.
+ * After this many transactions that no source knows, or that the feed has named at the same height before, the rest waits for
+ * the next reading: each takes requests, and there may be no end of them.
  */
 const MAX_USELESS = 100
-/** How many transactions are remembered so as not to pass them on again. */
+/** How many transactions are remembered so that they are not passed on again. */
 const MAX_REMEMBERED = 10_000
-/** After how many blocks the cursor is stored at the latest. */
+/** The cursor is stored at least every so many blocks. */
 const SAVE_EVERY = 100
 const CURSOR = 'feed-cursor'
 
 /**
- * Reads a subscription of a JungleBus: which transactions to look at, as soon as they are in a block. It continues after a
- * restart from a stored cursor, a few blocks behind the tip.
+ * Reads a subscription of a JungleBus: which transactions to look at, as soon as they are in a block. After a restart, it
+ * continues from a stored cursor, a few blocks behind the tip.
  *
- * It is a hint. Transactions and proofs are checked like those of any source, and nothing depends on its being complete: what
- * it leaves out, a sweep finds later.
+ * The feed is a hint. Transactions and proofs are checked like those of any source, and nothing depends on its being
+ * complete: a sweep finds what it leaves out.
  */
 export class Feed {
   private position: FeedPosition | undefined
   private stored = 0
   private tip = 0
-  /** Whether its pages go on to later blocks. */
+  /** Whether a page of the feed may span several blocks. */
   private spansBlocks = false
-  /** What was passed on, with its block: the last blocks are read again. */
+  /** The transactions that were passed on, with their blocks: the last blocks are read again. */
   private readonly passed = new LRUCache<string, true>({ max: MAX_REMEMBERED })
   private readonly done = { transactions: 0, failures: 0 }
   private lastError: FeedStatus['lastError']
-  /** What it named in this reading, with the height, and how much of that was of no use. */
+  /** The transactions, with heights, that the feed named in this reading, and how many of them were useless. */
   private readonly named = new LRUCache<string, true>({ max: MAX_REMEMBERED })
   private useless = 0
   private readonly stopping = new AbortController()
@@ -92,7 +92,7 @@ export class Feed {
     await this.running
   }
 
-  /** Reads now: the chain has a new tip, and blocks from `forkedAt` on may be others. */
+  /** Reads now: the chain has a new tip, and blocks from `forkedAt` on may have been replaced. */
   onBlock({ forkedAt }: { forkedAt?: number } = {}): void {
     if (forkedAt !== undefined) this.rewindTo(forkedAt)
     this.wake.abort()
@@ -124,7 +124,7 @@ export class Feed {
       const entries = await this.nextPage(this.position)
       for (const entry of entries) {
         if (this.stopping.signal.aborted || !(await this.passOn(entry))) return
-        // What it says of blocks that are not there yet does not lead it past those that come.
+        // An entry for a block beyond the tip must not move the position past blocks that are still to come.
         if (entry.height <= tip) this.position = { height: entry.height, index: entry.index }
       }
       const isPast = entries.length === 0 || entries.some(({ height }) => height > tip)
@@ -136,7 +136,7 @@ export class Feed {
     await this.save({ atLeast: 1 })
   }
 
-  /** Those after a position, in the order of the chain. */
+  /** The entries after a position, in the order of the chain. */
   private async nextPage(position: FeedPosition): Promise<FeedEntry[]> {
     const { junglebus, subscription } = this.options
     const entries = await this.unlessStopped(junglebus.transactionsAfter(position, subscription))
@@ -146,8 +146,8 @@ export class Feed {
   }
 
   /**
-   * @returns Whether to go on to the next one: not without an answer of a source. What cannot be stored is left to the sweep.
-   * @throws ChainSourceError after very many that are of no use.
+   * @returns Whether to go on to the next entry: not if a source did not answer. What cannot be stored is left to the sweep.
+   * @throws ChainSourceError after too many useless entries.
    */
   private async passOn(entry: FeedEntry): Promise<boolean> {
     const { txid, height, block } = entry
@@ -163,7 +163,7 @@ export class Feed {
       if ((await isKnown?.(txid)) !== true) {
         const record = await this.recordOf(entry)
         if (record === undefined) {
-          // It may be known when its block is read again.
+          // A source may know it when its block is read again.
           this.count('it names one transaction after another that no source knows')
           return true
         }
@@ -179,7 +179,7 @@ export class Feed {
     return true
   }
 
-  /** Counts one that is of no use. */
+  /** Counts a useless entry. */
   private count(why: string): void {
     if (++this.useless > MAX_USELESS) throw new ChainSourceError('NO_ANSWER', why)
   }
@@ -195,7 +195,7 @@ export class Feed {
       try {
         return { ...parseSourced(txid, raw), proof: parseSourcedProof(txid, merklePath) }
       } catch (error) {
-        // Proofs have had several formats.
+        // JungleBus has changed the format of proofs several times.
         if (!(error instanceof ChainSourceError)) throw error
       }
     }
@@ -214,7 +214,7 @@ export class Feed {
     return this.stored
   }
 
-  /** Stores the cursor if it moved that far. */
+  /** Stores the cursor if it moved by that many blocks. */
   private async save({ atLeast }: { atLeast: number }): Promise<void> {
     const { settings, subscription } = this.options
     const height = Math.min(this.position?.height ?? 0, this.tip - DEPTH)

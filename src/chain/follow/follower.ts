@@ -17,16 +17,16 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
   node: Omit<BranchOptions['node'], 'store'> & { store: SweptStore }
   /** How many coins are asked about at once. */
   parallel: number
-  /** Milliseconds from the end of one sweep to the next, if no block starts it earlier. */
+  /** Milliseconds from the end of one sweep to the next, unless a block starts it earlier. */
   pollInterval: number
-  /** Called with each unproven transaction that is asked about, of which nothing was found in a block. */
+  /** Called with each unproven transaction that was asked about and is in no block yet. */
   onUnproven?(txid: string): void
-  /** Whether it is this process that follows; by default, it always is. */
+  /** Whether this process follows; by default, it always does. */
   isMine?: IsMine | undefined
   logger: Logger
   /**
-   * Called after each sweep that found what spends every node, with the tip of the chain when it began, if that is known. A
-   * branch that failed a few times only may still be found.
+   * Called after each sweep that got an answer for every node, with the tip of the chain when the sweep began, if known. A branch
+   * that has failed only a few times may still be found.
    */
   onSwept?(tip: ChainTip | undefined): void
 }
@@ -41,68 +41,68 @@ export interface FollowStatus {
   height?: number
   /** The highest block in which something was found since the start. */
   found?: number
-  /** Coins asked about in the current sweep, and about how many there are. */
+  /** The coins asked about in the current sweep, and roughly how many there are. */
   sweep: { asked: number; coins: number }
   /** Unproven transactions that wait for a proof. */
   unproven: number
-  /** Branches that could not be followed since the start, counting every try. */
+  /** How often following a branch failed since the start, counting every try. */
   failures: number
   lastError?: LastError
 }
 
-/** What to ask the source about: what spends a coin, or whether an unproven transaction is mined by now. */
+/** A question to the source: what spends a coin, or whether an unproven transaction is mined by now. */
 type Task = FrontierCoin | { kind: 'unproven'; txid: string }
 
-/** How many tasks wait at most. What does not fit is dropped: a sweep comes by again. */
+/** The most tasks that wait. Beyond that they are dropped; the next sweep finds them. */
 const MAX_WAITING = 10_000
 /** How many coins are remembered as asked about since the last block, so that none is asked about twice. */
 const MAX_ASKED = 100_000
-/** After how many coins the place of the rotation is stored. */
+/** The position of the rotation is stored every so many coins. */
 const SAVE_EVERY = 500
-/** For how many tasks that are due first there is one of the rotation: frequent blocks must not keep it from going on. */
+/** One task of the rotation runs for every so many urgent ones: frequent blocks must not keep it from moving on. */
 const URGENT_SHARE = 9
-/** The first pause of a branch that failed, in milliseconds: a source may not have indexed all of a block yet. */
+/** The first pause of a branch that failed, in milliseconds: a source may not have indexed the whole block yet. */
 const FIRST_RETRY = 1000
-/** How many sweeps a command makes at least if something fails. */
+/** The fewest sweeps that a command makes while something fails. */
 const SWEEPS_WITH_FAILURES = 3
-/** How long nothing is asked after the source or the node did not answer, in milliseconds; it doubles each time. */
+/** How long nothing is asked after the source or the node failed to answer, in milliseconds; it doubles each time. */
 const FIRST_PAUSE = 1000
 const MAX_PAUSE = 60_000
 
 /**
- * Follows the name tree and ordinals along the chain: asks a chain source what spends each live node and each tip, admits what
- * it finds with its ancestors, and continues from there to the end (`docs/follow.md`). What to ask is read from the store, so
- * it continues after a restart. In what order transactions are admitted does not matter (`docs/spec/overlay.md`).
+ * Follows the name tree and ordinals along the chain: asks a chain source what spends each live node and each tip, admits the
+ * spenders with their ancestors, and continues from there to the end (`docs/follow.md`). The coins to ask about are read from the
+ * store, so it continues after a restart. The order in which transactions are admitted does not matter (`docs/spec/overlay.md`).
  */
 export class Follower {
   private readonly sweeping: Sweep
   private readonly branches: BranchFollower
   private readonly retries: Retries<Task>
   private readonly queue: PQueue
-  /** How many tasks were pushed: the last goes first, so that a tree is followed depth first, and only what branches off waits. */
+  /** The number of tasks pushed. The last one goes first: the tree is followed depth first, so only forks have to wait. */
   private pushed = 0
   private hasDropped = false
   private readonly stopping = new AbortController()
-  /** Ends a rest. */
+  /** Ends the wait for the next sweep. */
   private waking = new AbortController()
   private readonly asked = new Set<string>()
   private running: Promise<void> | undefined
   private rotated = 0
-  /** The coins that the current sweep, and the last one, asked about. */
+  /** How many coins the current and the last sweep asked about. */
   private swept = { asked: 0, last: 0 }
   private tip: ChainTip | undefined
   private sweptHeight: number | undefined
   private hasCaughtUp = false
-  /** Whether the node failed during the current sweep: what it was to do is tried again after a pause. */
+  /** Whether the node failed during the current sweep: its task is retried after a pause. */
   private hasPostponed = false
-  /** Whether something happened after which the latest coins, unproven transactions and failures are due first. */
+  /** Whether something happened that makes the latest coins, unproven transactions and failures urgent. */
   private isUrgent = true
-  /** Those that are left of them. */
+  /** The rest of the urgent tasks. */
   private urgent: AsyncGenerator<Task> | undefined
   private again: NodeJS.Timeout | undefined
   private pause = { until: 0, length: 0, end: new AbortController() }
   private lastError: LastError | undefined
-  /** Set if it runs once, as a command: then an error that would make it wait ends it. */
+  /** Set while it runs as a one-off command: an error that would otherwise cause a pause ends the run. */
   private onFatal: ((error: unknown) => void) | undefined
 
   constructor(private readonly options: FollowerOptions) {
@@ -128,7 +128,7 @@ export class Follower {
     this.running ??= this.run()
   }
 
-  /** Stops; resolves when it no longer uses the store. */
+  /** Stops; resolves when the store is no longer in use. */
   async stop(): Promise<void> {
     this.stopping.abort()
     clearTimeout(this.again)
@@ -142,20 +142,20 @@ export class Follower {
     if (this.stopping.signal.aborted) return
     this.tip = tip
     if (tip.forkedAt !== undefined) this.branches.onFork()
-    // What was undecided may not be any more.
+    // The new block may decide what was undecided.
     this.pause.end.abort()
     this.pause = { until: 0, length: 0, end: new AbortController() }
     this.hurry()
-    // Once more later: the source may learn of a block after the tracker does.
+    // Again later: the source may learn of a block after the tracker does.
     clearTimeout(this.again)
     this.again = setTimeout(() => this.hurry(), this.options.pollInterval).unref()
   }
 
   /**
-   * Takes a transaction that a feed shows, if it is one to follow, and what follows from it.
+   * Takes a transaction from a feed, if it is one to follow, and goes on from there.
    *
-   * @throws ChainSourceError `NO_ANSWER` and errors of the node: then it should be shown again. After any other error, the coins
-   * that it spends are asked about after a pause.
+   * @throws ChainSourceError `NO_ANSWER` and errors of the node: then the feed should bring it again. After any other error, the
+   * coins that it spends are asked about after a pause.
    */
   async take(record: TransactionRecord): Promise<void> {
     if (this.stopping.signal.aborted) return
@@ -188,13 +188,13 @@ export class Follower {
     }
   }
 
-  /** Why branches cannot be followed, each once. */
+  /** Why branches cannot be followed, without duplicates. */
   get failures(): string[] {
     return this.retries.reasons
   }
 
   /**
-   * Sweeps until a sweep finds nothing new, or it is stopped. What fails is tried again in the sweeps after that.
+   * Sweeps until a sweep finds nothing new, or it is stopped. Failures are retried in the next sweeps.
    *
    * @throws FollowError `NOT_KNOWN` if the source does not know the genesis; ChainSourceError `NO_ANSWER`; errors of the node.
    */
@@ -254,7 +254,7 @@ export class Follower {
     if (this.options.isMine?.() !== false) await this.unlessFailed(() => this.sweeping.save())
   }
 
-  /** Waits until the next sweep is due; meanwhile follows what a feed shows. */
+  /** Waits until the next sweep is due; meanwhile retries failures that are due and follows transactions from a feed. */
   private async rest(): Promise<void> {
     const end = monotonic() + this.options.pollInterval
     while (!this.stopping.signal.aborted && !this.isUrgent && monotonic() < end) {
@@ -265,7 +265,7 @@ export class Follower {
     }
   }
 
-  /** Asks about everything that is followed, and follows what it finds to the end. */
+  /** Asks about everything that is followed, and follows each spender to the end. */
   private async sweep(): Promise<void> {
     const { tip } = this
     this.rotated = 0
@@ -276,7 +276,7 @@ export class Follower {
     await this.performAll(this.tasks())
     if (this.stopping.signal.aborted) return
     this.swept.last = this.swept.asked
-    // What was dropped is found by the next one.
+    // The next sweep finds what was dropped.
     if ((this.hasDropped || this.hasPostponed || this.isMostlyFailing) && !this.isCommand) {
       this.hasDropped = false
       return
@@ -286,7 +286,7 @@ export class Follower {
     if (!this.retries.some(({ kind }) => kind === 'node')) this.options.onSwept?.(tip)
   }
 
-  /** Whether most coins have no usable answer: then it is the source that lacks them, and not this or that branch. */
+  /** Whether most coins have no usable answer: then the source is at fault, not single branches. */
   private get isMostlyFailing(): boolean {
     return this.retries.paused > Math.min(this.rotated, MAX_FAILING) / 2
   }
@@ -299,7 +299,7 @@ export class Follower {
       yield coin
     }
     if (this.urgent === undefined) yield* this.urgentTasks(1)
-    // What is left of them. A block that comes meanwhile starts the next sweep.
+    // The remaining urgent tasks. A block that comes meanwhile starts the next sweep.
     while (!this.isUrgent) {
       const next = await this.urgent?.next()
       if (next === undefined || next.done === true) return
@@ -307,7 +307,7 @@ export class Follower {
     }
   }
 
-  /** At most so many of those that are due first; the others follow the next time. A block starts them again with the latest. */
+  /** The next urgent tasks, at most so many; the others follow the next time. A new block starts over with the latest. */
   private async *urgentTasks(count: number): AsyncGenerator<Task> {
     for (let left = count; left > 0; left--) {
       if (this.isUrgent) this.urgent = this.urgentOnce()
@@ -339,19 +339,19 @@ export class Follower {
     this.waking.abort()
   }
 
-  /** Has a task performed before those of a list. */
+  /** Queues a task ahead of those of a list. */
   private push(task: Task): void {
     if (this.queue.size >= MAX_WAITING) this.hasDropped = true
     else void this.queue.add(() => this.perform(task), { priority: ++this.pushed })
   }
 
-  /** Performs the tasks of a list, and what they lead to; resolves when nothing is left. */
+  /** Performs the tasks of a list and those that follow from them; resolves when none is left. */
   private async performAll(tasks: Iterable<Task> | AsyncIterable<Task>): Promise<void> {
     try {
       for await (const task of tasks) {
         if (this.stopping.signal.aborted) break
         void this.queue.add(() => this.perform(task))
-        // No further tasks are read than are performed.
+        // Tasks are read only as fast as they are performed.
         await this.queue.onSizeLessThan(1)
       }
     } finally {
@@ -376,14 +376,14 @@ export class Follower {
       else this.retry(key, { task, why: undefined, isPaused: true })
       for (const coin of found.coins) this.push(coin)
     } catch (error) {
-      // Any error may be a result of the stop.
+      // Any error may be caused by the stop.
       if (!this.stopping.signal.aborted) this.failed(key, task, error)
     }
   }
 
   private failed(key: string, task: Task, error: unknown): void {
     const why = messageOf(error)
-    // Unproven transactions come again with each round, and what is unproven is followed when it is mined.
+    // Each round lists unproven transactions again, and a spender refused as `UNPROVEN` is followed once it is mined.
     const isPaused = task.kind !== 'unproven' && !(error instanceof FollowError && error.code === 'UNPROVEN')
     if (isOfBranch(error)) {
       this.note(error, key)
@@ -392,7 +392,7 @@ export class Follower {
       this.onFatal(error)
     } else {
       this.wait(error)
-      // An outage says nothing about the task; what else is wrong may.
+      // An outage is not the fault of the task; any other error may be.
       if (isOutage(error)) {
         this.asked.delete(key)
         this.push(task)
@@ -408,7 +408,7 @@ export class Follower {
     if (failure.isPaused && !this.isCommand) this.asked.delete(key)
   }
 
-  /** Reports a branch that cannot be followed. A command lists them at its end. */
+  /** Reports a branch that cannot be followed. A command lists them all at its end. */
   private note(error: Error, about: string): void {
     this.report.failed++
     this.lastError = { at: Date.now(), message: error.message }
@@ -419,7 +419,7 @@ export class Follower {
     )
   }
 
-  /** Asks nothing for a while. Those that were asking already do not make it longer. */
+  /** Asks nothing for a while. Failures of questions that were already under way do not prolong the pause. */
   private wait(error: unknown): void {
     this.lastError = { at: Date.now(), message: messageOf(error) }
     if (this.pause.until > monotonic()) return

@@ -10,27 +10,28 @@ import { Retries } from '../sources/retries.js'
 export interface SightingsOptions {
   store: { transactions: Pick<FactStore['transactions'], 'tiers'> }
   source: Pick<ChainSources, 'sightings' | 'canSight'>
-  /** Records what the network said; resolves to whether that changed anything. */
+  /** Records what the network said; resolves to whether anything changed. */
   record(records: SightingRecord[]): Promise<boolean>
   logger: Pick<Logger, 'warn'>
 }
 
-/** How many transactions are asked about at once: WhatsOnChain takes as many in one question. */
+/** The number of transactions per question: WhatsOnChain takes 20. */
 const BATCH = 20
-/** How many wait to be asked about. What does not fit is found by the sweep, which lists what is unproven with each block. */
+/** The most transactions that wait. The sweep finds the rest: it lists unproven transactions with each block. */
 const MAX_WAITING = 1000
-/** The pause before one that no source knew is asked about again, in milliseconds; it doubles each time. */
+/** The pause before an unknown transaction is asked about again, in milliseconds; it doubles each time. */
 const FIRST_PAUSE = 60_000
-/** How many conflicts are asked about at once, and how long each may take, in milliseconds. */
+/** How many conflicts are asked about at once, and the most milliseconds to wait for each. */
 const CONFLICTS = 2
 const CONFLICT_TIME = 5000
 
 /**
- * Asks the chain sources whether the network has seen unproven transactions, or rejected them, and records what they say
+ * Asks the chain sources whether the network has seen or rejected unproven transactions, and records the answers
  * (`docs/spec/overlay.md`, Sightings).
  *
- * They are asked by the clients that follow the chain: about one batch in the background and two conflicts at a time, so whatever
- * strangers submit, most of what a source may be asked is left to the follower. What is proven or seen is not asked about.
+ * The questions go through the clients that follow the chain, with one batch in the background and two conflicts at a time. So
+ * whatever strangers submit, most of the rate of a source is left to the follower. Proven or seen transactions are not asked
+ * about.
  */
 export class Sightings {
   private readonly waiting = new Set<string>()
@@ -41,7 +42,7 @@ export class Sightings {
 
   constructor(private readonly options: SightingsOptions) {}
 
-  /** Has transactions asked about in the background, unless one is known or was asked about a short while ago. */
+  /** Has transactions asked about in the background, except those that were asked about recently. */
   notice(txids: Iterable<string>): void {
     if (this.isStopped || !this.options.source.canSight) return
     for (const txid of txids)
@@ -53,15 +54,15 @@ export class Sightings {
   }
 
   /**
-   * Asks about transactions that somebody waits for.
+   * Asks about transactions that a caller waits for.
    *
-   * @returns Whether something changed. False if nobody can say so, or nobody does in a few seconds: then what is said later is
-   * recorded all the same.
+   * @returns Whether something changed. False if no source can say, or none does in a few seconds; a late answer is recorded
+   * all the same.
    */
   async ask(txids: readonly string[]): Promise<boolean> {
     const { conflicts } = this
     if (this.isStopped || !this.options.source.canSight) return false
-    // Others ask already, and will know soon; what is waiting is asked about in the background.
+    // Enough questions wait already; transactions in `waiting` are asked about in the background.
     if (conflicts.activeCount + conflicts.pendingCount >= 2 * CONFLICTS) return false
     const late = new AbortController()
     const asked = conflicts(() => this.askNow(txids)).catch((error: unknown) => this.failed(error))
@@ -79,7 +80,7 @@ export class Sightings {
     if ((tiers.get(txid) ?? 'unseen') === 'unseen') await this.record([{ txid, status: 'seen' }])
   }
 
-  /** Resolves when it no longer uses the store. Questions that are under way have to end. */
+  /** Resolves when the store is no longer in use. Pending questions have to end first. */
   async stop(): Promise<void> {
     this.isStopped = true
     this.waiting.clear()
@@ -92,7 +93,7 @@ export class Sightings {
         await this.askNow(this.unseen(batch))
       } catch (error) {
         this.failed(error)
-        // Those that are left come again with the next block.
+        // The rest comes again with the next block.
         this.waiting.clear()
       }
     }

@@ -4,7 +4,7 @@ import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { FrontierCoin } from '../../../backend/src/read/frontier.js'
 
-/** Which ordinals are followed: those of names, all that the store holds, or none. The nodes of the tree always are. */
+/** The ordinals to follow: those of names, all in the store, or none. The nodes of the tree are always followed. */
 export type FollowedOrdinals = 'names' | 'all' | 'none'
 
 export type SweptStore = Pick<
@@ -12,12 +12,12 @@ export type SweptStore = Pick<
   'transactions' | 'names' | 'ordinals' | 'admissions' | 'frontier' | 'settings'
 >
 
-/** The setting in the store that says where the rotation stopped. */
+/** The setting that stores where the rotation stopped. */
 const POSITION = 'follow_position'
-/** The longest value of a setting that every engine stores, with room for two bytes a character. */
+/** The longest setting that every engine stores, with room for two bytes a character. */
 const MAX_POSITION = 120
 
-/** A place in the rotation: after a name, or after an output. Names come first, in byte order. */
+/** A position in the rotation: after a name, or after an output. Names come first, in byte order. */
 type Position = `name ${string}` | `tip ${string}`
 const START: Position = 'name '
 const FIRST_TIP: Position = 'tip '
@@ -25,19 +25,19 @@ const FIRST_TIP: Position = 'tip '
 /** Rows per read. */
 const PAGE = 200
 
-/** How many of the transactions that were stored last have their coins asked about more often, and how many of each kind. */
+/** The coins of this many newest transactions are asked about more often, up to a number of each kind. */
 const LATEST_TRANSACTIONS = 1000
 const LATEST_COINS = 500
 
-/** How many stored unproven transactions are looked at in one round, and how many of these are asked about. */
+/** How many stored unproven transactions are read in one round, and how many of them are asked about. */
 const UNPROVEN_ROWS = 50_000
 const UNPROVEN_ASKED = 300
 
-/** Says which coins to ask about: reads them from the store page by page, and remembers where it stopped. */
+/** Reads the coins to ask about from the store, page by page, and remembers where it stopped. */
 export class Sweep {
   private position: Position = START
   private unprovenAfter: string | undefined
-  /** Unproven transactions that wait for a proof, of those that the last round looked at. */
+  /** Unproven transactions that wait for a proof, among those of the last round. */
   unproven = 0
 
   constructor(
@@ -56,7 +56,7 @@ export class Sweep {
     await this.store.settings.set(POSITION, this.position)
   }
 
-  /** Every live node and every tip that is followed, once around from where the last rotation ended. */
+  /** Every live node and every followed tip, once around from where the last rotation ended. */
   async *rotation(): AsyncGenerator<FrontierCoin> {
     const begun = this.position
     yield* this.stretch(begun, undefined)
@@ -65,8 +65,8 @@ export class Sweep {
   }
 
   /**
-   * The coins of the transactions that were stored last: what has just changed changes again sooner than the rest. Nodes come
-   * first: what spends one makes a name.
+   * The coins of the newest transactions: recent changes are likely to be followed by others. Nodes come first, since
+   * spending one makes a name.
    */
   async *latest(): AsyncGenerator<FrontierCoin> {
     const coins = this.store.frontier.latest({ limit: LATEST_TRANSACTIONS })
@@ -79,7 +79,9 @@ export class Sweep {
     }
   }
 
-  /** Unproven transactions that wait for a proof, from where the last round ended: strangers make up any number of them. */
+  /**
+   * Unproven transactions that wait for a proof, from where the last round ended: strangers can create any number of them.
+   */
   async *unprovenTransactions(): AsyncGenerator<string> {
     const { frontier } = this.store
     const begun = this.unprovenAfter
@@ -138,7 +140,7 @@ export class Sweep {
       yield { kind: 'ordinal', outpoint: current }
       return
     }
-    // It was burnt, or spent by a transaction that cannot be judged before its parents are known.
+    // The ordinal was burnt, or spent by a transaction that cannot be judged before its parents are known.
     const last = ordinals.at(origin, TIP)?.output.outpoint
     const spender = last && transactions.spenderOf(last)
     if (spender !== undefined && !admissions.isApplied(TOPICS.ordinals, spender))

@@ -19,7 +19,7 @@ import {
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import type { Hash256 } from '../../../backend/src/protocol/transaction.js'
 
-/** What a chain says of a block: it has it, has another one at that height, or does not know of one there yet. */
+/** What a chain says about a block: it has it, has another one at that height, or knows of none there yet. */
 export type Verdict = 'yes' | 'no' | 'unknown'
 
 /** The tip of a source's chain. `hash` is hex in display order. */
@@ -31,31 +31,31 @@ export interface SourceTip {
 export interface HeadersQuery {
   /** The height of the first header. */
   from: number
-  /** The most headers that are wanted. */
+  /** The most headers to return. */
   count: number
-  /** The hash of the header before the first, in internal order, where it is known. */
+  /** The hash of the header before the first, in internal order, if known. */
   previous?: Uint8Array
-  /** The height of the source's tip, where it said it. */
+  /** The height of the source's tip, if the source said it. */
   tip?: number
 }
 
-/** Where headers come from. Nothing of it is believed. */
+/** A source of headers. Nothing it returns is trusted. */
 export interface HeaderSource {
-  /** What errors call it. */
+  /** Its name in errors. */
   name: string
-  /** The tip of its chain, if it has one to say: otherwise it is asked for headers until it has no more. */
+  /** The tip of its chain, if it can say; otherwise it is asked for headers until it has no more. */
   tip?(): Promise<SourceTip | undefined>
   /**
-   * Consecutive headers from a height on, as many as it gives at once: none above its tip. `unlinked` if its header there does not
-   * follow `previous`; a source may also return headers without checking that.
+   * Consecutive headers from a height on, as many as the source returns at once: none above its tip. `unlinked` if its header there
+   * does not follow `previous`; a source may also return headers without checking that.
    */
   headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'>
 }
 
 /**
- * Whether the header that a source shows at a height has a merkle root. The header is not verified.
+ * Whether a source's header at a height has a merkle root. The header is not verified.
  *
- * @throws what the source throws.
+ * @throws errors of the source.
  */
 export async function showsRoot(
   source: Pick<HeaderSource, 'headers'>,
@@ -73,24 +73,24 @@ export interface Slice {
 
 export interface HeaderChainOptions {
   store: HeaderStore
-  /** Whether others can write to the store: then what it has is verified when it is opened. */
+  /** Whether others can write to the store: then its contents are verified when it is opened. */
   isOpenToOthers?: boolean
   checkpoint: HeaderCheckpoint
-  /** By whose rules the difficulty changes. */
+  /** The network whose difficulty rules apply. */
   network: 'main' | 'test'
   hash: Hash256
   slice: () => Slice
-  /** The time of day, in milliseconds since 1970, which the times of blocks are compared with. */
+  /** The time of day to compare block times with, in milliseconds since 1970. */
   now: () => number
-  /** For durations, in milliseconds. */
+  /** A clock for durations, in milliseconds. */
   clock: () => number
   /** How many headers are asked for at once. */
   page: number
-  /** How long a source is asked before it is the turn of another one, in milliseconds. Its last answer may take longer. */
+  /** How long a source is asked before another one has its turn, in milliseconds. Its last answer may take longer. */
   turn: number
 }
 
-/** Somebody else has changed the stored chain; it is read again before it is changed. */
+/** Another process has changed the stored chain; it has to be read again first. */
 export class ChangedHeadersError extends CodedError {
   override readonly name = 'ChangedHeadersError'
   readonly code = 'CHANGED_HEADERS'
@@ -101,26 +101,28 @@ interface Tip {
   header: Uint8Array
 }
 
-/** How far below the tip a branch is looked for, step by step, and so the deepest reorganisation that is followed. */
+/**
+ * The depths below the tip at which a branch point is looked for, in turn; the last is the deepest reorganisation that is followed.
+ */
 const DEPTHS = [10, 100, 1000, 10_000]
 /** The most headers of a branch that are held in memory until it has more work. */
 const MAX_BRANCH = 20_000
-/** A block so far above the tip does not exist yet, nor another one for each minute since then. */
+/** A block this far above the tip cannot exist yet, plus one for each minute that has passed. */
 const SOON = 6
 const MINUTE = 60_000
 
 /**
- * The block headers of the chain with the most work, from a checkpoint up by the rules of consensus that headers show, and below it
- * by their links. It takes them from sources that are not believed: one can withhold blocks, and cannot move the chain to less work.
- * {@link load} comes first, and again where others may have written to the store.
+ * The block headers of the chain with the most work: from a checkpoint up, verified by the consensus rules that headers show, and
+ * below it by their links. Sources are not trusted: one can withhold blocks, but cannot move the chain to less work. Call {@link
+ * load} first, and again whenever others may have written to the store.
  */
 export class HeaderChain {
   tip: Tip | undefined
   /** The lowest height. */
   from = 0
-  /** Whether the chain has so much work that it is believed above the checkpoint. */
+  /** Whether the chain has enough work to be trusted above the checkpoint. */
   hasEnoughWork = false
-  /** The tip that the last source has said it has. */
+  /** The height of the tip that the last source claimed. */
   private best = 0
   private readonly store: HeaderStore
   private isVerified: boolean
@@ -130,7 +132,7 @@ export class HeaderChain {
     this.isVerified = options.isOpenToOthers !== true
   }
 
-  /** Reads what the store has. Headers that do not contain the checkpoint, or are not valid, are deleted. */
+  /** Reads the stored headers. They are deleted if they lack the checkpoint or are invalid. */
   async load(): Promise<void> {
     const { checkpoint } = this.options
     const range = await this.store.range()
@@ -154,9 +156,9 @@ export class HeaderChain {
   }
 
   /**
-   * Begins with the checkpoint, and the headers before it that the rules of the next one look at.
+   * Starts from the checkpoint, and the headers before it that the rules for the next one need.
    *
-   * @throws InvalidHeadersError, and what the source throws; ChangedHeadersError.
+   * @throws InvalidHeadersError, ChangedHeadersError, errors of the source.
    */
   async begin(source: HeaderSource, tip?: SourceTip): Promise<void> {
     const { height, hash } = this.options.checkpoint
@@ -164,7 +166,7 @@ export class HeaderChain {
     if (tip !== undefined && tip.height < height) throw behind(tip, height)
     const from = Math.max(0, height - CONTEXT + 1)
     const upTo = tip && { tip: tip.height }
-    // The chain of a test network may begin at its checkpoint.
+    // The chain of a test network may start at its checkpoint.
     const wanted = await this.span(source, { from, to: height, ...upTo })
     const headers = wanted ?? (await this.span(source, { from: height, to: height, ...upTo }))
     const last = headers && headerAt(headers, headerCount(headers) - 1)
@@ -182,13 +184,13 @@ export class HeaderChain {
   }
 
   /**
-   * Follows a source to its tip, from the checkpoint if there is nothing yet, as far as it comes in its turn. A branch is taken as soon as it has more work; of one that turns
-   * out to be invalid, the headers before that are kept if they have.
+   * Follows a source to its tip, as far as its turn allows; from the checkpoint if nothing is stored yet. A branch is taken as soon
+   * as it has more work. If it turns out to be invalid, the headers before the invalid one are kept if they have more work.
    *
    * @param options.tip Without it, the source is followed until it has no more.
    * @param options.onFork Called with the lowest height whose header was replaced, if the chain did not only grow.
    * @returns Whether it got to the tip.
-   * @throws InvalidHeadersError, and what the source throws; ChangedHeadersError.
+   * @throws InvalidHeadersError, ChangedHeadersError, errors of the source.
    */
   async follow(
     source: HeaderSource,
@@ -251,11 +253,11 @@ export class HeaderChain {
    *
    * @param least The height below which none is needed.
    * @returns Whether the source had any.
-   * @throws InvalidHeadersError, and what the source throws; ChangedHeadersError.
+   * @throws InvalidHeadersError, ChangedHeadersError, errors of the source.
    */
   async extendBelow(source: HeaderSource, least = 0): Promise<boolean> {
     const to = this.from - 1
-    // One less than a page: for a source that gives the header before them, too.
+    // One less than a page, as some sources also return the header before the first.
     const from = Math.max(least, this.from - this.options.page + 1)
     const headers = await this.span(source, { from, to, tip: this.tipHeight })
     if (headers === undefined) return false
@@ -275,7 +277,7 @@ export class HeaderChain {
     return header.length === 0 ? undefined : rootOf(header)
   }
 
-  /** Whether the chain has a block. Up to the checkpoint, what is known is final; above it, it counts with enough work. */
+  /** Whether the chain has a block. Known headers are final up to the checkpoint; those above it count once there is enough work. */
   async verdict({ root, height }: { root: string; height: number }): Promise<Verdict> {
     const isBelieved = height <= this.options.checkpoint.height || this.hasEnoughWork
     const known = isBelieved ? await this.rootAt(height) : undefined
@@ -284,7 +286,7 @@ export class HeaderChain {
   }
 
   /**
-   * How high a chain can have come by now: sources may have withheld what is newer.
+   * The greatest height that the chain can have reached by now: sources may have withheld newer blocks.
    *
    * @param unasked Milliseconds since they were asked.
    */
@@ -294,7 +296,7 @@ export class HeaderChain {
     return this.tipHeight + SOON + Math.max(age, unasked) / MINUTE
   }
 
-  /** How far it has been fetched, in words. */
+  /** The progress of fetching, in words. */
   get progress(): string {
     const { tip, best } = this
     if (tip === undefined) return 'block headers are being fetched; there are none yet'
@@ -306,7 +308,7 @@ export class HeaderChain {
     return this.tip?.height ?? 0
   }
 
-  /** Hex in display order. */
+  /** The hash of a header, as hex in display order. */
   shownHash(header: Uint8Array): string {
     return toHex(reversed(this.options.hash(header)))
   }
@@ -324,7 +326,7 @@ export class HeaderChain {
     return isLinked ? headers : 'unlinked'
   }
 
-  /** All headers of some heights, in as many questions as it takes; undefined if the source does not have the first. */
+  /** All headers of a range of heights, in as many questions as needed; undefined if the source does not have the first. */
   private async span(
     source: HeaderSource,
     { from, to, tip }: { from: number; to: number; tip?: number },
@@ -356,8 +358,8 @@ export class HeaderChain {
   }
 
   /**
-   * A page of the source that begins where it has the same chain; undefined if it has nothing above the checkpoint. Without its tip,
-   * the page begins with our last header, or further below.
+   * A page of the source that follows a header on both chains; undefined if the source has nothing above the checkpoint. Without the
+   * source's tip, the page begins with our last header, or further below.
    */
   private async meetingPage(
     source: HeaderSource,
@@ -390,7 +392,7 @@ export class HeaderChain {
     return count
   }
 
-  /** @throws ChangedHeadersError if the store does not have it. */
+  /** @throws ChangedHeadersError if the header is not stored. */
   private async header(height: number): Promise<Uint8Array> {
     const header = await this.store.read({ from: height, count: 1 })
     if (header.length === 0) throw new ChangedHeadersError(`the header at ${height} is no longer stored`)
@@ -427,7 +429,7 @@ export class HeaderChain {
     }
   }
 
-  /** Whether the stored headers from a height on lead to the checkpoint, and on from there by the rules. */
+  /** Whether the stored headers from a height on lead to the checkpoint and follow the rules above it. */
   private async isValid(from: number): Promise<boolean> {
     if (this.isVerified) return true
     const { height } = this.options.checkpoint
@@ -444,7 +446,7 @@ export class HeaderChain {
     }
   }
 
-  /** Whether the target of the header after these, which end at a height, can be computed. */
+  /** Whether headers that end at a height suffice to compute the target of the next one. */
   private isEnough(headers: Uint8Array, height: number): boolean {
     const count = headerCount(headers)
     if (count === 0) return false
@@ -473,7 +475,7 @@ export class HeaderChain {
     }
   }
 
-  /** Whether headers are linked to each other, to the hash before the first, and the last one has a hash, as far as these are given. */
+  /** Whether headers are linked to each other, to the hash before the first (if given), and end with the last hash (if given). */
   private async isLinked(
     headers: Uint8Array,
     { before, last }: { before?: Uint8Array | undefined; last?: Uint8Array } = {},
@@ -493,7 +495,7 @@ function behind(tip: SourceTip, checkpoint: number): InvalidHeadersError {
   return new InvalidHeadersError(`it is at ${tip.height}, and the checkpoint is at ${checkpoint}`)
 }
 
-/** The turn of a source ended without anything that could be stored. */
+/** Says that a source's turn ended without anything that could be stored. */
 function tooSlow(what: string): InvalidHeadersError {
   return new InvalidHeadersError(`it is too slow with ${what}`)
 }

@@ -7,9 +7,9 @@ import { ChainSourceError } from './errors.js'
 import { SourceClient, type SourceClientOptions } from './source-client.js'
 
 /**
- * What a status of ARC says of a transaction (https://bitcoin-sv.github.io/arc, Transaction statuses); undefined if it says
- * neither. `STORED`, `SENT_TO_NETWORK` and the like are what ARC did, and not what a node answered. While there are double
- * spends, or a parent is missing, nothing is decided. Those that ARC does not have are of Arcade (bsv-blockchain/arcade).
+ * What a status of ARC says about a transaction (https://bitcoin-sv.github.io/arc, Transaction statuses); undefined if nothing.
+ * `STORED`, `SENT_TO_NETWORK` and the like say what ARC did, not what a node answered. Double spends and missing parents decide
+ * nothing. Statuses that ARC does not have come from Arcade (bsv-blockchain/arcade).
  */
 export function sightingOfStatus(status: unknown): Sighting | undefined {
   switch (status) {
@@ -29,14 +29,14 @@ export function sightingOfStatus(status: unknown): Sighting | undefined {
 }
 
 /**
- * A transaction processor: `GET /v1/tx/<txid>`, at Arcade `/tx/<txid>`, has the status of a transaction that was sent through it,
- * and its merkle path once it is mined; 404 for any other. It has no transactions and no spenders.
+ * A transaction processor: `GET /v1/tx/<txid>`, or `/tx/<txid>` at Arcade, has the status of a transaction that was sent through
+ * it, and its merkle path once it is mined; 404 for any other. It returns no transactions and no spenders.
  */
 export class ArcSource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = false
   readonly knowsNodes = false
-  /** Where it may have its statuses, until it has shown one. */
+  /** Paths where statuses may be, until one has worked. */
   private places = ['/v1/tx', '/tx']
 
   constructor(options: SourceClientOptions) {

@@ -10,7 +10,7 @@ import type { SourceClient } from './source-client.js'
 
 export interface ChainTip {
   height: number
-  /** Of its header, as it is shown; missing where a service does not say. */
+  /** The hash of its header in display order; missing if a service does not say. */
   hash?: string
   /** The lowest height whose block was replaced; missing if the chain only grew. */
   forkedAt?: number
@@ -24,9 +24,8 @@ export interface TransactionOptions {
 }
 
 /**
- * A service that knows the chain, with the questions of a crawl. It is not trusted: a transaction must hash to its txid, a
- * spender must spend, and the chain tracker decides whether a block has a merkle root. Only that an output is unspent cannot
- * be verified.
+ * A service that knows the chain. It is not trusted: a transaction must hash to its txid, a spender must spend, and the
+ * chain tracker decides whether a block has a merkle root. Only the claim that an output is unspent cannot be verified.
  */
 export interface ChainSource {
   /**
@@ -37,7 +36,7 @@ export interface ChainSource {
    */
   transaction(txid: string, options: TransactionOptions): Promise<TransactionRecord | undefined>
   /**
-   * The proof of a transaction that is mined; undefined if the source has none.
+   * The proof of a mined transaction; undefined if the source has none.
    *
    * @throws ChainSourceError
    */
@@ -45,7 +44,7 @@ export interface ChainSource {
   /**
    * The txid of the transaction that spends an outpoint; undefined if the source knows none.
    *
-   * @param options.known An unproven spender that the caller has: it is not fetched to check that it spends.
+   * @param options.known An unproven spender that the caller has already verified, so it need not be fetched.
    * @throws ChainSourceError
    */
   spenderOf(outpoint: Outpoint, options?: { known?: string }): Promise<string | undefined>
@@ -56,11 +55,11 @@ export interface SingleSource extends ChainSource {
   readonly client: SourceClient
   /** Whether it knows the whole chain, so that an output without a spender is unspent as far as anybody knows. */
   readonly knowsUnspent: boolean
-  /** Whether it can tell what spends a node: without that, nobody has followed the tree. */
+  /** Whether it can name spenders of nodes: without such a source, nobody has followed the tree. */
   readonly knowsNodes: boolean
   /**
-   * What the network said of transactions, as far as the source knows: those that it does not know are missing, which is no
-   * rejection. A source that knows no mempool has no such method.
+   * What the network said about transactions. Those that the source does not know are missing, which is no rejection. A
+   * source without a mempool lacks this method.
    *
    * @throws ChainSourceError
    */
@@ -80,7 +79,10 @@ export async function sightingsOneByOne(
   return sightings
 }
 
-/** The path of one transaction has some 2 KiB; a source may return one for all transactions of a block. */
+/**
+ * The longest proof, in bytes. The path of one transaction has some 2 KiB; a source may return one path for all transactions
+ * of a block.
+ */
 export const MAX_PROOF_BYTES = 4 * 1024 * 1024
 
 /**
@@ -116,17 +118,17 @@ export function parseSourcedTxid(value: unknown, { name, of }: { name: string; o
   throw new ChainSourceError('BAD_ANSWER', `${name} returned no txid for ${of}`)
 }
 
-/** Whether a transaction spends an outpoint, as its bytes show. */
+/** Whether the bytes of a transaction show that it spends an outpoint. */
 export function spends({ txid, raw }: TransactionRecord, outpoint: Outpoint): boolean {
   return readTransaction(raw, { txid }).inputs.some((input) => isSameOutpoint(input, outpoint))
 }
 
-/** A transaction with its proof, both asked for at once: hardly any transaction lacks a proof. */
+/** A transaction with its proof, requested in parallel: hardly any transaction lacks a proof. */
 export async function withProof(
   asking: Promise<TransactionRecord | undefined>,
   proving: Promise<Proof | undefined>,
 ): Promise<TransactionRecord | undefined> {
-  // If the other fails first, nothing awaits this one.
+  // If the other fails first, nothing awaits this promise.
   proving.catch(() => undefined)
   const record = await asking
   const proof = await proving
@@ -134,9 +136,9 @@ export async function withProof(
 }
 
 /**
- * What `parse` makes of the bytes of an answer.
+ * Parses the bytes of an answer.
  *
- * @param failure What the source did wrong if they are invalid.
+ * @param failure The message if they are invalid.
  * @throws ChainSourceError `BAD_ANSWER`
  */
 export function parsed<Parsed>(failure: string, parse: () => Parsed): Parsed {

@@ -15,39 +15,39 @@ export interface ChainSourcesOptions {
   /** In order of preference; at least one. */
   sources: readonly SingleSource[]
   /**
-   * Whether a block is in the chain, as far as the host knows: the proof of a source that names another block is not taken.
-   * Without this, admission is the first to check proofs.
+   * Whether the chain has a block, as far as the host knows: proofs that name any other block are dropped. Without this, proofs
+   * are first checked on admission.
    */
   verdict?(block: Block): Promise<'yes' | 'no' | 'unknown'>
-  /** How long a question waits if all sources rest, in milliseconds. */
+  /** How long a question waits if all sources are resting, in milliseconds. */
   patience?: number
   logger?: Pick<Logger, 'warn'>
-  /** Numbers from 0 to 1, for the answers that are checked with another source. */
+  /** Random numbers from 0 to 1, which choose the answers to check with another source. */
   random?(): number
 }
 
 const DEFAULT_PATIENCE = 30_000
-/** How long a question about sightings waits, in milliseconds: somebody may be waiting for its answer. */
+/** How long a question about sightings waits, in milliseconds: a caller may be waiting for the answer. */
 const SHORT_PATIENCE = 2000
-/** The longest spender that is fetched to check it, in bytes: questions come several at a time. */
+/** The longest spender that is fetched to check it, in bytes: several questions run at a time. */
 const MAX_CHECKED_BYTES = 16 * 1024 * 1024
-/** Spenders that were checked and that the caller will ask for next: how many, their bytes, and for how many milliseconds. */
+/** Checked spenders, kept because the caller will ask for them next: how many, their bytes, and for how many milliseconds. */
 const CHECKED = { max: 64, maxSize: 2 * MAX_CHECKED_BYTES, ttl: 10_000 }
-/** Spenders that are too long to check, which are fetched one after another: how many, and for how many milliseconds. */
+/** Spenders too long to check, which are fetched one at a time: how many, and for how many milliseconds. */
 const TOO_LONG = { max: 1000, ttl: 600_000 }
-/** The share of "unspent" answers that another source is asked about as well. */
+/** The share of "unspent" answers that are checked with another source. */
 const SHARE = 1 / 8
-/** How many "unspent" answers of a source are all checked: at the start, and after it was found to hide a spender. */
+/** How many "unspent" answers of a source are all checked: at the start, and after it hid a spender. */
 const DOUBTED = { atStart: 20, afterHiding: 100 }
 /** How many contradictions are remembered, so that each is reported once. */
 const MAX_REMEMBERED = 1000
 
 /**
- * Several chain sources as one. They are asked in order of preference: one that fails rests, and meanwhile the next is asked.
- * Whatever can be checked is, and a source with a wrong answer counts as one that failed.
+ * Several chain sources as one. They are asked in order of preference: a source that fails rests, and the next one is asked
+ * meanwhile. Everything that can be checked is checked, and a wrong answer counts as a failure.
  *
- * That an output is unspent cannot be checked. One answer in eight is compared with that of another source, and more of a
- * source that hid a spender before.
+ * That an output is unspent cannot be checked. One such answer in eight is compared with another source's, and more if the source
+ * hid a spender before.
  */
 export class ChainSources implements ChainSource {
   private readonly sources: readonly SingleSource[]
@@ -55,7 +55,7 @@ export class ChainSources implements ChainSource {
     ...CHECKED,
     sizeCalculation: ({ raw }) => raw.length + 1,
   })
-  /** Why these were not checked: so long, they are fetched once, by who has room for them. */
+  /** Why these spenders were not checked. They are so long that only a caller with room for them fetches them, once. */
   private readonly tooLong = new LRUCache<string, ChainSourceError>(TOO_LONG)
   /** How many of the next "unspent" answers of a source are checked in any case. */
   private readonly doubted = new Map<SingleSource, number>()
@@ -71,30 +71,28 @@ export class ChainSources implements ChainSource {
     return this.sources.map(({ client }) => client.status)
   }
 
-  /**
-   * When one that knows spends of nodes last gave a usable answer, as `monotonic()` says; undefined if none ever did.
-   */
+  /** When a source that knows spenders of nodes last gave a usable answer, by `monotonic()`; undefined if none ever did. */
   get answeredAt(): number | undefined {
     const times = this.sources.flatMap(({ client, knowsNodes }) => (knowsNodes && client.answeredAt) || [])
     return times.length === 0 ? undefined : Math.max(...times)
   }
 
-  /** What the tree was followed by where a sweep is complete: an overlay host may be behind the chain. */
+  /** How much a complete sweep covers: the chain, or only what an overlay host knows, which may be behind. */
   get scope(): 'chain' | 'host' | undefined {
     if (this.sources.some(({ knowsUnspent }) => knowsUnspent)) return 'chain'
     return this.sources.some(({ knowsNodes }) => knowsNodes) ? 'host' : undefined
   }
 
-  /** How many contradictions between sources were found. */
+  /** The number of contradictions found between sources. */
   get contradictions(): number {
     return this.contradicted
   }
 
   /**
-   * A transaction from the first source that knows it. If that one has no proof, or one of a block that is not in the chain,
-   * the others are asked for theirs.
+   * A transaction from the first source that knows it. If that one has no proof, or one of a block that is not in the chain, the
+   * others are asked for a proof.
    *
-   * @throws ChainSourceError `NO_ANSWER` if the sources that may know it do not answer; what they have instead of an answer.
+   * @throws ChainSourceError `NO_ANSWER` if the sources that may know it do not answer; their other errors.
    */
   async transaction(txid: string, options: TransactionOptions): Promise<TransactionRecord | undefined> {
     const checked = this.checked.get(txid)
@@ -116,7 +114,7 @@ export class ChainSources implements ChainSource {
     return found && { ...found, ...(proven && { proof: proven }) }
   }
 
-  /** The proof of a transaction from the first source that has one of a block in the chain. */
+  /** The proof of a transaction from the first source whose proof is of a block in the chain. */
   async proof(txid: string): Promise<Proof | undefined> {
     const doubtful: SourcedProof[] = []
     return await this.first(async (source) => {
@@ -126,10 +124,10 @@ export class ChainSources implements ChainSource {
   }
 
   /**
-   * The transaction that spends an outpoint: one that does, as its bytes show, unless it is longer than 16 MiB. Undefined if
-   * the first source that knows the chain knows none, and the one that is asked besides, if any, does not either.
+   * The txid of the transaction that spends an outpoint, checked against its bytes unless it is longer than 16 MiB. Undefined if
+   * the first source that knows the chain names none, and a second source, if it is asked, does not either.
    *
-   * @throws ChainSourceError `NO_ANSWER` if no source that knows the chain answers; what they have instead of an answer.
+   * @throws ChainSourceError `NO_ANSWER` if no source that knows the chain answers; their other errors.
    */
   async spenderOf(outpoint: Outpoint, { known }: { known?: string } = {}): Promise<string | undefined> {
     const answer = await this.first(async (source): Promise<Answer | undefined> => {
@@ -142,16 +140,16 @@ export class ChainSources implements ChainSource {
     return spender.isMined === false ? await this.minedConflict({ source, outpoint, spender }) : spender.txid
   }
 
-  /** Whether one of them knows what is in the mempool. */
+  /** Whether a source knows the mempool. */
   get canSight(): boolean {
     return this.sources.some(({ sightings }) => sightings !== undefined)
   }
 
   /**
-   * What the network said of transactions. One that any of the sources has seen is seen; one that a source calls rejected is asked
-   * of the others as well. Those that no source knows are missing.
+   * What the network said about transactions. A transaction that any source has seen is seen; if one calls it rejected, the others
+   * are asked as well. Transactions that no source knows are missing.
    *
-   * @throws ChainSourceError if no source answers that could say so.
+   * @throws ChainSourceError if no source that could know answers.
    */
   async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
     const { patience = DEFAULT_PATIENCE } = this.options
@@ -190,8 +188,8 @@ export class ChainSources implements ChainSource {
   /**
    * Asks the sources in order until one has an answer.
    *
-   * @returns undefined if those that know the chain have none.
-   * @throws ChainSourceError of a source that failed, if that leaves nobody who would know.
+   * @returns undefined if the sources that know the chain have none.
+   * @throws ChainSourceError of a source that failed, if no other source would know.
    */
   private async first<Found>(
     ask: (source: SingleSource) => Promise<Found | undefined>,
@@ -215,7 +213,7 @@ export class ChainSources implements ChainSource {
       }
       const [error] = errors
       if (isKnown || error === undefined) return undefined
-      // A wrong answer is no reason to wait, but may have been cut on its way: it is asked for once more.
+      // A wrong answer is no reason to wait, but it may have been cut off on its way, so the question is repeated once.
       const isLasting = errors.find(({ code }) => code !== 'NO_ANSWER')
       if (isLasting !== undefined) {
         if (isLasting.code !== 'BAD_ANSWER' || isAskedAgain) throw isLasting
@@ -226,7 +224,10 @@ export class ChainSources implements ChainSource {
     }
   }
 
-  /** @throws `error` if every source rests for longer than `patience` milliseconds, or is closed. */
+  /**
+   * Waits until a source's rest is over. @throws `error` if every source rests for longer than `patience` milliseconds, or is
+   * closed.
+   */
   private async oneRested(
     sources: readonly SingleSource[],
     { patience, error }: { patience: number; error: Error },
@@ -237,7 +238,7 @@ export class ChainSources implements ChainSource {
     await soonest.rested()
   }
 
-  /** The spender that a source names, once it was seen to spend. */
+  /** The spender that a source names, after checking that it spends the outpoint. */
   private async spenderBy(
     source: SingleSource,
     outpoint: Outpoint,
@@ -247,7 +248,7 @@ export class ChainSources implements ChainSource {
     if (txid === undefined) return undefined
     if (txid === known) return { txid, isMined: false }
     const shown = formatOutpoint(outpoint)
-    // One that was in no block may be in one by now.
+    // A spender without a proof may have been mined since.
     if (this.checked.peek(txid)?.proof === undefined) this.checked.delete(txid)
     const claim = `${source.client.name} says that ${shown} is spent by ${txid}`
     try {
@@ -261,14 +262,14 @@ export class ChainSources implements ChainSource {
       this.checked.set(txid, record)
       return { txid, isMined: record.proof !== undefined }
     } catch (error) {
-      // The caller fetches it within limits of its own, and checks it as well.
+      // The caller fetches it within its own limits, and checks it too.
       if (!(error instanceof ChainSourceError && error.code === 'TOO_LARGE')) throw error
       this.tooLong.set(txid, error)
       return { txid }
     }
   }
 
-  /** Asks another source about an output that is unspent according to one, if it is the turn of this answer. */
+  /** Asks another source about an output that is unspent according to one, if this answer is to be checked. */
   private async secondOpinion(source: SingleSource, outpoint: Outpoint): Promise<string | undefined> {
     const { random = Math.random } = this.options
     const others = this.sources.filter((other) => other !== source && other.client.rest === 0)
@@ -282,7 +283,7 @@ export class ChainSources implements ChainSource {
         if (other.knowsUnspent) this.doubted.set(source, Math.max(0, doubted - 1))
         return undefined
       }
-      // What is unmined may not have reached the other yet; a block has, but for a moment.
+      // Unmined transactions may not have reached the other source yet; it knows mined ones, except for a short moment.
       if (spender.isMined && (await source.spenderOf(outpoint)) === undefined) {
         this.doubted.set(source, DOUBTED.afterHiding)
         const shown = formatOutpoint(outpoint)
@@ -298,7 +299,7 @@ export class ChainSources implements ChainSource {
     }
   }
 
-  /** Prefers a mined spender that another source names to one that is unmined. */
+  /** Prefers a mined spender named by another source to an unmined one. */
   private async minedConflict({
     source,
     outpoint,
@@ -325,7 +326,7 @@ export class ChainSources implements ChainSource {
     return spender.txid
   }
 
-  /** The proof of a source, unless its block is not in the chain. */
+  /** The proof from a source, unless its block is not in the chain. */
   private async accepted(sourced: SourcedProof, doubtful: SourcedProof[]): Promise<Proof | undefined> {
     const { txid, proof, source } = sourced
     const verdict = await this.options.verdict?.(proof).catch(() => 'unknown' as const)
@@ -364,7 +365,7 @@ interface Answer {
 /** A transaction that a source names as a spender. */
 interface Spender {
   txid: string
-  /** Undefined if it is too long to check here. */
+  /** Undefined if the transaction is too long to check here. */
   isMined?: boolean
 }
 

@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How much of a stream is read before it is opened again, in bytes: with its comments, a server sends some 8 KB an hour. */
+/** How much of a stream is read before it is reopened, in bytes: with comments, a server sends some 8 KB an hour. */
 const MAX_STREAM_BYTES = 1024 * 1024
-/** A server that sends nothing for so long is gone, in milliseconds: it sends a comment every 15 seconds. */
+/** A server that sends nothing for this long is gone, in milliseconds: it sends a comment every 15 seconds. */
 const IDLE_TIMEOUT = 60_000
-/** The pause before a broken stream is opened again, in milliseconds: at first, and at most. */
+/** The first and the longest pause before a broken stream is reopened, in milliseconds. */
 const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 60_000
 
 /**
- * The event stream of a Chaintracks server, `GET /v2/tip/stream`, with an event for each new tip, also of another branch. A stream
- * that breaks is opened again; what was missed meanwhile is not sent again, so these events only speed up what polling finds as
- * well.
+ * The event stream of a Chaintracks server, `GET /v2/tip/stream`, with an event for each new tip, on any branch. A stream that
+ * breaks is reopened, but missed events are lost: events only speed up what polling finds as well.
  */
 export class ChaintracksStream {
   private readonly stopping = new AbortController()
@@ -19,7 +18,7 @@ export class ChaintracksStream {
 
   constructor(
     private readonly options: {
-      /** Without a slash at the end. */
+      /** Without a trailing slash. */
       url: string
       onTip: () => void
       idleTimeout?: number
@@ -47,13 +46,13 @@ export class ChaintracksStream {
           pause = firstPause
         }
       } catch {
-        // Polling goes on, and reports a server that is gone.
+        // Polling continues, and reports a server that is gone.
       }
       await sleep(pause, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 
-  /** The events of one connection, each in a line after `data:`; comments keep the connection alive. */
+  /** The events of one connection, each a line that starts with `data:`; comments keep the connection alive. */
   private async *events(url: string): AsyncGenerator<void> {
     const { idleTimeout = IDLE_TIMEOUT } = this.options
     const stop = new AbortController()
@@ -62,7 +61,7 @@ export class ChaintracksStream {
     if (this.stopping.signal.aborted) cancel()
     let timer = setTimeout(cancel, idleTimeout)
     let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-    // Node's `fetch` drops its own listener to the signal once the request is garbage, as in `bounded-fetch.ts`.
+    // Node's `fetch` drops its own listener to the signal once the request is garbage-collected, as in `bounded-fetch.ts`.
     const cancelBody = (): void => void reader?.cancel().catch(() => undefined)
     stop.signal.addEventListener('abort', cancelBody, { once: true })
     try {
@@ -78,7 +77,7 @@ export class ChaintracksStream {
         timer = setTimeout(cancel, idleTimeout)
         received += read.value.length
         if (received > MAX_STREAM_BYTES) return
-        // What was received before has no line break.
+        // The text received before has no line break.
         const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n')
         const lines = [line + first, ...others]
         line = lines.pop() ?? ''

@@ -2,29 +2,29 @@ import { CodedError, GeneralError } from '../../../backend/src/protocol/coded-er
 
 type ChainSourceErrorCode =
   /**
-   * It could not be reached, or was busy or too slow, or rests after that. Other questions will fare no better: try again
-   * later.
+   * The source could not be reached, was busy or too slow, or is resting after that. Other questions will fare no better:
+   * try again later.
    */
   | 'NO_ANSWER'
-  /** Its answer does not fit the question. */
+  /** The answer does not fit the question. */
   | 'BAD_ANSWER'
-  /** It does not know the output that it was asked about. */
+  /** The source does not know the output in question. */
   | 'NOT_KNOWN'
-  /** A transaction is longer than requested. */
+  /** A transaction is longer than allowed. */
   | 'TOO_LARGE'
 
 export class ChainSourceError extends GeneralError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
-/** The last failure of a part of the host since the start, also if it works again. */
+/** The last failure of a part of the host since the start, even if the part works again. */
 export interface LastError {
   /** In milliseconds since 1970. */
   at: number
   message: string
 }
 
-/** A list of chain sources cannot be parsed. The message begins with "must", for the name of the setting before it. */
+/** A list of chain sources cannot be parsed. The message begins with "must", to follow the name of the setting. */
 export class SourceAddressError extends CodedError {
   override readonly name = 'SourceAddressError'
   readonly code = 'BAD_SOURCE'
@@ -32,17 +32,19 @@ export class SourceAddressError extends CodedError {
 
 /** Why a branch of the tree cannot be followed for now. */
 type FollowErrorCode =
-  /** The chain source does not know a transaction that it must know. */
+  /** The chain source does not know a transaction that it should know. */
   | 'NOT_KNOWN'
-  /** It names a spender that does not spend. */
+  /** The source names a spender that does not spend the coin. */
   | 'NO_SPEND'
   /** The ancestors that verify a transaction are longer than a submission may be. */
   | 'TOO_LARGE'
-  /** They are more than it may have. */
+  /** The ancestors are more than a submission may have. */
   | 'TOO_MANY'
-  /** It is unmined, and so were enough others that were followed before, or too many of its ancestors. */
+  /**
+   * The transaction is unmined, and enough unmined ones were followed before, or too many of its ancestors are unmined.
+   */
   | 'UNPROVEN'
-  /** The node refused a transaction of the source. */
+  /** The node refused a transaction from the source. */
   | 'REFUSED'
 
 /** A branch of the tree cannot be followed for now. */
@@ -55,7 +57,7 @@ export function isOutage(error: unknown): boolean {
   return error instanceof ChainSourceError && error.code === 'NO_ANSWER'
 }
 
-/** Whether an error concerns one branch alone: others may fare better. */
+/** Whether an error concerns a single branch; others may still succeed. */
 export function isOfBranch(error: unknown): error is FollowError | ChainSourceError {
   return error instanceof FollowError || (error instanceof ChainSourceError && !isOutage(error))
 }

@@ -9,12 +9,12 @@ import { ChainSourceError } from './errors.js'
 import type { HeaderSourceKind } from './source-address.js'
 import type { Query, SourceClient } from './source-client.js'
 
-/** A service asked for block headers. Nothing that it answers is believed: callers verify it. */
+/** A service that provides block headers. Its answers are not trusted: callers verify them. */
 export interface HeaderFetcher extends Pick<HeaderSource, 'headers'> {
   tip(): Promise<SourceTip>
 }
 
-/** How many times as long as a tip a page may take. */
+/** The timeout of a page, as a multiple of that of a tip. */
 export const PAGE_TIMES = 6
 /** Ten thousand headers take some 3.5 MB of JSON. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
@@ -31,7 +31,7 @@ const bits = z
   .regex(/^[0-9a-f]{1,8}$/i)
   .transform((text) => Number.parseInt(text, 16))
 
-/** A header in JSON, as JungleBus and WhatsOnChain have it. Versions are signed, and JungleBus shows them unsigned. */
+/** A header in JSON, as from JungleBus and WhatsOnChain. Versions are signed, but JungleBus shows them unsigned. */
 const headerJson = z.object({
   height,
   hash,
@@ -48,8 +48,8 @@ const NO_PREVIOUS = new Uint8Array(32)
 const NONE = new Uint8Array(0)
 
 /**
- * @param client Of the service, below whose URL the routes are.
- * @param options.pageTimeout For many headers at once, in milliseconds.
+ * @param client The client of the service, with the URL that its routes are below.
+ * @param options.pageTimeout The timeout for many headers at once, in milliseconds.
  */
 export function openFetcher(
   kind: HeaderSourceKind,
@@ -78,7 +78,7 @@ class Questions {
     return await this.client.ask(path, { maxBytes: MAX_TIP_BYTES, read })
   }
 
-  /** JSON with many headers, or a list of where they are; undefined for a 404. @throws ChainSourceError */
+  /** JSON with many headers, or a list of their files; undefined for a 404. @throws ChainSourceError */
   async page<Shape extends z.ZodType>(path: string, shape: Shape): Promise<z.output<Shape> | undefined> {
     return await this.client.ask(
       path,
@@ -94,12 +94,12 @@ class Questions {
     )
   }
 
-  /** @returns never: there is nothing where something must be. */
+  /** Throws because something required is missing. */
   fail(what: string): never {
     throw new ChainSourceError('BAD_ANSWER', `${this.client.name} ${what}`)
   }
 
-  /** A value of a shape. @throws ChainSourceError */
+  /** Parses a value. @throws ChainSourceError */
   checked<Shape extends z.ZodType>(value: unknown, shape: Shape): z.output<Shape> {
     const { success, data, error } = shape.safeParse(value)
     if (success) return data
@@ -113,8 +113,8 @@ class Questions {
 }
 
 /**
- * JungleBus (b-open-io/go-junglebus, `transports/http.go`): `GET /v1/block_header/tip` and
- * `/v1/block_header/list/{height}?limit=`, with at most 10,000. Headers lack the hash of the one before.
+ * JungleBus (b-open-io/go-junglebus, `transports/http.go`): `GET /v1/block_header/tip` and `/v1/block_header/list/{height}?limit=`,
+ * with at most 10,000. Headers lack the hash of the previous one.
  */
 function jungleBus(questions: Questions): HeaderFetcher {
   const limit = 10_000
@@ -124,13 +124,13 @@ function jungleBus(questions: Questions): HeaderFetcher {
       return tip ?? questions.fail('has no tip')
     },
     async headers({ from, count, previous }) {
-      // Without the hash before the first, the header before it is asked for as well.
+      // If the previous hash is unknown, the header before the first is requested as well.
       const isKnown = previous !== undefined || from === 0
       const first = isKnown ? from : from - 1
       const asked = Math.min(limit, count + from - first)
       const path = `/v1/block_header/list/${first}?limit=${asked}`
       const found = (await questions.page(path, z.array(z.unknown()).max(asked).nullable())) ?? []
-      // The chain of a test network may begin at any height.
+      // The chain of a test network may start at any height.
       if (!isKnown && found.length === 0) return await fetcher.headers({ from, count, previous: NO_PREVIOUS })
       let before = previous ?? NO_PREVIOUS
       const headers: Uint8Array[] = []
@@ -153,7 +153,7 @@ function jungleBus(questions: Questions): HeaderFetcher {
   return fetcher
 }
 
-/** A header of its fields; undefined if it does not have the hash that it is said to have. */
+/** Encodes a header; undefined if it does not have the given hash. */
 function encoded(
   { merkleroot: root, hash, ...fields }: HeaderJson,
   before: Uint8Array,
@@ -163,8 +163,8 @@ function encoded(
 }
 
 /**
- * A Chaintracks server with version 2 of its routes: `GET /v2/tip` with a header (in earlier releases in an envelope, at first at
- * `/v2/tip/header`), and `/v2/headers?height=&count=`, which answers with bytes (in earlier releases hex in JSON).
+ * A Chaintracks server with version 2 of its routes: `GET /v2/tip` returns a header (in earlier releases in an envelope, at first
+ * at `/v2/tip/header`), and `/v2/headers?height=&count=` returns bytes (in earlier releases hex in JSON).
  */
 function chaintracks(questions: Questions): HeaderFetcher {
   const limit = 2000
@@ -186,11 +186,11 @@ function chaintracks(questions: Questions): HeaderFetcher {
 
 /**
  * A Block Headers Service (bitcoin-sv/block-headers-service, `transports/http/endpoints`): `GET /api/v1/chain/tip/longest` and
- * `/api/v1/chain/header/byHeight?height=&count=`, whose list has no heights, is in no order, and has blocks of other branches, too.
+ * `/api/v1/chain/header/byHeight?height=&count=`, whose list has no heights, is unordered, and includes blocks of other branches.
  */
 function headersService(questions: Questions): HeaderFetcher {
   const limit = 2000
-  // Of one height alone, nothing would tell the block of the chain from those of other branches.
+  // With headers of a single height, nothing would tell the chain's block from those of other branches.
   const least = 10
   const header = z
     .object({
@@ -210,7 +210,7 @@ function headersService(questions: Questions): HeaderFetcher {
     async headers({ from, count }) {
       const most = Math.min(limit, count)
       const path = `/api/v1/chain/header/byHeight?height=${from}&count=${Math.max(least, most)}`
-      // A few branches beside the chain.
+      // Leaves room for branches beside the chain.
       const found = (await questions.page(path, z.array(z.unknown()).max(2 * limit))) ?? []
       const byHash = new Map<string, { bytes: Uint8Array; previous: string; length: number }>()
       const slice = new TimeSlice()
@@ -225,7 +225,7 @@ function headersService(questions: Questions): HeaderFetcher {
   }
 }
 
-/** The longest line of linked headers. */
+/** The longest chain of linked headers. */
 function longestOf(
   byHash: Map<string, { bytes: Uint8Array; previous: string; length: number }>,
 ): Uint8Array[] {
@@ -245,12 +245,12 @@ function longestOf(
   return headers.reverse()
 }
 
-/** So few headers at the tip are asked for one by one, rather than with a file of up to ten thousand. */
+/** Up to this many headers at the tip are requested one by one, rather than as a file of up to ten thousand. */
 const FEW = 10
 
 /**
- * WhatsOnChain (bsv-blockchain/ts-stack, `WhatsOnChainServices.ts`): `GET /chain/info`, `/block/{height}/header`, and the
- * files that `/block/headers/resources` lists: `<first>_<last>_headers.bin`, and `latest` with what follows.
+ * WhatsOnChain (bsv-blockchain/ts-stack, `WhatsOnChainServices.ts`): `GET /chain/info`, `/block/{height}/header`, and the files
+ * that `/block/headers/resources` lists: `<first>_<last>_headers.bin`, and `latest` with the rest.
  */
 function whatsOnChain(questions: Questions): HeaderFetcher {
   const info = z
@@ -273,7 +273,7 @@ function whatsOnChain(questions: Questions): HeaderFetcher {
     const { files } = resources ?? questions.fail('lists no files of headers')
     let first = 0
     for (const each of files) {
-      // The name alone: where the file is, is for the settings to say.
+      // Only the name is used: the settings say where the file is.
       const [name, start, end] = /(\d{1,9})_(\d{1,9})_headers\.bin$/.exec(each) ?? []
       if (name === undefined) continue
       const [from, to] = [Number(start), Number(end)]
@@ -307,7 +307,7 @@ function whatsOnChain(questions: Questions): HeaderFetcher {
 
 const inJson = z.object({ value: z.string() }).transform(({ value }) => value)
 
-/** Headers as bytes, or as hex, which may be in JSON: services have changed from one to the other. */
+/** Headers as bytes, or as hex, possibly in JSON: services have changed from one to the other. */
 function headersIn(body: Uint8Array, name: string): Uint8Array {
   const { data } = body[0] === BRACE ? inJson.safeParse(readJson(body)) : {}
   const text = data ?? (body.length > 0 && body.every(isHexDigit) ? readUtf8(body) : undefined)

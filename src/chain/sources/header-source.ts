@@ -15,7 +15,7 @@ import { SourceClient } from './source-client.js'
 /** The longest rest of a source that does not answer, in milliseconds: the host may be waiting for it. */
 const LONGEST_REST = 60_000
 
-/** A source of block headers: one that fails, or whose headers are invalid, rests. */
+/** A source of block headers. It rests if it fails, or if its headers are invalid. */
 export class HeaderSource implements Source {
   readonly client: SourceClient
   private readonly fetcher: HeaderFetcher
@@ -25,13 +25,15 @@ export class HeaderSource implements Source {
     address: SourceAddress<HeaderSourceKind>
     /** The most requests a second: a round takes one or two, unless many headers are missing. */
     rate: number
-    /** The timeout of a request for a tip, in milliseconds. One for headers may take {@link PAGE_TIMES} as long. */
+    /**
+     * The timeout of a request for a tip, in milliseconds. A request for headers may take {@link PAGE_TIMES} as long.
+     */
     timeout: number
     network: 'main' | 'test'
     signal: AbortSignal
     logger?: Logger
     now?: (() => number) | undefined
-    /** Called when its stream says that there is a new tip; without it, no stream is opened. */
+    /** Called when its stream announces a new tip; without it, no stream is opened. */
     onTip?: () => void
   }) {
     const { address, rate, timeout, network, signal, logger, now, onTip } = options
@@ -68,8 +70,8 @@ export class HeaderSource implements Source {
    * Runs work that asks the source.
    *
    * @param options.isPart Whether more work follows, and all of it has to succeed.
-   * @returns Its result; undefined if the source failed, which then rests.
-   * @throws what is not the fault of the source.
+   * @returns Its result; undefined if the source failed, which makes it rest.
+   * @throws errors that are not the fault of the source.
    */
   async try<Result>(
     work: () => Promise<Result>,

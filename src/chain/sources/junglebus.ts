@@ -15,30 +15,30 @@ import {
 import { ChainSourceError } from './errors.js'
 import { SourceClient, type SourceClientOptions } from './source-client.js'
 
-/** A spend is 32 bytes; of anything else, no more than this is read. */
+/** The most bytes read of a spend: a valid one has 32. */
 const MAX_SPEND_BYTES = 1024
 
-/** How much of a transaction is read to see that it is there. */
+/** How much of a transaction is read to see that it exists. */
 const MAX_SIGHTED_BYTES = 64 * 1024
 const MAX_HEADER_BYTES = 4096
-/** The longest page of a subscription that is read with the bytes of its transactions, and without. */
+/** The longest page of a subscription to read, in bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
-/** A place in a subscription: after that of a transaction. */
+/** A position in a subscription: after a transaction. */
 export interface FeedPosition {
   height: number
-  /** The place of the transaction in its block; -1 is before all of them. */
+  /** The index of the transaction in its block; -1 comes before all of them. */
   index: number
 }
 
-/** What a subscription says of a transaction. Nothing of it is checked. */
+/** A transaction as a subscription describes it. Nothing is checked. */
 export interface FeedEntry extends FeedPosition {
   txid: string
   /** The hash of its block. */
   block: string
-  /** Its bytes; empty if they are to be fetched. */
+  /** Its bytes; empty if they have to be fetched. */
   raw: Uint8Array
-  /** What may be its merkle path; empty if it is to be fetched. */
+  /** Its claimed merkle path; empty if it has to be fetched. */
   merklePath: Uint8Array
 }
 
@@ -48,14 +48,13 @@ export interface FeedEntry extends FeedPosition {
  * - `GET /v1/transaction/get/<txid>/bin`: the raw transaction; 404 if it is unknown.
  * - `GET /v1/transaction/proof/<txid>/bin`: its merkle path (BUMP, BRC-74); 404 if it is unmined.
  * - `GET /v1/txo/spend/<txid>_<vout>`: the 32 bytes of the spender's txid, in display order; empty if it is unspent.
- *
  * - `GET /v1/block_header/tip`: the header of the last block, as JSON.
  * - `GET /v1/transaction/from_block/<subscription>?height=&last_idx=`: a page of the transactions that a subscription chooses,
  *   as JSON, in the order of the chain; below `from_block/lite` without their bytes.
  *
- * This is not documented: it is what its public clients request and expect (b-open-io/1sat-sdk, `packages/cli`;
- * b-open-io/1sat-stack and b-open-io/go-junglebus; the crawler of shruggr/opns-overlay). A 404 for a spend does not say that
- * the output is unspent.
+ * These routes are undocumented, and taken from its public clients (b-open-io/1sat-sdk, `packages/cli`; b-open-io/1sat-stack
+ * and b-open-io/go-junglebus; the crawler of shruggr/opns-overlay). A 404 for a spend does not mean that the output is
+ * unspent.
  */
 export class JungleBusSource implements SingleSource {
   readonly client: SourceClient
@@ -79,7 +78,7 @@ export class JungleBusSource implements SingleSource {
     return await withProof(asking, proving)
   }
 
-  /** It has transactions of the mempool, too, and none that nodes have refused. */
+  /** JungleBus also has mempool transactions, and none that nodes have refused. */
   async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
     return await sightingsOneByOne(txids, async (txid) => {
       try {
@@ -89,7 +88,7 @@ export class JungleBusSource implements SingleSource {
           read: (raw): Sighting | undefined => parseSourced(txid, raw) && 'seen',
         })
       } catch (error) {
-        // A longer one is there as well.
+        // A longer transaction exists as well.
         if (error instanceof ChainSourceError && error.code === 'TOO_LARGE') return 'seen'
         throw error
       }
@@ -122,7 +121,7 @@ export class JungleBusSource implements SingleSource {
   }
 
   /**
-   * The height of the chain, as far as the service knows it.
+   * The height of the chain, as far as JungleBus knows.
    *
    * @throws ChainSourceError
    */
@@ -162,7 +161,7 @@ export class JungleBusSource implements SingleSource {
       maxBytes: MAX_PAGE_BYTES,
       ...(!isLite && { tooLarge: 'TOO_LARGE' as const }),
       read: (body) => {
-        // An empty list is null in Go.
+        // Go encodes an empty list as null.
         const list = readJson(body) ?? (readStrictUtf8(body)?.trim() === 'null' ? [] : undefined)
         if (Array.isArray(list)) return list.flatMap(readEntry)
         throw new ChainSourceError('BAD_ANSWER', `${name} returned no list for subscription ${subscription}`)
@@ -189,7 +188,7 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-/** As Go writes bytes in JSON. */
+/** Decodes bytes as Go writes them in JSON. */
 function base64(value: unknown): Uint8Array {
   return Buffer.from(typeof value === 'string' ? value : '', 'base64')
 }

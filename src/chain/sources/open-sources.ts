@@ -11,7 +11,7 @@ import { WhatsOnChainSource } from './whatsonchain.js'
 export interface OpenSourcesOptions extends Pick<ChainSourcesOptions, 'verdict' | 'patience' | 'random'> {
   /** In order of preference; at least one. */
   addresses: readonly SourceAddress[]
-  /** The most requests a second to each. */
+  /** The most requests a second to each source. */
   rate: number
   /** The timeout of one request, in milliseconds. */
   timeout?: number
@@ -28,7 +28,7 @@ const CLIENTS: Readonly<Record<SourceKind, new (options: SourceClientOptions) =>
   arc: ArcSource,
 }
 
-/** Chain sources of a list, as one. Close it to close their connections. */
+/** The chain sources of a list, as one. Close it to close their connections. */
 export function openSources(options: OpenSourcesOptions): ChainSources {
   const { addresses, rate, timeout, firstRest, signal, logger } = options
   const sources = addresses.map(

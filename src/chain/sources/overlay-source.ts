@@ -15,31 +15,31 @@ import {
 import { ChainSourceError } from './errors.js'
 import { SourceClient, type SourceClientOptions } from './source-client.js'
 
-/** A spend, or what a host can do, is a short JSON text. */
+/** The longest spend or list of capabilities: short JSON texts. */
 const MAX_SHORT_BYTES = 4096
 /** The longest answer of `/lookup`: a BEEF is an array of numbers there. */
 const MAX_LOOKUP_BYTES = 4 * 1024 * 1024
-/** The BEEFs of spenders that the caller will ask for next: how many, and their bytes. */
+/** BEEFs of spenders, kept because the caller will ask for them next: how many, and their bytes. */
 const SEEN = { max: 64, maxSize: MAX_LOOKUP_BYTES }
-/** Where the ordinal of a transaction usually is: in a transfer, and in a mint. */
+/** The outputs where the ordinal of a transaction usually is: in a transfer, and in a mint. */
 const USUAL_OUTPUTS = [0, 2]
 
 /**
- * Another overlay host. One of this kind is asked by its wallet routes (`docs/spec/http.md`):
+ * Another overlay host. A host of this kind is asked by its wallet routes (`docs/spec/http.md`):
  *
  * - `/svc/beef/<txid>/tx`: a transaction of which a topic holds an output; 404 for any other.
  * - `/svc/beef/<txid>/proof`: its merkle path (BUMP, BRC-74); 404 if the host has none.
  * - `/svc/txo/<outpoint>/spend`: `{spendTxid}`, null if the host knows no spender; 404 if no topic holds the output.
  *
- * A host without those, such as OverlayExpress with the topics of this one, is asked by `/lookup` (BRC-24): `ls_ordinals` has the
- * tip of an ordinal with its transaction. It has no spenders of nodes.
+ * A host without those routes, such as OverlayExpress with our topics, is asked by `/lookup` (BRC-24): `ls_ordinals` has the tip
+ * of an ordinal with its transaction, but no spenders of nodes.
  *
- * Either knows its topics and not the chain, so an output that it knows no spender for may well be spent.
+ * Both know their topics and not the chain, so an output for which they know no spender may well be spent.
  */
 export class OverlaySource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = false
-  /** Only by the routes for wallets. */
+  /** True if the host has wallet routes. */
   knowsNodes = false
   private isWallets: Promise<boolean> | undefined
   /** By txid. */
@@ -62,7 +62,7 @@ export class OverlaySource implements SingleSource {
       tooLarge: 'TOO_LARGE',
       read: (raw) => parseSourced(txid, raw),
     })
-    // It holds outputs of few transactions: usually there is nothing to prove.
+    // A host holds outputs of few transactions: usually there is nothing to prove, so the proof is not requested in parallel.
     const proof = record && (await this.proof(txid))
     return record && { ...record, ...(proof && { proof }) }
   }
@@ -91,7 +91,7 @@ export class OverlaySource implements SingleSource {
     })
   }
 
-  /** Asked once. */
+  /** Asks the host, once. */
   private async hasWalletRoutes(): Promise<boolean> {
     this.isWallets ??= this.client
       .ask('/svc/capabilities', {
@@ -113,7 +113,7 @@ export class OverlaySource implements SingleSource {
     }
   }
 
-  /** The spender of an ordinal's output, if that is the last step before the tip, or the answer has the steps between. */
+  /** The spender of an ordinal's output, if it made the tip, or if the answer has the steps in between. */
   private async spenderBeforeTip({ txid, vout }: Outpoint): Promise<string | undefined> {
     const beef = await this.lookup({ outpoint: formatOutpoint({ txid, vout }), seq: -1 })
     const spender = beef?.txids.find((each) =>
@@ -151,7 +151,7 @@ export class OverlaySource implements SingleSource {
         const bytes = Array.isArray(outputs) ? field(outputs[0], 'beef') : undefined
         return Array.isArray(bytes) ? this.parsed(() => readBeef(Uint8Array.from(bytes))) : undefined
       },
-      // The form of the query is unknown to it, or the lookup service.
+      // The host does not know this form of query, or the lookup service.
       statuses: { 400: undefined, 404: undefined },
     })
   }

@@ -1,35 +1,35 @@
 import { SourceAddressError } from './errors.js'
 
-/** The services that the chain can be followed by. */
+/** The kinds of services by which the chain can be followed. */
 export const SOURCE_KINDS = ['junglebus', 'whatsonchain', 'overlay', 'arc'] as const
 export type SourceKind = (typeof SOURCE_KINDS)[number]
 
-/** The services that block headers can be fetched from. */
+/** The kinds of services that block headers can be fetched from. */
 export const HEADER_SOURCE_KINDS = ['junglebus', 'whatsonchain', 'chaintracks', 'headersservice'] as const
 export type HeaderSourceKind = (typeof HEADER_SOURCE_KINDS)[number]
 
 export interface SourceAddress<Kind extends string = SourceKind> {
   kind: Kind
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: string
 }
 
-/** The services that anybody may ask for the live chain. */
+/** Public services for the live chain. */
 export const PUBLIC_SOURCES = {
   junglebus: 'https://junglebus.gorillapool.io',
   whatsonchain: 'https://api.whatsonchain.com',
 } as const
 
-/** What WhatsOnChain allows a client without a key (https://docs.taal.com/core-products/whatsonchain). */
+/** The requests a second that WhatsOnChain allows without a key (https://docs.taal.com/core-products/whatsonchain). */
 const WHATSONCHAIN_RATE = 3
-/** How many sources a list may have. */
+/** The most sources in a list. */
 const MAX_SOURCES = 10
 
 /**
- * Parses a list of sources, in order of preference: the names of public ones, `<kind>=<url>`, or a URL, which is a JungleBus.
+ * Parses a list of sources, in order of preference: names of public ones, `<kind>=<url>`, or a URL, which means a JungleBus.
  * `none` is the empty list.
  *
- * @throws SourceAddressError that quotes the part that is wrong.
+ * @throws SourceAddressError that quotes the invalid part.
  */
 export function parseSources(list: string): SourceAddress[]
 export function parseSources<Kind extends string>(list: string, kinds: readonly Kind[]): SourceAddress<Kind>[]
@@ -57,12 +57,12 @@ function parseSource(part: string, kinds: readonly string[]): SourceAddress<stri
   return { kind, url: address.replace(/\/+$/, '') }
 }
 
-/** Its kind and origin: a path may contain a key. */
+/** The kind and the origin of a source, as its path may contain a key. */
 export function sourceName({ kind, url }: SourceAddress<string>): string {
   return `${kind} ${new URL(url).origin}`
 }
 
-/** Where the routes of a WhatsOnChain are: below `/v1/bsv/<network>`, with which its URL may end. */
+/** The URL below which a WhatsOnChain has its routes; it may already end with `/v1/bsv/<network>`. */
 export function whatsOnChainUrl(url: string, network: 'main' | 'test'): string {
   return /\/v1\/bsv\/\w+$/.test(url) ? url : `${url}/v1/bsv/${network}`
 }
@@ -70,7 +70,7 @@ export function whatsOnChainUrl(url: string, network: 'main' | 'test'): string {
 /**
  * The most requests a second to a source.
  *
- * @param rate That of the settings.
+ * @param rate The rate in the settings.
  */
 export function rateOf({ url }: SourceAddress<string>, rate: number): number {
   return url === PUBLIC_SOURCES.whatsonchain ? Math.min(rate, WHATSONCHAIN_RATE) : rate
@@ -87,7 +87,7 @@ function isPlainUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && search + hash + username + password === ''
 }
 
-/** How much of a wrong part is quoted: a URL may contain a secret. */
+/** How much of an invalid part is quoted: a URL may contain a secret. */
 const MAX_SHOWN = 24
 
 function shown(part: string): string {

@@ -9,7 +9,7 @@ import { SourceError } from '../../client/errors.js'
 import { ChainSourceError, isOutage, type LastError } from './errors.js'
 
 export interface SourceClientOptions {
-  /** The URL below which the routes of the service are. */
+  /** The URL that the routes of the service are below. */
   url: string
   /** For status and messages; the origin of the URL by default. */
   name?: string
@@ -17,7 +17,7 @@ export interface SourceClientOptions {
   rate?: number
   /** The timeout of one request, in milliseconds. */
   timeout?: number
-  /** The first rest after a failure, in milliseconds; it doubles with each further failure until an answer comes. */
+  /** The first rest after a failure, in milliseconds; it doubles with each further failure until the source answers. */
   firstRest?: number
   /** The longest rest of a source that does not answer, in milliseconds; 10 minutes by default. */
   longestRest?: number
@@ -28,7 +28,7 @@ export interface SourceClientOptions {
   logger?: Pick<Logger, 'info' | 'warn'>
 }
 
-/** How a source has done so far. */
+/** The state of a source, and its record since the start. */
 export interface SourceStatus {
   /** Its kind and the origin of its URL, without keys. */
   name: string
@@ -37,7 +37,7 @@ export interface SourceStatus {
   requests: number
   /** Requests without a usable answer. */
   failures: number
-  /** When it is asked again, in milliseconds since 1970. */
+  /** When the rest ends, in milliseconds since 1970. */
   restingUntil?: number
   lastError?: LastError
 }
@@ -45,49 +45,48 @@ export interface SourceStatus {
 export interface Query<Answer> {
   /** The longest body to read. */
   maxBytes: number
-  /** The timeout, in milliseconds; by default that of the client. */
+  /** In milliseconds; by default that of the client. */
   timeout?: number
-  /** The error code for a longer one; `BAD_ANSWER` by default. */
+  /** The error code for a longer body; `BAD_ANSWER` by default. */
   tooLarge?: 'TOO_LARGE' | 'BAD_ANSWER'
   /** @throws ChainSourceError `BAD_ANSWER` */
   read(body: Uint8Array): Answer
-  /** Sent with POST, as JSON; without it, the question is a GET. */
+  /** Sent with POST, as JSON; without it, the request is a GET. */
   json?: unknown
-  /** Whether it goes before those that wait for their turn: for a few that follow from another answer. */
+  /** Whether to skip the queue: for a few questions that follow from another answer. */
   isUrgent?: boolean | undefined
-  /** What other statuses than 200 say; `undefined` for 404 by default. */
+  /** The answers that statuses other than 200 stand for; `undefined` for 404 by default. */
   statuses?: Readonly<Record<number, Answer>>
 }
 
-/** The most requests to a service in flight at once: as its clients have (`DefaultMaxConcurrentRequests` of b-open-io/go-junglebus). */
+/** The most parallel requests to a service, as in its own clients (`DefaultMaxConcurrentRequests` of b-open-io/go-junglebus). */
 const PARALLEL = 8
 const DEFAULT_TIMEOUT = 30_000
 const DEFAULT_REST = 1000
-/** The longest rest, also if the service asks for a longer one, in milliseconds. */
+/** The longest rest, even if the service asks for a longer one, in milliseconds. */
 const MAX_REST = 600_000
-/** After so many unusable answers in a row, a source rests. */
+/** A source rests after this many unusable answers in a row. */
 const MAX_BAD_ANSWERS = 5
-/** The least time between two warnings of one source, in milliseconds: it may fail now and then for hours. */
+/** The least time between two warnings about one source, in milliseconds: it may fail now and then for hours. */
 const QUIET = 60_000
 
 /**
- * Sends requests to a chain source over HTTP: within bounds of length and time, at most so many at once and a second, and
- * without redirects.
+ * Sends requests to a chain source over HTTP, without redirects: with limits on length, time, parallel requests and rate.
  *
- * A source that does not answer, asks to be left alone (`Retry-After`) or returns nothing but invalid data rests: questions to
- * it fail at once, for a while that grows until it answers again.
+ * A source that does not answer, asks to be left alone (`Retry-After`) or returns nothing but invalid data rests: questions to it
+ * fail immediately, for a time that grows until it answers again.
  */
 export class SourceClient {
   readonly name: string
   private readonly origin: string
-  /** The path below which the routes are, which may be a key: messages do not have it. */
+  /** The path that the routes are below. It may be a key, so messages omit it. */
   private readonly base: string
   private readonly queue: PQueue
   private readonly stop = new AbortController()
   private readonly signal: AbortSignal
   private requests = 0
   private failures = 0
-  /** When it last gave a usable answer, as `monotonic()` tells; undefined if it never did. */
+  /** When the source last gave a usable answer, by `monotonic()`; undefined if never. */
   answeredAt: number | undefined
   /** Unusable answers since the last usable one. */
   private badAnswers = 0
@@ -95,12 +94,12 @@ export class SourceClient {
   private noted: unknown
   /** Failed attempts since the last successful one. */
   private failedAttempts = 0
-  /** How often it rested since the last answer. */
+  /** How often the source rested since its last answer. */
   private rests = 0
   private restsUntil = Number.NEGATIVE_INFINITY
-  /** The last warning, and whether it answered since. */
+  /** When the last warning was logged, and whether the source has answered since. */
   private warned: { at: number; isOver: boolean } | undefined
-  /** The time of day, for what is shown, and a clock for durations. */
+  /** The time of day, for display, and a clock for durations. */
   private readonly now: () => number
   private readonly clock: () => number
 
@@ -114,7 +113,7 @@ export class SourceClient {
     this.now = now ?? Date.now
     this.clock = now ?? monotonic
     this.signal = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal])
-    // Each question listens, while it waits and while it is asked.
+    // Each question adds listeners, while it waits and while it is asked.
     setMaxListeners(0, this.signal)
   }
 
@@ -128,12 +127,12 @@ export class SourceClient {
     }
   }
 
-  /** Whether it answers nothing any more. */
+  /** Whether it is closed for good. */
   get isClosed(): boolean {
     return this.signal.aborted
   }
 
-  /** How much longer it rests, in milliseconds. */
+  /** The rest that is left, in milliseconds. */
   get rest(): number {
     return Math.max(0, this.restsUntil - this.clock())
   }
@@ -141,8 +140,8 @@ export class SourceClient {
   /**
    * Asks a question, once.
    *
-   * @param path What follows the URL, beginning with a slash.
-   * @returns What `query` makes of the answer; undefined for a 404 of which it makes nothing.
+   * @param path Appended to the URL; begins with a slash.
+   * @returns What `query` reads from the answer; undefined for a 404, unless `query` maps that status.
    * @throws ChainSourceError
    */
   async ask<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
@@ -160,13 +159,13 @@ export class SourceClient {
   }
 
   /**
-   * Runs work that takes several answers, which have to fit together. After a failure the source rests, up to 10 minutes and twice
-   * as long after each further one until work succeeds.
+   * Runs work that needs several answers which fit together. After a failure the source rests, twice as long after each further
+   * one, up to 10 minutes, until work succeeds.
    *
-   * @param options.isFault Which errors are the fault of the source, beside ChainSourceErrors.
+   * @param options.isFault Which errors are the fault of the source, besides ChainSourceErrors.
    * @param options.isPart Whether other work follows that has to succeed as well: then it rests as after any question.
    * @returns undefined after a failure.
-   * @throws what is not its fault.
+   * @throws errors that are not the fault of the source.
    */
   async attempt<Result>(
     work: () => Promise<Result>,
@@ -185,13 +184,13 @@ export class SourceClient {
     }
   }
 
-  /** Ends its rest: it is asked again now. */
+  /** Ends its rest, so that it is asked again now. */
   endRest(): void {
     this.restsUntil = Number.NEGATIVE_INFINITY
   }
 
   /**
-   * Reports that an answer proved wrong later, as when a spender does not spend.
+   * Reports an answer that proved wrong later, such as a spender that does not spend.
    *
    * @returns The error, to be thrown if no other source knows better.
    */
@@ -200,13 +199,13 @@ export class SourceClient {
     return error
   }
 
-  /** Waits until it does not rest. */
+  /** Waits until its rest is over. */
   async rested(): Promise<void> {
     for (let { rest } = this; rest > 0; { rest } = this)
       await setTimeout(rest, undefined, { signal: this.signal })
   }
 
-  /** @throws ChainSourceError `NO_ANSWER` while it rests. */
+  /** @throws ChainSourceError `NO_ANSWER` while it is resting. */
   requireAwake(): void {
     const { rest, lastError } = this
     if (rest === 0) return
@@ -220,7 +219,7 @@ export class SourceClient {
   }
 
   private async askNow<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
-    // While it waited for its turn, another answer may have put the source to rest.
+    // Another answer may have put the source to rest while this question was queued.
     this.requireAwake()
     const { tooLarge = 'BAD_ANSWER', statuses } = query
     this.requests++
@@ -255,7 +254,7 @@ export class SourceClient {
     })
   }
 
-  /** @param answer Undefined if it has nothing to say: a server that knows nothing at all is none to wait for. */
+  /** @param answer Undefined if the source has none: a server that never knows anything is not worth waiting for. */
   private answered<Answer>(answer: Answer): Answer {
     if (answer !== undefined) this.answeredAt = monotonic()
     this.badAnswers = 0
@@ -275,13 +274,13 @@ export class SourceClient {
     if (isBad && ++this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
   }
 
-  /** Rests longer each time. Questions that were open together fail together, which is one failure. */
+  /** Rests longer each time. Parallel questions that fail together count as one failure. */
   private restAfter(error: unknown): void {
     if (this.rest === 0 && !this.signal.aborted)
       this.restFor(this.restOf(this.rests, this.options.longestRest), error)
   }
 
-  /** How long it rests after so many rests. */
+  /** The length of the next rest after so many rests. */
   private restOf(rests: number, longest = MAX_REST): number {
     const { firstRest = DEFAULT_REST } = this.options
     return Math.min(longest, firstRest * 2 ** rests)
@@ -291,7 +290,7 @@ export class SourceClient {
     const now = this.clock()
     const until = now + milliseconds
     if (until <= this.restsUntil) return
-    // Further failures are in the status; a line for each would fill the log.
+    // Further failures are only in the status: a line for each would fill the log.
     if (this.rests === 0 && now - (this.warned?.at ?? Number.NEGATIVE_INFINITY) >= QUIET) {
       this.warned = { at: now, isOver: false }
       this.options.logger?.warn(
@@ -305,7 +304,7 @@ export class SourceClient {
 
 class RestError extends ChainSourceError {}
 
-/** Requests to each origin, whatever asks: blocks, headers and missing ancestors may come from one service. */
+/** Requests to each origin, whatever they are for: blocks, headers and missing ancestors may come from one service. */
 const queues = new Map<string, PQueue>()
 
 function queueOf(origin: string, rate: number | undefined): PQueue {

@@ -22,13 +22,13 @@ import { SourceClient, type SourceClientOptions } from './source-client.js'
 const MAX_SPEND_BYTES = 4096
 /** A status has some 250 bytes. */
 const MAX_STATUS_BYTES = 1024
-/** How many outputs it takes in one question, and for how many milliseconds a question waits for further ones. */
+/** How many outputs fit in one question, and how many milliseconds a question waits for more. */
 const BATCH = 20
 const GATHERING = 20
-/** For how long outputs are asked about one by one if the service cannot do otherwise, in milliseconds. */
+/** How long outputs are asked about one by one if the service does not accept batches, in milliseconds. */
 const ALONE = 600_000
 
-/** What an index says of an output that it names no spender for: without the output it knows nothing. */
+/** What an index means when it names no spender: it knows nothing if it does not have the output. */
 type Unspent = 'unspent' | 'unknown'
 
 /**
@@ -37,12 +37,12 @@ type Unspent = 'unspent' | 'unknown'
  * - `/tx/<txid>/hex`: the raw transaction in hex, mined or not; 404 if it is unknown.
  * - `/tx/<txid>/proof/bump`: its merkle path (BUMP, BRC-74) in hex; 404 if it is unmined.
  * - `/tx/<txid>/<vout>/confirmed/spent`, `…/unconfirmed/spent`: `{txid, vin, status}` of the spender in a block, or in the
- *   mempool. They are two indexes. In each, 404 says that the output has no spender there, and 400 that the index does not know
- *   the output, as the one of blocks does not know those of unmined transactions.
- * - `POST /utxos/spent` with `{utxos: [{txid, vout}]}`, at most 20: `[{utxo, spentIn: {txid, vin, status}, error}]`, of both
- *   indexes; without `spentIn` the output is unspent. Outputs for which the answer is anything else are asked about alone.
- * - `POST /txs/status` with `{txids}`, at most 20: `[{txid, blockhash, blockheight, blocktime, confirmations, error}]`; of one in
- *   the mempool just its txid, and of an unknown one `error: "unknown"`.
+ *   mempool. They are two indexes. In each, 404 says that the output has no spender there, and 400 that the index does not know the
+ *   output: the index of blocks does not know outputs of unmined transactions.
+ * - `POST /utxos/spent` with `{utxos: [{txid, vout}]}`, at most 20: `[{utxo, spentIn: {txid, vin, status}, error}]`, from both
+ *   indexes; without `spentIn` the output is unspent. Outputs with any other answer are asked about one by one.
+ * - `POST /txs/status` with `{txids}`, at most 20: `[{txid, blockhash, blockheight, blocktime, confirmations, error}]`; just the
+ *   txid for one in the mempool, and `error: "unknown"` for an unknown one.
  */
 export class WhatsOnChainSource implements SingleSource {
   readonly client: SourceClient
@@ -50,7 +50,7 @@ export class WhatsOnChainSource implements SingleSource {
   readonly knowsNodes = true
   /** Outputs that will be asked about together. */
   private gathering: { outpoints: Outpoint[]; spends: Promise<Spends> } | undefined
-  /** Until when outputs are asked about alone, in milliseconds since 1970. */
+  /** Until when outputs are asked about one by one, by `monotonic()`. */
   private aloneUntil = 0
 
   /** @param options.url The origin, for the live chain, or a URL that ends with `/v1/bsv/<network>`. */
@@ -110,7 +110,7 @@ export class WhatsOnChainSource implements SingleSource {
     return spends.has(shown) ? spends.get(shown) : await this.spenderOfOne(outpoint)
   }
 
-  /** What spends an output, and those that are asked about at the same time. */
+  /** The spenders of an output and of those that are asked about at the same time. */
   private async gathered(outpoint: Outpoint): Promise<Spends> {
     if (this.gathering === undefined) {
       const outpoints: Outpoint[] = []
@@ -138,7 +138,7 @@ export class WhatsOnChainSource implements SingleSource {
   }
 
   private async spenderOfOne(outpoint: Outpoint): Promise<string | undefined> {
-    // Two requests if it is unspent. One that is mined between them is found the next time.
+    // Two requests if it is unspent. If it is mined between them, the next question finds that.
     const mined = await this.spend(outpoint, 'confirmed')
     if (mined.spender !== undefined) return mined.spender
     const unmined = await this.spend(outpoint, 'unconfirmed')
@@ -178,10 +178,10 @@ export class WhatsOnChainSource implements SingleSource {
   }
 }
 
-/** What spends outputs, by outpoint; undefined: nothing. */
+/** Spenders by outpoint; undefined: unspent. */
 type Spends = ReadonlyMap<string, string | undefined>
 
-/** Those of the answers that say whether an output is spent. */
+/** The answers that say whether an output is spent. */
 function readSpends(body: Uint8Array): Spends {
   const answers = readJson(body)
   const spends = new Map<string, string | undefined>()
@@ -199,5 +199,5 @@ function isTxid(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value)
 }
 
-/** How much longer than its hex a text is: quotes and a line break. */
+/** How much longer a text is than its hex: quotes and a line break. */
 const QUOTES = 4

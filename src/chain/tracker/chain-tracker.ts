@@ -12,23 +12,23 @@ import type { LastError } from '../sources/errors.js'
 import type { SourceStatus } from '../sources/source-client.js'
 
 export interface HeadersStatus {
-  /** The tip, as far as it is known. */
+  /** The height and hash of the tip, if known. */
   height?: number
   hash?: string
   /** The time in the header of the tip, in seconds since 1970. */
   time?: number
-  /** The lowest height whose header is stored; missing if none is stored. */
+  /** The lowest height whose header is stored, if any. */
   from?: number
   lastError?: LastError
   sources?: SourceStatus[]
 }
 
-/** What decides about blocks: a chain of headers of our own, or the chain tracker of another host. */
+/** Decides about blocks: our own chain of headers, or the chain tracker of another host. */
 export interface BlockHeaders {
   /** Why proofs cannot be checked for now; undefined if they can. */
   readonly outage: string | undefined
   /**
-   * Whether the chain has a block. `no` only if the chain that is known is that long: one that lags behind cannot know.
+   * Whether the chain has a block. `no` only if the known chain is that long: one that lags behind cannot know.
    *
    * @throws ChainTrackerError if there is no answer for now.
    */
@@ -38,15 +38,15 @@ export interface BlockHeaders {
   /** @throws ChainTrackerError if there is no answer for now. */
   currentHeight(): Promise<number>
   status(): HeadersStatus
-  /** Finds out now whether there is a new tip; missing if every question does. */
+  /** Asks now whether there is a new tip; missing if every call asks anyway. */
   refresh?(): Promise<void>
-  /** Resolves once headers are known to the tip, or the sources bring no more of them; missing if none are fetched. */
+  /** Resolves once headers are known up to the tip, or the sources bring no more of them; missing if none are fetched. */
   fetched?(): Promise<void>
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>
 }
 
-/** Checks stored proofs against the chain as it is now. Without a source of headers, they are believed. */
+/** Checks stored proofs against the current chain. Without a source of headers, proofs are trusted. */
 export class ProofVerifier {
   constructor(
     private readonly options: {
@@ -66,7 +66,7 @@ export class ProofVerifier {
   }
 
   /**
-   * Removes the proofs that lead to a block which the tracker refused.
+   * Removes the proofs that lead to a block that the tracker refused.
    *
    * @returns How many transactions lost their proof.
    */
@@ -82,11 +82,11 @@ export class ProofVerifier {
   }
 
   /**
-   * Does so for what proven transactions that are about to be recorded rule out: another block of one of them, as a chain has each in
-   * one; and the blocks of what is in conflict with them, as a chain has one of the two, and a proof that is out of date must not win
-   * by its height. Without that proof, a descendant may still give it a height: its block is asked about as well.
+   * Checks with the tracker, and removes, proofs that contradict proven transactions which are about to be recorded: proofs of the
+   * same transaction in another block, and proofs of conflicting transactions, as an outdated proof must not win by its height. A
+   * descendant may still give such a transaction a height without its own proof, so the descendant's block is checked as well.
    *
-   * @param spends Those of the transactions.
+   * @param spends The spends of the transactions.
    * @throws ChainTrackerError if the tracker does not answer.
    */
   async disproveRuledOut(

@@ -27,11 +27,11 @@ export interface FollowedHeadersOptions {
   rate?: number
   /** The timeout of a short request, in milliseconds. */
   timeout: number
-  /** Milliseconds from one round to the next; 0: once the chain is complete, only on request. */
+  /** Milliseconds between rounds; 0: once the chain is complete, only on request. */
   pollInterval: number
   /**
-   * How soon they are asked again while the chain is not known to its tip, or after a failure of the store, in milliseconds; 1000
-   * by default.
+   * Milliseconds before the sources are asked again while the chain is not known up to its tip, or after a failure of the store;
+   * 1000 by default.
    */
   retryDelay?: number
   logger: Logger
@@ -40,27 +40,27 @@ export interface FollowedHeadersOptions {
 }
 
 const RATE = 10
-/** After how many missed rounds, and milliseconds, the tip counts as unknown. */
+/** After this many missed rounds, and at least this many milliseconds, the tip counts as unknown. */
 const MISSED_ROUNDS = 3
 const MISSED_TIME = 60_000
-/** From one log line about the progress to the next, in milliseconds. */
+/** The interval of log lines about the progress, in milliseconds. */
 const LOG_INTERVAL = 60_000
-/** How long to wait until the sources are asked again for headers below the lowest, if none has any, in milliseconds. */
+/** How long to wait, if no source has headers below the lowest, before asking again, in milliseconds. */
 const BELOW_DELAY = 3_600_000
-/** How many headers are fetched at once, where the service gives as many. */
+/** How many headers are fetched at once, if the service allows that many. */
 const PAGE = 10_000
-/** How long one source is asked before it is the turn of the next, in milliseconds. Its last answer may take longer. */
+/** How long one source is asked before the next has its turn, in milliseconds. Its last answer may take longer. */
 const TURN = 60_000
-/** A chain may have lost so many blocks since the last round. */
+/** The most blocks that the chain may have lost since the last round. */
 const NEAR_TIP = 100
-/** The least time from one round to the next that a stream starts, in milliseconds. */
+/** The least time between rounds that a stream starts, in milliseconds. */
 const STREAM_PAUSE = 1000
-/** How long the answers of the sources count as recent, in milliseconds: strangers cannot have them asked more often. */
+/** How long the sources' answers count as recent, in milliseconds: strangers cannot have them asked more often. */
 const RECENT = 5000
 
 /**
- * Block headers from a chain of our own: fetched from several sources, verified, and kept in the store, so that a proof is
- * checked without a request (docs/follow.md).
+ * Our own chain of block headers: fetched from several sources, verified, and stored, so that checking a proof takes no request
+ * (docs/follow.md).
  */
 export class FollowedHeaders implements BlockHeaders {
   private readonly chain: HeaderChain
@@ -68,26 +68,26 @@ export class FollowedHeaders implements BlockHeaders {
   private readonly stopping = new AbortController()
   private readonly rounds = new Mutex()
   private readonly listeners: ((tip: ChainTip) => void)[] = []
-  /** The time of day, which the times of blocks are compared with, and a clock for durations. */
+  /** The time of day, to compare block times with, and a clock for durations. */
   private readonly now: () => number
   private readonly clock: () => number
   private readonly retryDelay: number
   private running: Promise<void> | undefined
   private opened: Promise<void> | undefined
-  /** When all sources that answered were last followed to their tips; undefined before the first time. */
+  /** When the sources that answered were last followed to their tips; undefined before the first time. */
   private lastCheck: { at: number; shown: number } | undefined
   private lastError: HeadersStatus['lastError']
-  /** Whether the last round failed, other than by the fault of a source. */
+  /** Whether the last round failed for a reason other than a source. */
   private hasFailed = false
   /** The tip that the listeners were last called with. */
   private reported: Uint8Array | undefined
-  /** When to ask for headers below the lowest again. */
+  /** When to ask again for headers below the lowest. */
   private belowAt = Number.NEGATIVE_INFINITY
   private isWoken = false
   private endPause: () => void = () => {}
   /** Emits `end` after each round. */
   private readonly roundEvents = new EventEmitter().setMaxListeners(0)
-  /** Whether the last round asked sources, and the chain did not grow; undefined before the first one. */
+  /** Whether the last round asked sources and the chain did not grow; undefined before the first one. */
   private isStuck: boolean | undefined
 
   constructor(private readonly options: FollowedHeadersOptions) {
@@ -110,7 +110,7 @@ export class FollowedHeaders implements BlockHeaders {
     )
   }
 
-  /** Begins to follow the sources. */
+  /** Starts following the sources. */
   start(): void {
     this.running ??= this.run()
     for (const source of this.sources) source.watch()
@@ -126,8 +126,8 @@ export class FollowedHeaders implements BlockHeaders {
   }
 
   /**
-   * Whether the chain has a block, without a request. `no` of a block above the checkpoint is said only while the sources
-   * respond: without them, the block may be in a branch that is not known here.
+   * Whether the chain has a block, without a request. Above the checkpoint, `no` is said only while the sources respond:
+   * otherwise the block may be in a branch that is not known here.
    */
   async verdict(block: Block): Promise<Verdict> {
     await this.open()
@@ -167,19 +167,19 @@ export class FollowedHeaders implements BlockHeaders {
     if (this.lastCheck !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
   }
 
-  /** Whether another round may know more of a height: a new block, or a branch that has won since the last one. */
+  /** Whether another round may know more about a height: a new block, or a branch that has won since the last round. */
   private mayChange(height: number): boolean {
     const { height: tip = 0 } = this.chain.tip ?? {}
     return this.outage === undefined && height > tip - NEAR_TIP && height <= this.highest
   }
 
-  /** How high the chain can have come since the last block, or since the sources were asked. */
+  /** The greatest height that the chain can have reached since the last block, or since the sources were asked. */
   private get highest(): number {
     const { lastCheck } = this
     return this.chain.highest(lastCheck === undefined ? Infinity : this.clock() - lastCheck.at)
   }
 
-  /** Asks the sources if the last answer is not recent, as many callers as there are once. @returns Whether it was not. */
+  /** Asks the sources if the last answer is not recent, once for all callers. @returns Whether it was not. */
   private async refreshIfOld(): Promise<boolean> {
     const isOld = (): boolean => this.lastCheck !== undefined && this.clock() - this.lastCheck.at > RECENT
     if (!isOld()) return false
@@ -265,7 +265,7 @@ export class FollowedHeaders implements BlockHeaders {
     }
   }
 
-  /** Waits for the first round to end, though not for long. */
+  /** Waits for the first round to end, up to the timeout. */
   private async firstRound(): Promise<void> {
     if (this.isStuck !== undefined) return
     const tooLong = sleep(this.options.timeout, undefined, { ref: false })
@@ -340,7 +340,7 @@ export class FollowedHeaders implements BlockHeaders {
     }
   }
 
-  /** A source was followed to its tip. */
+  /** Notes that a source was followed to its tip. */
   private checked(): void {
     const { chain, lastCheck } = this
     this.lastCheck = { at: this.clock(), shown: this.now() }
@@ -368,7 +368,7 @@ export class FollowedHeaders implements BlockHeaders {
       return
     }
     this.lastError = { at: this.now(), message: messageOf(error) }
-    // A store that stays away is reported once.
+    // An outage of the store is reported once.
     logger[this.hasFailed ? 'debug' : 'error'](
       { err: error },
       'could not update the block headers; will retry',

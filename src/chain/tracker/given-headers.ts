@@ -13,24 +13,30 @@ export interface GivenTracker {
   currentHeight(): Promise<number>
 }
 
-/** For how long an answer is recent, in milliseconds. */
+/** How long an answer counts as recent, in milliseconds. */
 const RECENT = 5000
 
-/** The chain tracker of another host, which is asked about each block, and believed. It shows no headers, and says no of what it does not know, too. */
+/**
+ * The chain tracker of another host, which is asked about each block, and trusted. It shows no headers, and also says no to blocks
+ * that it does not know.
+ */
 export class GivenHeaders implements BlockHeaders {
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private downSince: Date | undefined
   private lastError: LastError | undefined
   private height: number | undefined
-  /** When the last answer came, or failed to. */
+  /** When the last question was answered or failed. */
   private askedAt = Number.NEGATIVE_INFINITY
   private isClosed = false
-  /** Questions that are not answered yet: many transactions of one block come together. */
+  /** Pending questions: many transactions of one block come together. */
   private readonly questions = new Map<string, Promise<boolean>>()
 
   constructor(private readonly tracker: GivenTracker) {}
 
-  /** The last question failed. If that was not lately, it is asked again for the next time, as nobody may submit anything meanwhile. */
+  /**
+   * Set if the last question failed. If that was a while ago, the tracker is asked again in the background, as nobody may submit
+   * meanwhile.
+   */
   get outage(): string | undefined {
     if (!this.isClosed && monotonic() - this.askedAt > RECENT) this.probe()
     const since = this.downSince?.toISOString()
@@ -66,7 +72,7 @@ export class GivenHeaders implements BlockHeaders {
     return { ...(height !== undefined && { height }), ...(lastError && { lastError }) }
   }
 
-  /** A new tip is seen when the height is asked for. */
+  /** A new tip is noticed only when the height is asked for. */
   onTip(listener: (tip: ChainTip) => void): void {
     this.listeners.push(listener)
   }
@@ -76,7 +82,7 @@ export class GivenHeaders implements BlockHeaders {
   }
 
   private probe(): void {
-    // Many read whether this host is ready; one of them asks.
+    // Many callers read whether this host is ready; only one of them asks.
     this.askedAt = monotonic()
     this.currentHeight().catch(() => {})
   }

@@ -7,17 +7,17 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { unlessAborted } from '../../client/bounded-fetch.js'
 import type { BlockHeaders, ProofVerifier } from './chain-tracker.js'
 
-/** The setting in the store that says up to which tip its proofs were checked; each gateway has its own (`OWN_STATE`). */
+/** The setting that stores the tip up to which proofs were checked; each gateway has its own (`OWN_STATE`). */
 const CHECKED_TIP = 'checked_tip'
 
-/** How soon a failed first round is retried if there is no polling, in milliseconds: later rounds start from its tip. */
+/** The pause before a failed first round is retried without polling, in milliseconds: later rounds start from its tip. */
 const RETRY_DELAY = 60_000
 
 export interface Round {
   tip: number
-  /** The lowest height that it checked. */
+  /** The lowest height that was checked. */
   from: number
-  /** Blocks that stored proofs lead to, and that the tracker was asked about. */
+  /** Blocks of stored proofs that the tracker was asked about. */
   blocks: number
   /** Transactions that lost their proof. */
   disproved: number
@@ -30,14 +30,14 @@ export interface ReorgMonitorOptions {
   runLocked: <Result>(write: () => Promise<Result>) => Promise<Result>
   /** How many of the last blocks are checked again. */
   reorgDepth: number
-  /** Milliseconds from one round to the next; 0: after the first successful one, only on request. */
+  /** Milliseconds between rounds; 0: after the first successful one, only on request. */
   pollInterval: number
   logger: Logger
 }
 
 /**
- * Checks in rounds whether the chain still has the blocks that stored proofs lead to (`docs/spec/overlay.md`); the first time at
- * once, to find a reorg that happened while the node was down.
+ * Checks in rounds whether the chain still has the blocks of stored proofs (`docs/spec/overlay.md`); the first time immediately,
+ * to find a reorg that happened while the node was down.
  */
 export class ReorgMonitor {
   private readonly rounds = new Mutex()
@@ -46,9 +46,9 @@ export class ReorgMonitor {
   /** Whether the last round failed: then a new tip starts the next one. */
   private hasFailed = false
   private wake: () => void = () => {}
-  /** The lowest height that a reorganisation was reported from and that no round has begun at yet. */
+  /** The lowest height of reported reorganisations that no round has started from yet. */
   private forkedAt: number | undefined
-  /** The same of those that the store does not know of yet. */
+  /** The lowest height of reorganisations that is not in the store yet. */
   private unsaved: number | undefined
 
   constructor(private readonly options: ReorgMonitorOptions) {}
@@ -61,7 +61,7 @@ export class ReorgMonitor {
     this.polling = this.poll()
   }
 
-  /** Stops; resolves when it no longer uses the store. */
+  /** Stops; resolves when the store is no longer in use. */
   async stop(): Promise<void> {
     this.stopping.abort(new ChainTrackerError('the node is stopping'))
     this.wake()
@@ -73,14 +73,14 @@ export class ReorgMonitor {
    * Runs a round, after the current one if there is one.
    *
    * @param from A height to start at, if below the usual one, which is as far below the tip as a reorg may reach.
-   * @throws ChainTrackerError if the tracker does not answer or is too far behind; what was found by then is done.
+   * @throws ChainTrackerError if the tracker does not answer or is too far behind; findings up to then are applied.
    */
   async round(from?: number): Promise<Round> {
     await this.options.headers.refresh?.()
     return await this.rounds.runExclusive(() => this.check(from))
   }
 
-  /** The chain was reorganised from a height on. Reports that arrive during a round share the next one. */
+  /** Checks proofs from the height of a reorganisation on. Reports that come during a round share the next one. */
   private async checkFork(height: number): Promise<void> {
     const isWaiting = this.forkedAt !== undefined
     this.forkedAt = Math.min(height, this.forkedAt ?? height)
@@ -97,7 +97,7 @@ export class ReorgMonitor {
     }
   }
 
-  /** The round after a failed one covers what that left out. */
+  /** The next round covers what a failed one left out. */
   private failed(err: unknown): void {
     if (this.stopping.signal.aborted) return
     this.hasFailed = true
@@ -147,7 +147,7 @@ export class ReorgMonitor {
         if (verdict === 'unknown') isConclusive = false
         if (verdict !== 'no') continue
         found.disproved += await this.disprove(block)
-        // Where the branches part is unknown: below a refused block there may be as many more as below the tip.
+        // It is unknown where the branches part: below a refused block there may be as many more as below the tip.
         found.from = Math.min(found.from, lowest(block.height - 1, reorgDepth))
       }
     }
@@ -155,7 +155,7 @@ export class ReorgMonitor {
     return found
   }
 
-  /** Has this round and those after it begin where the chain was reorganised, until one of them ends: also after a restart. */
+  /** Stores the start of a reorganisation, so that rounds begin there until one of them succeeds, even after a restart. */
   private async saveFork(): Promise<void> {
     const { graph, reorgDepth } = this.options
     if (this.unsaved === undefined) return
@@ -165,7 +165,7 @@ export class ReorgMonitor {
     this.unsaved = undefined
   }
 
-  /** Asks the tracker again under the write lock, so that no proof that came again meanwhile is removed. */
+  /** Asks the tracker again under the write lock, so that a proof that came again meanwhile is not removed. */
   private async disprove(block: Block): Promise<number> {
     const { headers, runLocked, proofs } = this.options
     return await runLocked(async () => {
@@ -174,7 +174,7 @@ export class ReorgMonitor {
     })
   }
 
-  /** The tip of the last conclusive round; before the first, the current one. */
+  /** The tip of the last conclusive round; before the first one, the current tip. */
   private async lastTip(tip: number): Promise<number> {
     const { graph } = this.options
     const stored = await graph.settings.get(CHECKED_TIP)
@@ -183,7 +183,7 @@ export class ReorgMonitor {
     return tip
   }
 
-  /** Asks the tracker, and stops waiting for it when the node stops. */
+  /** Asks the tracker; stops waiting when the node stops. */
   private async unlessStopped<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     const { signal } = this.stopping
     signal.throwIfAborted()
