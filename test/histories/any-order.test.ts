@@ -14,6 +14,7 @@ import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { IS_NIGHTLY } from '../support/nightly.js'
 import {
   FakeChain,
+  type FakeCoin,
   type FakeNode,
   type FakeOutput,
   type FakeTransaction,
@@ -176,7 +177,7 @@ class Historian {
   }
 
   /** A coin, and what it was before: what a child may name as its parent. */
-  private before(coin: Parameters<FakeChain['spend']>[0]['inputs'][number]): Outpoint[] {
+  private before(coin: FakeCoin): Outpoint[] {
     const { random } = this
     const outpoints: Outpoint[] = []
     let at: Outpoint | undefined = 'txid' in coin ? coin : { txid: coin.transaction.txid, vout: coin.vout }

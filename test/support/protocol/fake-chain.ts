@@ -58,7 +58,7 @@ export interface MintOverrides {
   nonce?: Uint8Array
   ownerLock?: Uint8Array
   /** Coins beside the node; by default one fake coin. */
-  funding?: FakeCoin[]
+  funding?: (FakeCoin | FakeTransaction)[]
   /** Where the node stands among the inputs; by default first. */
   nodeInputPosition?: number
   /** Outputs after index 2; by default one of change. */
@@ -241,20 +241,26 @@ export class FakeChain {
 
   /** Moves an ordinal into another lock. */
   move(transaction: FakeTransaction, vout: number, lockingScript: Uint8Array): FakeTransaction {
-    return this.spend({ inputs: [{ transaction, vout }], outputs: [{ satoshis: 1, lockingScript }] })
+    return this.spend({ inputs: [{ transaction, vout }], outputs: [lockingScript] })
   }
 
-  /** A transaction with these coins in and these outputs out; a fake coin where there are none. */
+  /**
+   * A transaction with these coins in and these outputs out; a fake coin where there are none. A transaction alone stands for its
+   * output 0, and a script alone for an output of one satoshi.
+   */
   spend(transaction: {
-    inputs: readonly FakeCoin[]
-    outputs: readonly FakeOutput[]
+    inputs?: readonly (FakeCoin | FakeTransaction)[]
+    outputs: readonly (FakeOutput | Uint8Array)[]
     lockTime?: number
     /** Of all inputs; by default final. */
     sequence?: number
   }): FakeTransaction {
-    const { outputs, lockTime, sequence } = transaction
-    const coins = transaction.inputs.length > 0 ? transaction.inputs : [this.madeUpCoin()]
+    const { inputs: given = [], lockTime, sequence } = transaction
+    const coins = given.length > 0 ? given : [this.madeUpCoin()]
     const inputs = coins.map((coin) => ({ ...unsigned(coin), sequence }))
+    const outputs = transaction.outputs.map((output) =>
+      'satoshis' in output ? output : { satoshis: 1, lockingScript: output },
+    )
     return this.add(encodeTransaction({ inputs, outputs, lockTime }))
   }
 
@@ -337,7 +343,9 @@ export const OPEN_LOCK = Uint8Array.of(0x75, 0x51)
 /** The length of a signature and a public key; what is in them, nobody here checks. */
 const UNSIGNED = new Uint8Array(106)
 
-function unsigned(coin: FakeCoin): FakeInput {
-  const outpoint = 'txid' in coin ? coin : { txid: coin.transaction.txid, vout: coin.vout }
-  return { outpoint, unlockingScript: encodePush(UNSIGNED) }
+function unsigned(coin: FakeCoin | FakeTransaction): FakeInput {
+  const unlockingScript = encodePush(UNSIGNED)
+  if ('raw' in coin) return { outpoint: { txid: coin.txid, vout: 0 }, unlockingScript }
+  if ('txid' in coin) return { outpoint: coin, unlockingScript }
+  return { outpoint: { txid: coin.transaction.txid, vout: coin.vout }, unlockingScript }
 }

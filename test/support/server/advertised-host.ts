@@ -22,10 +22,7 @@ export async function tokensOf(
   }: { url: string; key?: PrivateKey; tokens?: Advertisement[] },
 ): Promise<FakeTransaction> {
   const locks = await Promise.all(tokens.map((token) => advertisementLock(key, token)))
-  return chain.spend({
-    inputs: [],
-    outputs: locks.map((lock) => ({ satoshis: 1, lockingScript: Uint8Array.from(lock.toBinary()) })),
-  })
+  return chain.spend({ outputs: locks.map((lock) => Uint8Array.from(lock.toBinary())) })
 }
 
 /** Submits a transaction with tokens, and says by the key of the host that it advertises with it. */

@@ -122,7 +122,7 @@ export async function openapiHosts({
   const awaiting = await start({ ...settings, CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' }, making)
   const placeless = chain.spend({
     inputs: [chain.madeUpCoin()],
-    outputs: [{ satoshis: 1, lockingScript: concatBytes(p2pkh(1), mapTail({ title: 'from somewhere' })) }],
+    outputs: [concatBytes(p2pkh(1), mapTail({ title: 'from somewhere' }))],
   })
   await awaiting.submit(beefOf(placeless), ['tm_ordinals'])
 
@@ -148,7 +148,7 @@ export async function openapiHosts({
   }
   const directory = (map: Record<string, string>): Uint8Array =>
     inscriptionScript({ contentType: directoryType, body: utf8(JSON.stringify(map)) })
-  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
+  const funding = chain.spend({ outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
   // A parent counts where it is spent.
   const parent = { txid: funding.txid, vout: 0 }
   const suffix = mapTail({ title: 'a page' })
@@ -157,15 +157,12 @@ export async function openapiHosts({
   const bytes = inscriptionScript({ contentType: 'ordfs/dir', body: utf8('no directory') })
   const map = { 'index.html': '_1', loop: '_2', patch: '_3', bytes: '_4' }
   const scripts = [directory(map), page, directory({ '.': '_2', loop: '_2' }), patch, bytes]
-  const site = chain.spend({
-    inputs: [{ transaction: funding, vout: 0 }],
-    outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
-  })
+  const site = chain.spend({ inputs: [funding], outputs: scripts })
   await submit(beefOf(site, { with: [funding] }), ['tm_ordinals'])
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('spent twice'), lock: OPEN_LOCK })
   await submit(beefOf(note), ['tm_ordinals'])
   const spent = [p2pkh(2), p2pkh(3)].map((lockingScript) =>
-    chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
+    chain.spend({ inputs: [note], outputs: [lockingScript] }),
   )
   // Mined, the double spend would win.
   const [first, doubleSpend] = spent
@@ -189,16 +186,12 @@ export async function openapiHosts({
     halved: still.subarray(0, 60),
     drawn: utf8('<svg/>'),
   }
-  const coins = chain.spend({ inputs: [], outputs: [{ satoshis: 4, lockingScript: p2pkh(0) }] })
+  const coins = chain.spend({ outputs: [{ satoshis: 4, lockingScript: p2pkh(0) }] })
   const images = chain.spend({
-    inputs: [{ transaction: coins, vout: 0 }],
-    outputs: Object.entries(bodies).map(([name, body]) => ({
-      satoshis: 1,
-      lockingScript: inscriptionScript({
-        contentType: name === 'drawn' ? 'image/svg+xml' : 'image/png',
-        body,
-      }),
-    })),
+    inputs: [coins],
+    outputs: Object.entries(bodies).map(([name, body]) =>
+      inscriptionScript({ contentType: name === 'drawn' ? 'image/svg+xml' : 'image/png', body }),
+    ),
   })
   await submit(beefOf(images, { with: [coins] }), ['tm_ordinals'])
   damage(well.dataDir, utf8('rotten'))

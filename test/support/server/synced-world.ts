@@ -48,7 +48,7 @@ export class SyncedWorld {
   }
 
   mintName(name: string): Uint8Array {
-    const mint = this.chain.mint(name, { funding: [{ transaction: this.coin(1000), vout: 0 }] })
+    const mint = this.chain.mint(name, { funding: [this.coin(1000)] })
     this.mints.set(name, mint)
     this.tips.push({ transaction: mint, vout: 2, side: name })
     return this.beef(mint)
@@ -60,10 +60,7 @@ export class SyncedWorld {
       const body = utf8(`note ${this.next(1e6)}`)
       const suffix = mapTail({ title: `a note of ${this.next(1000)}` })
       const lockingScript = inscriptionScript({ contentType: 'text/plain', body, suffix })
-      const note = this.chain.spend({
-        inputs: [{ transaction: this.coin(10), vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript }],
-      })
+      const note = this.chain.spend({ inputs: [this.coin(10)], outputs: [lockingScript] })
       this.tips.push({ transaction: note, vout: 0, side })
       this.notes.push(note.outpoint(0))
       return this.beef(note)
@@ -81,11 +78,8 @@ export class SyncedWorld {
       const lockingScript = i % 3 === 0 ? inscriptionScript({ contentType: 'text/plain', body, lock }) : lock
       // Before it a coin of another value, so that it takes both values to place it.
       const moved = this.chain.spend({
-        inputs: [{ transaction: this.coin(7), vout: 0 }, tip],
-        outputs: [
-          { satoshis: 7, lockingScript: p2pkh(0) },
-          { satoshis: 1, lockingScript },
-        ],
+        inputs: [this.coin(7), tip],
+        outputs: [{ satoshis: 7, lockingScript: p2pkh(0) }, lockingScript],
       })
       Object.assign(tip, { transaction: moved, vout: 1 })
       return this.beef(moved)
@@ -93,7 +87,7 @@ export class SyncedWorld {
   }
 
   private coin(satoshis: number): FakeTransaction {
-    const coin = this.chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(0) }] })
+    const coin = this.chain.spend({ outputs: [{ satoshis, lockingScript: p2pkh(0) }] })
     this.byTxid.set(coin.txid, coin)
     return coin
   }
@@ -117,9 +111,7 @@ export async function submitAll(
   beefs: readonly Uint8Array[],
   topics?: string[],
 ): Promise<void> {
-  for (const beef of beefs) {
-    await server.take(beef, topics)
-  }
+  for (const beef of beefs) await server.take(beef, topics)
 }
 
 /** What a store holds, but for how far it has synced. */

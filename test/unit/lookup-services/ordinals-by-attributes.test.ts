@@ -29,7 +29,7 @@ async function born(
   lockingScript: Uint8Array,
   parent?: { transaction: FakeTransaction; vout: number },
 ): Promise<FakeTransaction> {
-  const coin = history.know(chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] }))
+  const coin = history.know(chain.spend({ outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] }))
   const kept = [
     { satoshis: 4, lockingScript: p2pkh(0) },
     { satoshis: 1, lockingScript: p2pkh(8) },
@@ -41,7 +41,7 @@ async function born(
 
 async function moved(transaction: FakeTransaction, lockingScript: Uint8Array, satoshis = 1) {
   const outputs = [{ satoshis, lockingScript }]
-  return await history.submit(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs }), 'later')
+  return await history.submit(chain.spend({ inputs: [transaction], outputs }), 'later')
 }
 
 const parent = await born(card('application/json', {}))
@@ -62,7 +62,7 @@ await moved(burnt, inscriptionScript({ body: utf8('ash'), lock: p2pkh(3) }), 9)
 const stray = await history.submit(
   chain.spend({
     inputs: [{ txid: 'ef'.repeat(32), vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: card('image/png', { app: 'cards' }) }],
+    outputs: [card('image/png', { app: 'cards' })],
   }),
 )
 

@@ -13,12 +13,12 @@ test('an ordinal in a node that two move on, as only mints of it conflict, is wh
   const chain = new FakeChain()
   const index = new FakeIndex(chain)
   onTestFinished(() => index.close())
-  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const purse = chain.spend({ outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: Buffer.from('in a node') })
   const paid = [{ transaction: purse, vout: 0 }]
-  const inscribed = chain.spend({ inputs: paid, outputs: [{ satoshis: 1, lockingScript }] })
+  const inscribed = chain.spend({ inputs: paid, outputs: [lockingScript] })
   // Its coin comes first, and so into the node of the root.
-  const holding = chain.mint('a', { funding: [{ transaction: inscribed, vout: 0 }], nodeInputPosition: 1 })
+  const holding = chain.mint('a', { funding: [inscribed], nodeInputPosition: 1 })
   const mint = chain.mint('b')
   const move = chain.move(holding, 0, p2pkh(7))
   const ordinal = parseOutpoint(inscribed.outpoint(0))

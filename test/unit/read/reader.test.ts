@@ -44,10 +44,7 @@ const bodyOf = (length: number) => {
 }
 /** A transaction that spends an output of another one. */
 const moved = (transaction: FakeTransaction, seed = 2): FakeTransaction =>
-  chain.spend({
-    inputs: [{ transaction, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(seed) }],
-  })
+  chain.spend({ inputs: [transaction], outputs: [p2pkh(seed)] })
 
 /** Changes a byte, so many before the end. */
 function flipped(before: number): (bytes: Buffer) => Buffer {
@@ -74,8 +71,7 @@ test('an answer is one snapshot, and the next one has what was written meanwhile
     files.add(second)
     return [before, count(sql)]
   })
-  expect(seen).toEqual([1, 1])
-  expect(reader.answer(count)).toBe(2)
+  expect([seen, reader.answer(count)]).toEqual([[1, 1], 2])
 })
 
 describe('an answer of several reads', () => {
@@ -109,7 +105,7 @@ describe('an answer of several reads', () => {
 
 describe('a long answer', () => {
   test('that takes longer holds no snapshot, and is read again after a reorganisation', async () => {
-    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
+    const coin = chain.spend({ outputs: [p2pkh(1)] })
     const [first, second] = [moved(coin, 1), moved(coin, 2)]
     const spender = () => store.transactions.spenderOf({ txid: coin.txid, vout: 0 })
     for (const each of [coin, first, second]) files.add(each)
@@ -121,13 +117,12 @@ describe('a long answer', () => {
       await new Promise(setImmediate)
       return [before, spender()]
     })
-    expect(answer).toEqual([second.txid, second.txid])
-    expect(reads).toBe(2)
+    expect([answer, reads]).toEqual([[second.txid, second.txid], 2])
   })
 
   /** Writes that a transaction counts instead of one that counted before. */
   function reorganise(): void {
-    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }] })
+    const coin = chain.spend({ outputs: [p2pkh(3)] })
     const [first, second] = [moved(coin, 1), moved(coin, 2)]
     for (const each of [coin, first, second]) files.add(each)
     files.add(second, 7)
@@ -283,8 +278,8 @@ describe('what stands beside the facts', () => {
   test('how far the search for what is missing is, and whose turn it is', async () => {
     const [one, two] = [bodyOf(3).note, bodyOf(4).note]
     const further = chain.spend({
-      inputs: [{ transaction: moved(one), vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ body: utf8('further') }) }],
+      inputs: [moved(one)],
+      outputs: [inscriptionScript({ body: utf8('further') })],
     })
     files.add(one)
     files.add(further)
@@ -305,13 +300,11 @@ describe('what stands beside the facts', () => {
     state.postpone([at(two)], { ...attempt, hole: true })
     state.postpone([at(further)], { ...attempt, due: 70, hole: false })
     expect([await due(49), await due(50), await due(70)].map((each) => each.length)).toEqual([0, 2, 3])
-    expect(await ancestors.nextDue()).toBe(50)
-    expect(await ancestors.count(1)).toEqual({ waiting: 1, holes: 1 })
+    expect([await ancestors.nextDue(), await ancestors.count(1)]).toEqual([50, { waiting: 1, holes: 1 }])
     expect((await ancestors.due({ now: 50, limit: 10 }))[0]).toMatchObject({
       ...{ outpoint: at(one), hole: false, tries: 2, fetched: { transactions: 3, bytes: 4 } },
     })
-    expect(await ancestors.isWaiting(at(one))).toBe(true)
-    expect(await ancestors.isWaiting(at(two))).toBe(false)
+    expect([await ancestors.isWaiting(at(one)), await ancestors.isWaiting(at(two))]).toEqual([true, false])
     // The entry stands for everything behind its output.
     const behind = moved(further, 9)
     files.add(behind)
@@ -321,10 +314,7 @@ describe('what stands beside the facts', () => {
 })
 
 test('an ordinal without numbers is followed from coin to coin, over many pages', async () => {
-  const lost = chain.spend({
-    inputs: [],
-    outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'a/b', body: utf8('lost') }) }],
-  })
+  const lost = chain.spend({ outputs: [inscriptionScript({ contentType: 'a/b', body: utf8('lost') })] })
   const steps = [lost]
   for (let at = 0; at < 1010; at++) steps.push(moved(steps.at(-1) ?? lost, at))
   files.insert(...steps.map((each) => transactionFact(each)))
@@ -364,20 +354,16 @@ test('reads of a turn of the event loop share a snapshot until something is comm
   const { note } = bodyOf(10)
   const begun = vi.spyOn(Sql.prototype, 'exec')
   const snapshots = (): number => begun.mock.calls.filter(([sql]) => sql === 'begin').length
-  expect(counting.count('transactions')).toBe(0)
-  expect(counting.count('transactions')).toBe(0)
-  expect(snapshots()).toBe(1)
+  expect([counting.count('transactions'), counting.count('transactions'), snapshots()]).toEqual([0, 0, 1])
 
   files.add(note)
   begun.mockClear()
   expect(counting.count('transactions')).toBe(0)
   commits.value++
-  expect(counting.count('transactions')).toBe(1)
-  expect(snapshots()).toBe(1)
+  expect([counting.count('transactions'), snapshots()]).toEqual([1, 1])
 
   await new Promise(setImmediate)
-  expect(counting.count('transactions')).toBe(1)
-  expect(snapshots()).toBe(2)
+  expect([counting.count('transactions'), snapshots()]).toEqual([1, 2])
   begun.mockRestore()
   counting.close()
 })

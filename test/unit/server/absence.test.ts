@@ -168,11 +168,7 @@ test('what is found is answered meanwhile, and says that it is not all; then wit
       names: listed,
       next,
       complete,
-    } = page.json as {
-      names: { name: string }[]
-      next: string
-      complete: false
-    }
+    } = page.json as { names: { name: string }[]; next: string; complete: false }
     expect(complete).toBe(false)
     names.push(...listed.map(({ name }) => name))
     after = next
@@ -189,8 +185,7 @@ test('what is found is answered meanwhile, and says that it is not all; then wit
 
   service.fault = () => undefined
   await untilCaughtUp(server)
-  expect(await absencesOf(server)).toEqual(KNOWN)
-  expect((await server.ask('/svc/names/bab')).status).toBe(200)
+  expect([await absencesOf(server), (await server.ask('/svc/names/bab')).status]).toEqual([KNOWN, 200])
   const { height, hash } = tree.headers.bestTip
   expect(await asOfOf(server)).toEqual({ height, hash })
   const after = await server.ask('/svc/names/a')
@@ -322,17 +317,14 @@ test('once it has caught up, a host that loses its source only grows old, after 
     async () => ((await server.ask('/health')).json as { lag?: number }).lag === 1,
     'the chain has gone on',
   )
-  expect(await absencesOf(server)).toEqual(KNOWN)
-  expect(await asOfOf(server)).toEqual(asOf)
+  expect([await absencesOf(server), await asOfOf(server)]).toEqual([KNOWN, asOf])
   await server.stop()
   const again = await servers.start(settings(followed, { DATA_DIR: server.dataDir }))
-  expect(await absencesOf(again)).toEqual(KNOWN)
-  expect(await asOfOf(again)).toEqual(asOf)
+  expect([await absencesOf(again), await asOfOf(again)]).toEqual([KNOWN, asOf])
   await again.stop()
   // Nor does it matter that nothing is followed any more.
   const idle = await servers.start(settings(followed, { DATA_DIR: server.dataDir, CHAIN_SOURCES: 'none' }))
-  expect(await absencesOf(idle)).toEqual(KNOWN)
-  expect(await asOfOf(idle)).toEqual(asOf)
+  expect([await absencesOf(idle), await asOfOf(idle)]).toEqual([KNOWN, asOf])
 })
 
 test('an answer of the time when no source was there does not come from memory once one is', async () => {

@@ -30,8 +30,7 @@ async function host(options: Partial<FollowedTreeOptions> & { isOwn?: boolean } 
 
 test('it catches up until it has been followed to its end, and never again', async () => {
   const { tree, settings } = await host()
-  expect(tree.isCatchingUp).toBe(true)
-  expect(tree.asOf).toBeUndefined()
+  expect([tree.isCatchingUp, tree.asOf]).toEqual([true, undefined])
   tree.completed({ ...BLOCK, forkedAt: 1 } as never)
   expect(tree.isCatchingUp).toBe(false)
   const { asOf } = tree

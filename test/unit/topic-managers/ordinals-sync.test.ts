@@ -15,17 +15,11 @@ import {
 
 const chain = new FakeChain()
 const origin = chain.inscribe({ contentType: 'text/plain', body: utf8('first') })
-const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
+const coin = chain.spend({ outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
 const chapter = inscriptionScript({ contentType: 'text/plain', body: utf8('second') })
 const moved = chain.spend({
-  inputs: [
-    { transaction: coin, vout: 0 },
-    { transaction: origin, vout: 0 },
-  ],
-  outputs: [
-    { satoshis: 7, lockingScript: p2pkh(0) },
-    { satoshis: 1, lockingScript: chapter },
-  ],
+  inputs: [coin, origin],
+  outputs: [{ satoshis: 7, lockingScript: p2pkh(0) }, chapter],
 })
 const hint = Array.from(utf8(encodeSyncHint({ inputs: [1], coins: [coin.raw] })))
 
@@ -81,15 +75,8 @@ test('nothing is requested that the index has', async () => {
 
 test('a coin places the ordinal, though the BEEF lacks it', async () => {
   const plain = chain.spend({
-    inputs: [
-      { transaction: coin, vout: 0 },
-      { transaction: origin, vout: 0 },
-    ],
-    outputs: [
-      { satoshis: 6, lockingScript: p2pkh(0) },
-      { satoshis: 1, lockingScript: p2pkh(1) },
-      { satoshis: 1, lockingScript: p2pkh(2) },
-    ],
+    inputs: [coin, origin],
+    outputs: [{ satoshis: 6, lockingScript: p2pkh(0) }, p2pkh(1), p2pkh(2)],
   })
   const manager = new OrdinalsTopicManager({ store: indexWith(origin.outpoint(0)) })
   // Satoshi 7, the ordinal, is in output 2; the one before is of the coin.
@@ -140,13 +127,12 @@ describe('a dry run of the engine', () => {
       const { store, seen } = indexThatSees()
       const refusals: unknown[] = []
       const manager = new OrdinalsTopicManager({ store, onRefusal: (refusal) => refusals.push(refusal) })
-      const plain = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
+      const plain = chain.spend({ outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
       const fresh = chain.inscribe({ contentType: 'text/plain', body: utf8(`dry with ${mode}`) })
       for (const subject of [fresh, plain, moved])
         for (const says of [undefined, hint])
           await manager.identifyAdmissibleOutputs(Array.from(beefOf(subject)), [], says, mode, dry)
-      expect(seen).toEqual(new Set())
-      expect([fresh, plain].filter(({ txid }) => syncedBeefs.has(txid))).toEqual([])
+      expect([seen, [fresh, plain].filter(({ txid }) => syncedBeefs.has(txid))]).toEqual([new Set(), []])
       expect(refusals).toEqual([])
       // Not what a peer said either.
       expect(await manager.identifyNeededInputs(beefOf(moved))).toHaveLength(2)
@@ -182,21 +168,16 @@ describe('a dry run of the engine', () => {
     expect(await manager.identifyNeededInputs(beefOf(moved), hint)).toEqual([
       { txid: origin.txid, outputIndex: 0 },
     ])
-    expect(await judged(origin, [])).toEqual([0])
-    expect(await judged(origin, [])).toEqual([0])
+    expect([await judged(origin, []), await judged(origin, [])]).toEqual([[0], [0]])
     expect(await judged(moved, [1])).toEqual([1])
   })
 
   test('admits a transfer whose ordinal is in the graph, also without a hint', async () => {
     const manager = new OrdinalsTopicManager({ store: indexWith() })
-    const transfer = chain.spend({
-      inputs: [{ transaction: origin, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(8) }],
-    })
+    const transfer = chain.spend({ inputs: [origin], outputs: [p2pkh(8)] })
     const beef = Array.from(beefOf(transfer))
     const judge = async (coins: number[]): Promise<number[]> =>
       (await manager.identifyAdmissibleOutputs(beef, coins, undefined, 'historical-tx', dry)).outputsToAdmit
-    expect(await judge([])).toEqual([])
-    expect(await judge([0])).toEqual([0])
+    expect([await judge([]), await judge([0])]).toEqual([[], [0]])
   })
 })

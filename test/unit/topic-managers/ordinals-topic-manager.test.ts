@@ -77,7 +77,7 @@ describe('an output is admitted for what it holds:', () => {
 
 /** A transaction that spends coins of these values, each of a transaction of its own. */
 function spending(values: readonly number[], outputs: readonly number[], chain = new FakeChain()) {
-  const sources = values.map((value) => chain.spend({ inputs: [], outputs: [locked(value)] }))
+  const sources = values.map((value) => chain.spend({ outputs: [locked(value)] }))
   const inputs = sources.map((transaction): FakeCoin => ({ transaction, vout: 0 }))
   return { sources, subject: chain.spend({ inputs, outputs: outputs.map(locked) }) }
 }
@@ -87,7 +87,7 @@ describe('an ordinal', () => {
     const chain = new FakeChain()
     const first = chain.inscribe({ contentType: 'text/plain', body: utf8('a') })
     const outputs = [{ satoshis: 1, lockingScript: envelope }]
-    const second = chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs })
+    const second = chain.spend({ inputs: [first], outputs })
     expect((await judge(second, { previousCoins: [0], with: [first] })).admitted).toEqual([0])
   })
 })
@@ -96,13 +96,13 @@ describe('the values of spent coins', () => {
   test('that are not known do not keep content out', async () => {
     const chain = new FakeChain()
     const inputs = [chain.madeUpCoin(), chain.madeUpCoin()]
-    const subject = chain.spend({ inputs, outputs: [locked(1), { satoshis: 1, lockingScript: envelope }] })
+    const subject = chain.spend({ inputs, outputs: [locked(1), envelope] })
     expect(await judge(subject, { previousCoins: [1] })).toEqual({ admitted: [1], codes: ['UNKNOWN_VALUES'] })
   })
 
   test('are the transaction’s own word: an output that is not there has none', async () => {
     const chain = new FakeChain()
-    const source = chain.spend({ inputs: [], outputs: [locked(1)] })
+    const source = chain.spend({ outputs: [locked(1)] })
     const subject = chain.spend({ inputs: [{ transaction: source, vout: 1 }], outputs: [locked(1)] })
     const { codes } = await judge(subject, { previousCoins: [0], with: [source] })
     expect(codes).toContain('UNKNOWN_VALUES')

@@ -4,8 +4,8 @@ import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/pr
 
 const chain = new FakeChain()
 const mint = chain.mint('a')
-const paid = chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: p2pkh(1) }] })
-const token = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
+const paid = chain.spend({ outputs: [{ satoshis: 5000, lockingScript: p2pkh(1) }] })
+const token = chain.spend({ outputs: [p2pkh(1)] })
 const spends = (...coins: [FakeTransaction, number][]): FakeTransaction =>
   chain.spend({ inputs: coins.map(([transaction, vout]) => ({ transaction, vout })), outputs: [] })
 
@@ -24,7 +24,9 @@ test.each([
       const asked = managers.map((manager) => manager.identifyAdmissibleOutputs(beef, [], undefined, mode))
       return (await Promise.all(asked)).map(({ coinsToRetain }) => coinsToRetain)
     }
-    expect(await retained()).toEqual([names, ordinals])
-    expect(await retained('current-tx')).toEqual([[], []])
+    expect([await retained(), await retained('current-tx')]).toEqual([
+      [names, ordinals],
+      [[], []],
+    ])
   },
 )

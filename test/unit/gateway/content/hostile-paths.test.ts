@@ -63,18 +63,14 @@ describe('an escape that is broken', () => {
     await expectRefused(path, expected)
   })
 
-  test('is named as what is wrong', async () => {
+  test('is named as what is wrong, and is no matter in a query', async () => {
     const error = 'the path after the outpoint has an invalid percent-escape'
     expectError(await server.ask(`/content/${SITE}/%zz`), { ...BAD_OUTPOINT, error })
+    for (const query of ['?%zz', '?%', '?raw=%C0%AF', '?__proto__=1', `?${'raw&'.repeat(1500)}`])
+      expect((await server.ask(`/content/${FILE}${query}`)).body.toString()).toBe('one')
   })
 
-  test('is no matter in a query', async () => {
-    for (const query of ['?%zz', '?%', '?raw=%C0%AF', '?__proto__=1', `?${'raw&'.repeat(1500)}`]) {
-      expect((await server.ask(`/content/${FILE}${query}`)).body.toString('utf8')).toBe('one')
-    }
-  })
-
-  test('nor is an escape twice: what comes of the first is not read again', async () => {
+  test('is none where it comes of another escape, which is not read again', async () => {
     await expectRefused(`/content/${SITE}/%2561`, NOT_FOUND)
     await expectRefused(`/content/${SITE.replace('_', '%255F')}`, BAD_OUTPOINT)
   })
@@ -110,11 +106,8 @@ describe('a path of 8 KiB', () => {
     await expectRefused(path, expected)
   })
 
-  test('says back no more than the start of it', async () => {
+  test('says back no more than the start of it, and is too long at 20 KiB', async () => {
     expect((await server.ask(`/content/${'f'.repeat(KiB8)}`)).body.length).toBeLessThan(300)
-  })
-
-  test('is too long at 20 KiB', async () => {
     expect((await server.ask(`/content/${SITE}/${'f'.repeat(20 * 1024)}`)).status).toBe(431)
   })
 })
@@ -123,51 +116,34 @@ describe('a request target', () => {
   const asked = async (target: string): Promise<string> =>
     await sendRaw(server.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
 
-  test.each([
-    'http://[x/content',
-    'http://[/content',
-    `http://[::1/content/${FILE}`,
-    'http://%zz:x/',
-    'http://',
-  ])('%s is answered in the shape of all errors, though it cannot be read', async (target) => {
-    const answer = await asked(target)
-    expect(answer).toMatch(/^HTTP\/1\.1 404 .*\r\nContent-Type: application\/json; charset=utf-8\r\n/s)
-    expect(answer).toMatch(/\r\nAccess-Control-Allow-Origin: \*\r\n/)
-    expect(answer).toMatch(/\r\n\r\n\{"error":"[^"]+","code":"NOT_FOUND"\}$/)
+  test.each(['http://[x/content', `http://[::1/content/${FILE}`, 'http://%zz:x/', 'http://'])(
+    '%s is answered in the shape of all errors, though it cannot be read',
+    async (target) => {
+      const answer = await asked(target)
+      expect(answer).toMatch(/^HTTP\/1\.1 404 .*\r\nContent-Type: application\/json; charset=utf-8\r\n/s)
+      expect(answer).toMatch(/\r\nAccess-Control-Allow-Origin: \*\r\n/)
+      expect(answer).toMatch(/\r\n\r\n\{"error":"[^"]+","code":"NOT_FOUND"\}$/)
+    },
+  )
+
+  const NO_ROUTE = /^HTTP\/1\.1 404 .*"code":"NOT_FOUND"\}$/s
+  const ITS_PATH = /^HTTP\/1\.1 200 .*\r\n\r\none$/s
+  test.each<[target: string, answer: RegExp]>([
+    ['*', NO_ROUTE],
+    ['//elsewhere.example/content', NO_ROUTE],
+    [`/content%2F${FILE}`, NO_ROUTE],
+    [`http://elsewhere.example/content/${FILE}`, ITS_PATH],
+    [`/content/${FILE}#x`, ITS_PATH],
+    [`/content/${FILE} x`, /^HTTP\/1\.1 400 /],
+    [`/content/${FILE}/\xe9`, /^HTTP\/1\.1 400 /],
+  ])('%j is answered %s', async (target, answer) => {
+    expect(await asked(target)).toMatch(answer)
   })
-
-  test.each(['*', '//elsewhere.example/content', `/content%2F${FILE}`])(
-    '%s is of no route',
-    async (target) => {
-      expect(await asked(target)).toMatch(/^HTTP\/1\.1 404 .*"code":"NOT_FOUND"\}$/s)
-    },
-  )
-
-  test.each([`http://elsewhere.example/content/${FILE}`, `/content/${FILE}#x`])(
-    '%s is that of its path',
-    async (target) => {
-      expect(await asked(target)).toMatch(/^HTTP\/1\.1 200 .*\r\n\r\none$/s)
-    },
-  )
 
   test('never sends a reader to another host', async () => {
     const index = await published(directory({ 'index.html': '_1' }), text('index'))
     const path = `/content/${index.outpoint(0)}`
-    for (const target of [
-      path,
-      `http://elsewhere.example${path}`,
-      `http://user:pass@elsewhere.example${path}`,
-    ]) {
-      expect(await asked(target)).toContain(`\r\nLocation: ${path}/index.html\r\n`)
-    }
-  })
-
-  test.each([
-    ['a space', `/content/${FILE} x`],
-    ['a NUL', `/content/${FILE}\0`],
-    ['a letter beyond ASCII', `/content/${FILE}/\xe9`],
-    ['nothing before it', `content/${FILE}`],
-  ])('with %s as it stands is refused before it is read', async (_, target) => {
-    expect(await asked(target)).toMatch(/^HTTP\/1\.1 400 /)
+    for (const host of ['', 'http://elsewhere.example', 'http://user:pass@elsewhere.example'])
+      expect(await asked(host + path)).toContain(`\r\nLocation: ${path}/index.html\r\n`)
   })
 })

@@ -1,14 +1,13 @@
 import { gzipSync } from 'node:zlib'
-import { ascii, concatBytes } from '../../../../backend/src/protocol/bytes.js'
+import { concatBytes } from '../../../../backend/src/protocol/bytes.js'
 import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { encodePush, OP } from '../../../../backend/src/protocol/script-walk.js'
 import { GraphReads } from '../../../../backend/src/read/fact-store.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
 import { directory, type File, folder, text } from '../../../support/gateway/site.js'
-import { beefOf, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { beefOf, bitcomTail, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { type Answer, type Question, useServers } from '../../../support/server/test-server.js'
 
 const hosted = await hostedServer(useServers())
@@ -92,10 +91,7 @@ describe('a path of a site', () => {
       for (const method of ['GET', 'HEAD']) {
         const answer = await on(host, path, { method })
         if (expected === undefined) {
-          expect({ status: answer.status, cache: answer.headers['cache-control'] }).toEqual({
-            status: 404,
-            cache: 'no-store',
-          })
+          expect([answer.status, answer.headers['cache-control']]).toEqual([404, 'no-store'])
           continue
         }
         const { status, headers } = answer
@@ -113,9 +109,8 @@ describe('a path of a site', () => {
     expect(await below('')).toBe(`302 /content/${site.outpoint(0)}/index.html`)
     expect(await below('/about')).toBe('200 home')
     expect(await below('/docs')).toContain('200 {')
-    expect((await server.ask(`/content/${site.outpoint(0)}/about.html`)).headers['content-type']).toBe(
-      'text/html',
-    )
+    const { headers } = await server.ask(`/content/${site.outpoint(0)}/about.html`)
+    expect(headers['content-type']).toBe('text/html')
   })
 
   test('shows directories as inscribed with ?raw', async () => {
@@ -126,10 +121,8 @@ describe('a path of a site', () => {
 
   test('that leads to what this store lacks is never cached as missing', async () => {
     const absent = `${'ab'.repeat(32)}_0`
-    const [, host] = await hostsOf('absent', [
-      directory({ 'x.html': absent, '404.html': '_1' }),
-      text('none', 'text/html'),
-    ])
+    const map = directory({ 'x.html': absent, '404.html': '_1' })
+    const [, host] = await hostsOf('absent', [map, text('none', 'text/html')])
     for (const path of ['/x.html', '/x']) {
       const answer = await on(host, path)
       expectError(answer, { status: 404, code: 'NOT_FOUND' })
@@ -140,15 +133,10 @@ describe('a path of a site', () => {
 })
 
 describe('the nearest 404.html', () => {
-  const files = {
-    ...SITE,
-    '404.html': 'not here',
-    'docs/404.html': 'not in docs',
-    'bare/404.html/x': 'a folder',
-  }
+  const lost = { '404.html': 'not here', 'docs/404.html': 'not in docs', 'bare/404.html/x': 'a folder' }
   let hosts: string[] = []
   beforeAll(async () => {
-    hosts = await hostsOf('lost', folder(files))
+    hosts = await hostsOf('lost', folder({ ...SITE, ...lost }))
   })
 
   test.each([
@@ -172,10 +160,7 @@ describe('the nearest 404.html', () => {
       ] as const)
         expect((await on(host, path, { headers: { [asked]: value } })).body.toString()).toBe(page)
       const head = await on(host, path, { method: 'HEAD' })
-      expect({ status: head.status, length: head.headers['content-length'] }).toEqual({
-        status: 404,
-        length: String(page.length),
-      })
+      expect([head.status, head.headers['content-length']]).toEqual([404, String(page.length)])
     }
   })
 })
@@ -186,24 +171,18 @@ describe('the nearest 404.html', () => {
  */
 describe('_redirects, as the conformance suite of IPFS gateways has it', () => {
   const EXAMPLES = {
-    _redirects: [
-      '/redirect-one /one.html',
-      '/301-redirect-one /one.html 301',
-      '/302-redirect-two /two.html 302',
-      '/200-index /index.html 200',
-      '/posts/:year/:month/:day/:title /articles/:year/:month/:day/:title 301',
-      '/splat/* /redirected-splat/:splat 301',
-      '/not-found/* /404.html 404',
-      '/gone/* /410.html 410',
-      '/unavail/* /451.html 451',
-      '/* /index.html 200',
-    ].join('\n'),
-    'index.html': 'my index',
-    '404.html': 'my 404',
-    '410.html': 'my 410',
-    '451.html': 'my 451',
-    'one.html': 'my one',
-    'two.html': 'my two',
+    _redirects: `/redirect-one /one.html
+/301-redirect-one /one.html 301
+/302-redirect-two /two.html 302
+/200-index /index.html 200
+/posts/:year/:month/:day/:title /articles/:year/:month/:day/:title 301
+/splat/* /redirected-splat/:splat 301
+/not-found/* /404.html 404
+/gone/* /410.html 410
+/unavail/* /451.html 451
+/* /index.html 200`,
+    ...{ 'index.html': 'my index', '404.html': 'my 404', '410.html': 'my 410', '451.html': 'my 451' },
+    ...{ 'one.html': 'my one', 'two.html': 'my two' },
   }
   let [name, outpoint] = ['', '']
   beforeAll(async () => {
@@ -230,9 +209,8 @@ describe('_redirects, as the conformance suite of IPFS gateways has it', () => {
         const answer = await on(host, path)
         expect(told(answer)).toBe(expected)
         // By an outpoint for ever, by a name never without asking.
-        expect(answer.headers['cache-control']).toBe(
-          host === outpoint ? 'public, max-age=31536000, immutable' : 'no-cache',
-        )
+        const caching = host === outpoint ? 'public, max-age=31536000, immutable' : 'no-cache'
+        expect(answer.headers['cache-control']).toBe(caching)
       }
     }
   })
@@ -252,11 +230,7 @@ describe('_redirects, as the conformance suite of IPFS gateways has it', () => {
     ['a forced redirect', '/a /b 301!', 'forced redirects'],
     ['too many bytes', `/a /b\n#${'x'.repeat(64 * 1024)}`, 'redirects file size cannot exceed'],
   ])('a file with %s is an error of the site, for what it lacks alone', async (_, file, reason) => {
-    const [byName, byOutpoint] = await hostsOf(
-      `bad${reason.length}`,
-      folder({ ...EXAMPLES, _redirects: file }),
-    )
-    for (const host of [byName, byOutpoint]) {
+    for (const host of await hostsOf(`bad${reason.length}`, folder({ ...EXAMPLES, _redirects: file }))) {
       const answer = await on(host, '/not-found')
       expectError(answer, { status: 500, code: 'BAD_REDIRECTS', error: expect.stringContaining(reason) })
       expect(answer.body.toString()).toContain('could not parse _redirects: ')
@@ -284,13 +258,8 @@ describe('_redirects, as the conformance suite of IPFS gateways has it', () => {
 
 describe('_redirects', () => {
   test('is looked up in the root directory alone, before a 404.html and an index', async () => {
-    const files = {
-      ...SITE,
-      '404.html': 'not here',
-      _redirects: '/a /b',
-      'docs/_redirects': '/docs/a /c\n/a /c',
-    }
-    for (const host of await hostsOf('where', folder(files))) {
+    const files = { '404.html': 'not here', _redirects: '/a /b', 'docs/_redirects': '/docs/a /c\n/a /c' }
+    for (const host of await hostsOf('where', folder({ ...SITE, ...files }))) {
       expect(told(await on(host, '/a'))).toBe('301 /b')
       expect(told(await on(host, '/docs/a'))).toBe('404 not here')
       expect(told(await on(host, '/_redirects'))).toBe('200 /a /b')
@@ -373,13 +342,7 @@ describe('text of a site', () => {
     ['that says what it is', text('x', 'text/plain; Charset=latin1'), 'text/plain; Charset=latin1'],
     ['that is XML', text('<x/>', 'text/xml'), 'text/xml'],
   ])('%s is served as %s', async (what, file, type) => {
-    const { site } = await named(
-      `t${what
-        .replace(/[^a-z0-9]/gi, '')
-        .toLowerCase()
-        .slice(0, 40)}`,
-      file,
-    )
+    const { site } = await named(`t${what.replaceAll(' ', '-').toLowerCase()}`, file)
     expect((await on(labelOf(site.outpoint(0)))).headers['content-type']).toBe(type)
     expect((await server.ask(`/content/${site.outpoint(0)}`)).headers['content-type']).toBe(file.contentType)
   })
@@ -389,21 +352,11 @@ describe('what was published compressed', () => {
   const SVG = `<svg xmlns="http://www.w3.org/2000/svg">${'<g/>'.repeat(2000)}</svg>`
   const svgz = gzipSync(SVG)
   const files: File[] = [
-    directory({
-      'pic.svgz': '_1',
-      'data.gz': '_2',
-      'bomb.html': '_3',
-      'broken.html': '_4',
-      'long.txt': '_5',
-    }),
+    directory({ 'pic.svgz': '_1', 'data.gz': '_2', 'bomb.html': '_3', 'broken.html': '_4' }),
     { contentType: 'image/svg+xml', body: svgz },
     { contentType: 'application/gzip', body: svgz },
     { contentType: 'text/html', body: gzipSync(Buffer.alloc(8 * 1024 * 1024)) },
     { contentType: 'text/html', body: Uint8Array.of(0x1f, 0x8b, 8, 1, 2, 3) },
-    {
-      contentType: 'text/plain',
-      body: gzipSync(Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * at * 7919) % 251))),
-    },
   ]
   let asked: ((path: string, headers?: Record<string, string>) => Promise<Answer>)[] = []
   beforeAll(async () => {
@@ -450,44 +403,34 @@ describe('what was published compressed', () => {
     }
   })
 
-  test('is told by what it is: an archive stays one', async () => {
-    for (const ask of asked) expect((await ask('/data.gz')).headers['content-encoding']).toBeUndefined()
+  test('is told by what it is: an archive stays one, and an error is none', async () => {
+    for (const ask of asked) {
+      expect((await ask('/data.gz')).headers['content-encoding']).toBeUndefined()
+      const { status, headers } = await ask('/pic.svgz', { Range: 'bytes=99999999-' })
+      expect([status, headers['content-encoding']]).toEqual([416, undefined])
+      expect((await ask('/pic.svgz', { 'If-Match': '"x"' })).headers['content-encoding']).toBeUndefined()
+    }
   })
 
   test.each(['/bomb.html', '/broken.html'])(
-    'is sent as it is where it cannot be uncompressed within bounds: %s',
+    'is sent as it is where it is out of bounds: %s',
     async (path) => {
       for (const ask of asked) {
         const { status, headers, body } = await ask(path, { 'Accept-Encoding': 'identity' })
-        expect({ status, encoding: headers['content-encoding'] }).toEqual({ status: 200, encoding: 'gzip' })
-        expect(body.length).toBeLessThan(100_000)
+        expect([status, headers['content-encoding'], body.length < 100_000]).toEqual([200, 'gzip', true])
       }
     },
   )
 
   test('may be B with its encoding', async () => {
-    const pushes = ['19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut', gzipSync('<p>in B'), 'text/html', 'gzip'].map(
-      (push) => encodePush(typeof push === 'string' ? ascii(push) : push),
-    )
-    const lockingScript = concatBytes(p2pkh(1), Uint8Array.of(OP.RETURN), ...pushes)
-    const inB = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+    const asB = ['19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut', gzipSync('<p>in B'), 'text/html', 'gzip']
+    const lockingScript = concatBytes(p2pkh(1), bitcomTail(asB))
+    const inB = chain.spend({ outputs: [lockingScript] })
     await server.take(beefOf(inB), ['tm_ordinals'])
-    const { headers, body } = await on(labelOf(inB.outpoint(0)), '/', {
-      headers: { 'Accept-Encoding': 'identity' },
-    })
-    expect({ type: headers['content-type'], body: body.toString() }).toEqual({
-      type: 'text/html',
-      body: '<p>in B',
-    })
-    expect((await on(labelOf(inB.outpoint(0)))).headers['content-encoding']).toBe('gzip')
-  })
-
-  test('gives no error its encoding', async () => {
-    for (const ask of asked) {
-      const { status, headers } = await ask('/pic.svgz', { Range: 'bytes=99999999-' })
-      expect({ status, encoding: headers['content-encoding'] }).toEqual({ status: 416, encoding: undefined })
-      expect((await ask('/pic.svgz', { 'If-Match': '"x"' })).headers['content-encoding']).toBeUndefined()
-    }
+    const host = labelOf(inB.outpoint(0))
+    const { headers, body } = await on(host, '/', { headers: { 'Accept-Encoding': 'identity' } })
+    expect([headers['content-type'], body.toString()]).toEqual(['text/html', '<p>in B'])
+    expect((await on(host)).headers['content-encoding']).toBe('gzip')
   })
 })
 
@@ -500,10 +443,8 @@ test('a path of a site leads through eight directories, and a rule through eight
   const [host] = await hostsOf('deep', files)
   expect(told(await on(host, `/${'d/'.repeat(7)}`))).toBe('200 deepest')
   expect(told(await on(host, '/a'))).toBe('200 deepest')
-  const [circle] = await hostsOf('circle', [
-    directory({ d: '_0', _redirects: '_1' }),
-    text(`/a /${'d/'.repeat(9)}x 200`),
-  ])
-  expectError(await on(circle, `/${'d/'.repeat(9)}x`), { status: 400, code: 'NESTING_TOO_DEEP' })
-  expectError(await on(circle, '/a'), { status: 400, code: 'NESTING_TOO_DEEP' })
+  const rule = text(`/a /${'d/'.repeat(9)}x 200`)
+  const [circle] = await hostsOf('circle', [directory({ d: '_0', _redirects: '_1' }), rule])
+  for (const path of [`/${'d/'.repeat(9)}x`, '/a'])
+    expectError(await on(circle, path), { status: 400, code: 'NESTING_TOO_DEEP' })
 })

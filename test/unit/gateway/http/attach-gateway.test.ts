@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
-import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
@@ -9,7 +8,8 @@ import type { Writer } from '../../../../backend/src/writer/writer.js'
 import { attachGateway, type GatewayOptions } from '../../../../src/gateway/index.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
-import { beefOf, FakeChain, inscriptionScript } from '../../../support/protocol/fake-chain.js'
+import { directory, publisher, text } from '../../../support/gateway/site.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { serving } from '../../../support/server/connections.js'
 import {
   type Answer,
@@ -30,21 +30,12 @@ const server = await servers.start(treeOf(chain.deployment))
 const { graph } = server.node
 
 const mint = chain.mint('a')
-const script = (contentType: string, body: string) => inscriptionScript({ contentType, body: utf8(body) })
-const site = chain.spend({
-  inputs: [chain.madeUpCoin()],
-  outputs: [
-    script('gw-fs/json', '{"index.html":"_1"}'),
-    script('text/html', '<p>here</p>'),
-    script('text/plain', 'blocked'),
-  ].map((lockingScript) => ({ satoshis: 1, lockingScript })),
-})
-for (const [transaction, topic] of [
-  [chain.genesis, 'tm_names'],
-  [mint, 'tm_names'],
-  [site, 'tm_ordinals'],
-] as const)
-  await server.take(beefOf(transaction), [topic])
+const site = await publisher({ server, chain })(
+  directory({ 'index.html': '_1' }),
+  text('<p>here</p>', 'text/html'),
+  text('blocked'),
+)
+for (const transaction of [chain.genesis, mint]) await server.take(beefOf(transaction))
 const blocked = { txid: site.txid, vout: 2 }
 await graph.blocklist.add({ kind: 'outpoint', value: formatOutpoint(blocked), reason: 'a reason', since: 1 })
 

@@ -8,38 +8,30 @@ import { Reader } from '../../../../backend/src/read/reader.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../../backend/src/writer/writer.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { treeOf, useServers } from '../../../support/server/test-server.js'
+import { OPERATOR, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // Somebody inscribes thousands of times what the operator has blocked by its hash: lists lead through it in slices.
 
 const COPIES = 2500
 const servers = useServers()
 const chain = new FakeChain()
-const server = await servers.start(treeOf(chain.deployment))
+const server = await servers.start({ ...treeOf(chain.deployment), ...OPERATOR })
 const { graph } = server.node
 
 const copied = utf8('copied')
 const inscribe = (bodies: Uint8Array[]) => {
-  const purse = chain.spend({
-    inputs: [],
-    outputs: [{ satoshis: bodies.length, lockingScript: p2pkh(1) }],
-  })
+  const purse = chain.spend({ outputs: [{ satoshis: bodies.length, lockingScript: p2pkh(1) }] })
   const outputs = bodies.map((body) => ({
     satoshis: 1,
     lockingScript: inscriptionScript({ contentType: 'text/plain', body }),
   }))
-  const transaction = chain.spend({ inputs: [{ transaction: purse, vout: 0 }], outputs })
+  const transaction = chain.spend({ inputs: [purse], outputs })
   return { transaction, beef: beefOf(transaction, { with: [purse] }) }
 }
 const good = inscribe([utf8('good'), utf8('also good')])
 const copies = inscribe(Array.from({ length: COPIES }, () => copied))
 for (const { beef } of [good, copies]) await server.take(beef, ['tm_ordinals'])
-await graph.blocklist.add({
-  kind: 'content',
-  value: createHash('sha256').update(copied).digest('hex'),
-  reason: 'a test',
-  since: 1,
-})
+await server.block({ sha256: createHash('sha256').update(copied).digest('hex') })
 const held = [0, 1].map((vout) => ({ txid: good.transaction.txid, vout }))
 const LISTS = {
   'the newest inscriptions': ({ served }: FactStore) => served.listings.newestInscriptions({ limit: 10 }),

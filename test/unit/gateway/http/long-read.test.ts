@@ -2,7 +2,6 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { Response } from 'express'
-import { expect, test } from 'vitest'
 import { longRead } from '../../../../src/gateway/http/long-read.js'
 
 /** More reads than a short response has. */

@@ -152,16 +152,7 @@ test('a host that follows the chain says how far it is, and nothing of what is m
 
 test('without pages, the root and the paths of pages are the host’s', async () => {
   await hosted({}, async (asked) => {
-    for (const path of [
-      '/',
-      '/names',
-      '/mine',
-      '/api',
-      '/status',
-      '/explorer/style.css',
-      '/robots.txt',
-      '/health',
-    ])
+    for (const path of '/ /names /mine /api /status /explorer/style.css /robots.txt /health'.split(' '))
       expect([path, isOwn(await asked(path))]).toEqual([path, true])
   })
 })
@@ -196,7 +187,6 @@ test.each([
     }
     expect(wrong).toEqual([])
     const kinds = [
-      '',
       'names',
       'tree',
       'inscriptions',
@@ -212,9 +202,8 @@ test.each([
 
     const home = await asked(`${path}/`)
     const port = /127\.0\.0\.1:\d+/.exec(String(home.headers['content-security-policy']))?.[0]
-    expect(home.headers['content-security-policy']).toContain(
-      `script-src ${port}${path}/explorer/ ${port}${path}/mine/;`,
-    )
+    const scripts = `script-src ${port}${path}/explorer/ ${port}${path}/mine/;`
+    expect(home.headers['content-security-policy']).toContain(scripts)
     const search = await asked(`${path}/search?q=ab`)
     expect([search.status, search.headers.location]).toEqual([303, `${path}/name/ab`])
     const nothing = await asked(`${path}/name/zz`, { headers: { Accept: 'text/html' } })
@@ -282,16 +271,9 @@ describe('hosts as sites', () => {
   })
 
   test('what the host has in front of its routes is in front of the sites', async () => {
-    const closed: RequestHandler = (_request, response) => {
-      response.status(401).end()
-    }
-    await hosted(
-      { ...SITES, explorer },
-      async (asked, port) => {
-        expect((await asked('/', at('ab.names.test', port))).status).toBe(401)
-      },
-      [closed],
-    )
+    const closed: RequestHandler = (_request, response) => void response.status(401).end()
+    const ask = async (asked: Asked, port: string) => (await asked('/', at('ab.names.test', port))).status
+    expect(await hosted({ ...SITES, explorer }, ask, [closed])).toBe(401)
   })
 
   test('a host that has read the body already is asked no less', async () => {
@@ -319,13 +301,9 @@ test('what guards the paths of an engine guards them by whatever path wallets as
     await hosted(
       { path },
       async (asked) => {
-        const paths = [
-          `${path}/svc/overlay/submit`,
-          `${path}/svc/overlay/lookup`,
-          `${path}/submit`,
-          `${path}/lookup`,
-        ]
-        for (const each of paths)
+        for (const each of ['/svc/overlay/submit', '/svc/overlay/lookup', '/submit', '/lookup'].map(
+          (at) => path + at,
+        ))
           expect([each, (await asked(each, { method: 'POST' })).status]).toEqual([each, 401])
         expect((await asked(`${path}/svc/names/ab`)).status).toBe(200)
       },

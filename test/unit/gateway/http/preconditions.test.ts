@@ -1,22 +1,17 @@
-import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { builtPages } from '../../../support/cli/built-package.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { treeOf, useServers } from '../../../support/server/test-server.js'
+import { hostedServer } from '../../../support/gateway/hosted.js'
+import { text } from '../../../support/gateway/site.js'
+import { beefOf, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { useServers } from '../../../support/server/test-server.js'
 
 // RFC 9110 13: what If-Match and If-None-Match ask for, of every route whose answer has an entity tag.
 
-const servers = useServers()
-const chain = new FakeChain()
-const server = await servers.start(treeOf(chain.deployment), { pages: await builtPages() })
-const inscription = inscriptionScript({ contentType: 'text/plain', body: utf8('0123456789') })
-const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: p2pkh(0) }] })
-const note = chain.spend({
-  inputs: [{ transaction: funding, vout: 0 }],
-  outputs: [{ satoshis: 1, lockingScript: inscription }],
-})
-for (const transaction of [chain.genesis, chain.mint('a')]) await server.submit(beefOf(transaction))
-await server.submit(beefOf(note, { with: [funding] }), ['tm_ordinals'])
+const { server, chain, mine } = await hostedServer(useServers(), {}, { pages: await builtPages() })
+const funding = chain.spend({ outputs: [{ satoshis: 2, lockingScript: p2pkh(0) }] })
+const note = chain.move(funding, 0, inscriptionScript(text('0123456789')))
+await mine('a')
+await server.take(beefOf(note, { with: [funding] }), ['tm_ordinals'])
 
 const CONTENT = `/content/${note.outpoint(0)}`
 const ROUTES = [
@@ -57,28 +52,12 @@ describe.each(ROUTES)('%s', (path) => {
     ['any is known', () => ({ 'If-None-Match': '*' }), 304],
     ['one of a list is known', (own) => ({ 'If-None-Match': `"a", ${own}` }), 304],
     ['another is known', () => ({ 'If-None-Match': '"another"' }), 200],
-    [
-      'it is known, whatever the directives for caches',
-      (own) => ({ 'If-None-Match': own, 'Cache-Control': 'no-cache' }),
-      304,
-    ],
-    [
-      'a date is asked for, of which there is none',
-      () => ({ 'If-Modified-Since': new Date().toUTCString() }),
-      200,
-    ],
-    [
-      'a date is passed, of which there is none',
-      () => ({ 'If-Unmodified-Since': new Date(0).toUTCString() }),
-      200,
-    ],
+    ['it is known, and no-cache', (own) => ({ 'If-None-Match': own, 'Cache-Control': 'no-cache' }), 304],
+    ['a date is asked for: there is none', () => ({ 'If-Modified-Since': new Date().toUTCString() }), 200],
+    ['a date is passed: there is none', () => ({ 'If-Unmodified-Since': new Date(0).toUTCString() }), 200],
     // The order of 13.2.2.
     ['the tag is asked for and known', (own) => ({ 'If-Match': own, 'If-None-Match': own }), 304],
-    [
-      'another is asked for, and the tag is known',
-      (own) => ({ 'If-Match': '"a"', 'If-None-Match': own }),
-      412,
-    ],
+    ['another is asked for, the tag known', (own) => ({ 'If-Match': '"a"', 'If-None-Match': own }), 412],
   ]
   test.each(CASES)('where %s', async (_, headers, status) => {
     const question = { headers: headers(tag) }
@@ -108,8 +87,7 @@ test('nothing is asked of what is not there', async () => {
     ['If-Match', '"a"'],
     ['If-None-Match', '*'],
   ] as const)
-    expectError(await server.ask(`/content/${note.outpoint(1)}`, { headers: { [name]: value } }), {
-      status: 404,
-      code: 'NOT_FOUND',
-    })
+    expect((await server.ask(`/content/${note.outpoint(1)}`, { headers: { [name]: value } })).status).toBe(
+      404,
+    )
 })

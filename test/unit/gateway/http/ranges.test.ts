@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { partsOf, testRanges, vectorBody } from '../../../support/gateway/range-vectors.js'
-import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { publisher } from '../../../support/gateway/site.js'
+import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
 import { loseChunks } from '../../../support/storage/changed-files.js'
 
 const servers = useServers()
-const chain = new FakeChain()
 const server = await servers.start()
+const published = publisher({ server, chain: new FakeChain() })
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
@@ -17,10 +18,8 @@ const hexOf = (ascii: string): string => Buffer.from(ascii).toString('hex')
 /** The entity tag covers the type, which a 304 does not send again. */
 const tagOf = (body: Uint8Array): string => sha256Of(Buffer.from(`${sha256Of(body)} image/x-test`))
 
-async function inscribed(body: Uint8Array): Promise<string> {
-  const transaction = chain.inscribe({ contentType: 'image/x-test', body })
-  await server.take(beefOf(transaction), ['tm_ordinals'])
-  return `/content/${transaction.outpoint(0)}`
+async function inscribed(body: Uint8Array, contentType = 'image/x-test'): Promise<string> {
+  return `/content/${(await published({ contentType, body })).outpoint(0)}`
 }
 
 describe('content answers as the vectors say', () => {
@@ -33,9 +32,7 @@ describe('content answers as the vectors say', () => {
 
 test('parts have the type of the whole, beyond ASCII too, and a policy where browsers run it', async () => {
   const body = Buffer.from('<p>a page</p>')
-  const transaction = chain.inscribe({ contentType: 'text/html;name="é"', body })
-  await server.take(beefOf(transaction), ['tm_ordinals'])
-  const path = `/content/${transaction.outpoint(0)}`
+  const path = await inscribed(body, 'text/html;name="é"')
   const whole = await server.ask(path)
   const cut = await server.ask(path, { headers: { Range: 'bytes=0-2,-4' } })
   expect(cut.headers['content-security-policy']).toBe(whole.headers['content-security-policy'])
@@ -49,25 +46,16 @@ test('parts have the type of the whole, beyond ASCII too, and a policy where bro
 
 test('what has a Content-Encoding comes in one range or whole: parts have none', async () => {
   const body = gzipSync('text that is published compressed')
-  const transaction = chain.inscribe({ contentType: 'text/plain', body })
-  await server.take(beefOf(transaction), ['tm_ordinals'])
-  const asked = async (range: string, coding: string) =>
-    await server.ask(`/content/${transaction.outpoint(0)}`, {
-      headers: { Range: range, 'Accept-Encoding': coding },
-    })
+  const path = await inscribed(body, 'text/plain')
+  const asked = (range: string, coding: string) =>
+    server.ask(path, { headers: { Range: range, 'Accept-Encoding': coding } })
   expect((await asked('bytes=0-1', 'gzip')).body.equals(body.subarray(0, 2))).toBe(true)
   const whole = await asked('bytes=0-1,5-6', 'gzip')
-  expect([whole.status, whole.headers['content-encoding'], whole.body.equals(body)]).toEqual([
-    200,
-    'gzip',
-    true,
-  ])
+  expect([whole.status, whole.headers['content-encoding'], whole.body]).toEqual([200, 'gzip', body])
   const plain = await asked('bytes=0-3,-4', 'identity')
   expect(plain.headers['content-encoding']).toBeUndefined()
-  expect(partsOf(plain.headers['content-type'], plain.body).map((part) => part.body)).toEqual([
-    hexOf('text'),
-    hexOf('ssed'),
-  ])
+  const parts = partsOf(plain.headers['content-type'], plain.body).map((part) => part.body)
+  expect(parts).toEqual([hexOf('text'), hexOf('ssed')])
 })
 
 describe('a body that the store has in part', () => {
@@ -79,16 +67,12 @@ describe('a body that the store has in part', () => {
   })
   const asked = (range: string) => server.ask(path, { headers: { Range: range } })
 
-  test.each(['bytes=0-', 'bytes=0-262144'])(
+  test.each(['bytes=0-', 'bytes=0-262144', 'bytes=0-9,300000-310000'])(
     'breaks the connection where %s needs what is gone, once the head is out',
     async (range) => {
       await expect(asked(range)).rejects.toThrow(/aborted|hang up|ECONNRESET/)
     },
   )
-
-  test('breaks the connection in the middle of parts, too', async () => {
-    await expect(asked('bytes=0-9,300000-310000')).rejects.toThrow(/aborted|hang up|ECONNRESET/)
-  })
 
   test.each(['bytes=262144-262145', 'bytes=300000-310000'])(
     'is our fault where %s needs what is gone from its first byte on',

@@ -1,6 +1,6 @@
 import { builtPages } from '../../../support/cli/built-package.js'
 import { hostedServer } from '../../../support/gateway/hosted.js'
-import { directory, type File, text } from '../../../support/gateway/site.js'
+import { directory, text } from '../../../support/gateway/site.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 /**
@@ -8,66 +8,36 @@ import { useServers } from '../../../support/server/test-server.js'
  * is usually inscribed again, with the same bytes.
  */
 
-const hosted = await hostedServer(useServers(), {}, { pages: await builtPages() })
-const { server, named, show, on } = hosted
+const { server, named, show, on } = await hostedServer(useServers(), {}, { pages: await builtPages() })
 
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-const first = text(SVG, 'text/plain')
-const corrected = text(SVG, 'image/svg+xml')
-
-type Asked = (headers?: Record<string, string>) => ReturnType<typeof on>
-
-/** Ways to the content of a name, which `show` replaces. */
-async function inscribedAs(
-  file: File,
-  name: string,
-): Promise<{ ways: Record<string, Asked>; correct: () => Promise<void> }> {
-  const { mint, site } = await named(name, file)
-  const origin = mint.outpoint(2)
-  const at =
-    (path: string): Asked =>
-    (headers = {}) =>
-      server.ask(path, { headers })
-  return {
-    ways: {
-      content: at(`/content/${origin}:-1`),
-      host: (headers = {}) => on(`${name}.localhost`, '/', { headers }),
-    },
-    correct: async () => void (await show({ transaction: site, vout: 0 }, corrected)),
-  }
-}
 
 test.each(['content', 'host'])('the same bytes with another type are sent again: %s', async (way) => {
-  const { ways, correct } = await inscribedAs(first, way === 'host' ? 'a' : 'b')
-  const ask = ways[way] as Asked
+  const name = way === 'host' ? 'a' : 'b'
+  const { mint, site } = await named(name, text(SVG, 'text/plain'))
+  const ask = (headers = {}) =>
+    way === 'host'
+      ? on(`${name}.localhost`, '/', { headers })
+      : server.ask(`/content/${mint.outpoint(2)}:-1`, { headers })
   const before = await ask()
   expect(before.headers['content-type']).toMatch(/^text\/plain/)
   const known = { 'If-None-Match': String(before.headers.etag) }
   expect((await ask(known)).status).toBe(304)
-  await correct()
-  const after = await ask(known)
-  expect({ status: after.status, type: after.headers['content-type'] }).toEqual({
-    status: 200,
-    type: 'image/svg+xml',
-  })
-  expect(after.body.equals(before.body)).toBe(true)
+  await show({ transaction: site, vout: 0 }, text(SVG, 'image/svg+xml'))
+  const { status, headers, body } = await ask(known)
+  expect([status, headers['content-type'], body]).toEqual([200, 'image/svg+xml', before.body])
   // Nor is half of one the rest of the other.
   const range = await ask({ Range: 'bytes=1-', 'If-Range': String(before.headers.etag) })
   expect(range.status).toBe(200)
 })
 
 test('streams of the same bytes with other types have other tags', async () => {
-  const tags = new Set<string>()
-  for (const [name, type] of [
-    ['c', 'text/plain'],
-    ['d', 'image/svg+xml'],
-  ] as const) {
-    const { site } = await named(name, text(SVG, type))
+  const [plain, svg] = [await named('c', text(SVG)), await named('d', text(SVG, 'image/svg+xml'))]
+  const tags = [plain, svg].map(async ({ site }) => {
     const { status, headers } = await server.ask(`/svc/gateway/stream/${site.outpoint(0)}`)
-    expect(status).toBe(200)
-    tags.add(String(headers.etag))
-  }
-  expect(tags.size).toBe(2)
+    return status === 200 && headers.etag
+  })
+  expect(new Set([false, undefined, ...(await Promise.all(tags))]).size).toBe(4)
 })
 
 test('a type that is not served as it is inscribed has the tag of what it is served as', async () => {

@@ -1,5 +1,5 @@
-import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { text } from '../../../support/gateway/site.js'
 import {
   beefOf,
   FakeChain,
@@ -12,38 +12,26 @@ import { posted, type TestServer, useServers } from '../../../support/server/tes
 /** A parent counts only where the transaction spends the ordinal that the envelope names (BRC-160). */
 
 const { start } = useServers()
-const ONE = (lockingScript: Uint8Array) => ({ satoshis: 1, lockingScript })
 const inscribing = (body: string, parent?: string) =>
-  ONE(
-    inscriptionScript({
-      ...{ contentType: 'text/plain', body: utf8(body) },
-      ...(parent !== undefined && { parent: parseOutpoint(parent) }),
-    }),
-  )
+  inscriptionScript({ ...text(body), ...(parent !== undefined && { parent: parseOutpoint(parent) }) })
 
 /** A family: an ordinal that is inscribed, moved twice, and then spent by a transaction whose output 1 names it. */
 function family(chain: FakeChain, names: (steps: FakeTransaction[]) => string, spends = true) {
-  const spend = (inputs: [FakeTransaction, number][], outputs: ReturnType<typeof ONE>[]): FakeTransaction =>
-    chain.spend({ inputs: inputs.map(([transaction, vout]) => ({ transaction, vout })), outputs })
-  const funding = spend([], [{ satoshis: 5, lockingScript: p2pkh(0) }])
-  const coin = spend([], [{ satoshis: 9, lockingScript: p2pkh(0) }])
-  const origin = spend([[funding, 0]], [inscribing(`origin ${funding.txid}`)])
-  const first = spend([[origin, 0]], [ONE(p2pkh(1))])
-  const second = spend([[first, 0]], [ONE(p2pkh(2))])
+  const [funding, coin] = [5, 9].map((satoshis) =>
+    chain.spend({ outputs: [{ satoshis, lockingScript: p2pkh(0) }] }),
+  ) as [FakeTransaction, FakeTransaction]
+  const origin = chain.move(funding, 0, inscribing(`origin ${funding.txid}`))
+  const first = chain.move(origin, 0, p2pkh(1))
+  const second = chain.move(first, 0, p2pkh(2))
   const steps = [origin, first, second]
-  const inputs: [FakeTransaction, number][] = spends
-    ? [
-        [second, 0],
-        [coin, 0],
-      ]
-    : [[coin, 0]]
-  const outputs = [...(spends ? [ONE(p2pkh(3))] : []), inscribing('child', names(steps))]
-  const child = spend(inputs, outputs)
+  const inputs = spends ? [second, coin] : [coin]
+  const outputs = [...(spends ? [p2pkh(3)] : []), inscribing('child', names(steps))]
+  const child = chain.spend({ inputs, outputs })
   const sources = new Map([
     [origin, [funding]],
     [first, [origin]],
     [second, [first]],
-    [child, spends ? [second, coin] : [coin]],
+    [child, inputs],
   ])
   return { origin, steps, child, childAt: child.outpoint(spends ? 1 : 0), all: [...steps, child], sources }
 }
@@ -125,16 +113,14 @@ describe.each(NAMED)('a child that names %s', (_, names, spends, counts) => {
 test('children of several parents each have that which their transaction spends', async () => {
   const server = await start()
   const chain = new FakeChain()
-  const origins = ['a', 'b', 'c'].map((body) =>
-    chain.inscribe({ contentType: 'text/plain', body: utf8(body) }),
-  )
+  const origins = ['a', 'b', 'c'].map((body) => chain.inscribe(text(body)))
   for (const origin of origins) await server.submit(beefOf(origin), ['tm_ordinals'])
   const [a, b, c] = origins as [FakeTransaction, FakeTransaction, FakeTransaction]
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const coin = chain.spend({ outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
   const named = [a, b, c].map((each) => each.outpoint(0))
   const child = chain.spend({
-    inputs: [a, b, coin].map((transaction) => ({ transaction, vout: 0 })),
-    outputs: [ONE(p2pkh(1)), ONE(p2pkh(1)), ...named.map((parent) => inscribing(`of ${parent}`, parent))],
+    inputs: [a, b, coin],
+    outputs: [p2pkh(1), p2pkh(1), ...named.map((parent) => inscribing(`of ${parent}`, parent))],
   })
   await server.submit(beefOf(child, { with: [a, b, coin] }), ['tm_ordinals'])
   for (const [at, parent] of named.entries())
@@ -150,17 +136,11 @@ test('a later inscription that names a parent falsely does not take the one that
   for (const each of all)
     await server.submit(beefOf(each, { with: sources.get(each) ?? [] }), ['tm_ordinals'])
   const forged = `${'cd'.repeat(32)}_3`
-  const again = chain.spend({
-    inputs: [{ transaction: child, vout: 1 }],
-    outputs: [inscribing('again', forged)],
-  })
+  const again = chain.move(child, 1, inscribing('again', forged))
   await server.submit(beefOf(again, { with: [child] }), ['tm_ordinals'])
   const { json, headers } = await server.ask(`/svc/gateway/metadata/${childAt}:-1`)
-  expect(json).toMatchObject({
-    parent: steps[0]?.outpoint(0),
-    claimedParent: forged,
-    contentOutpoint: again.outpoint(0),
-  })
+  const record = { parent: steps[0]?.outpoint(0), claimedParent: forged, contentOutpoint: again.outpoint(0) }
+  expect(json).toMatchObject(record)
   expect(headers).not.toHaveProperty('x-parent')
   expect((await server.ask(`/content/${childAt}:-1`)).headers['x-parent']).toBe(steps[0]?.outpoint(0))
 })

@@ -25,12 +25,7 @@ const made = (transaction: FakeTransaction): FakeTransaction => {
 }
 const inscription = (text: string) => inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
 const moved = (from: FakeTransaction, ...scripts: Uint8Array[]): FakeTransaction =>
-  made(
-    chain.spend({
-      inputs: [{ transaction: from, vout: 0 }],
-      outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
-    }),
-  )
+  made(chain.spend({ inputs: [from], outputs: scripts }))
 
 async function submit(
   transaction: FakeTransaction,
@@ -49,7 +44,7 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /** An ordinal at four steps: the second is moved only, and the third has other content. */
 async function ordinal(): Promise<{ coin: FakeTransaction; steps: FakeTransaction[] }> {
-  const coin = made(chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: p2pkh(1) }] }))
+  const coin = made(chain.spend({ outputs: [{ satoshis: 2, lockingScript: p2pkh(1) }] }))
   const first = moved(coin, inscription('first'), p2pkh(9))
   const second = moved(first, p2pkh(2))
   const third = moved(second, inscription('third'))
@@ -65,16 +60,8 @@ describe('the proof of an output', () => {
     const [first] = steps as [FakeTransaction]
     for (const reference of [first.outpoint(0), first.outpoint(0).replace('_', '.'), first.txid]) {
       const { status, headers, body } = await proof(reference)
-      expect({ status, headers }).toMatchObject({
-        status: 200,
-        headers: {
-          'cache-control': IMMUTABLE,
-          'content-type': 'application/octet-stream',
-          'content-length': String(body.length),
-          'x-outpoint': first.outpoint(0),
-          'access-control-allow-origin': '*',
-        },
-      })
+      expect([status, headers['content-type']]).toEqual([200, 'application/octet-stream'])
+      expect(headers).toMatchObject({ 'cache-control': IMMUTABLE, 'x-outpoint': first.outpoint(0) })
       expect(txidsOf(body)).toEqual([first.txid])
       const head = await proof(reference, { method: 'HEAD' })
       expect([head.status, head.headers.etag, head.body.length]).toEqual([200, headers.etag, 0])
@@ -98,9 +85,7 @@ describe('the proof of an output', () => {
 
   test('in no block comes with its ancestors for a minute, and with a merkle path as soon as there is one', async () => {
     // A lock that any push opens.
-    const coin = made(
-      chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x75, 0x51) }] }),
-    )
+    const coin = made(chain.spend({ outputs: [Uint8Array.of(0x75, 0x51)] }))
     const open = moved(coin, inscription('waiting'))
     await submit(open, { proven: false, with: [coin] })
     const waiting = await proof(open.outpoint(0))
@@ -108,8 +93,7 @@ describe('the proof of an output', () => {
     expect(txidsOf(waiting.body)).toEqual([coin.txid, open.txid])
     await submit(open)
     const { headers, body } = await proof(open.outpoint(0))
-    expect(headers['cache-control']).toBe(IMMUTABLE)
-    expect(txidsOf(body)).toEqual([open.txid])
+    expect([headers['cache-control'], txidsOf(body)]).toEqual([IMMUTABLE, [open.txid]])
   })
 
   test('is none where content is none, or is no path', async () => {
@@ -131,12 +115,7 @@ describe('the proof of an output', () => {
 
   test('is refused while anything in its transaction is blocked', async () => {
     const { steps } = await ordinal()
-    const pair = made(
-      chain.spend({
-        inputs: [],
-        outputs: ['well', 'ill'].map((text) => ({ satoshis: 1, lockingScript: inscription(text) })),
-      }),
-    )
+    const pair = made(chain.spend({ outputs: ['well', 'ill'].map((text) => inscription(text)) }))
     await submit(pair)
     const [first, , third] = steps as [FakeTransaction, FakeTransaction, FakeTransaction]
     const statuses = async (): Promise<number[]> => {
@@ -176,29 +155,21 @@ test('the proof of a step shows the ordinal from its first output, wherever it i
       })
       expect(verified.path).toHaveLength(Math.max(at, index) + 1)
       // Another step, or another ordinal, is not what was asked for.
-      await expect(
-        verifyOrdinal({ proof: body, chainTracker, ...shown, sequence: at + 1 }),
-      ).rejects.toMatchObject({ name: 'ProofError' })
+      const another = verifyOrdinal({ proof: body, chainTracker, ...shown, sequence: at + 1 })
+      await expect(another).rejects.toMatchObject({ name: 'ProofError' })
     }
 })
 
 test('the next step is shown by the transaction that moves the ordinal on, and there is none at the tip', async () => {
   const { steps } = await ordinal()
-  const [first, second, , fourth] = steps as [
-    FakeTransaction,
-    FakeTransaction,
-    FakeTransaction,
-    FakeTransaction,
-  ]
+  const [first, second, , fourth] = steps as Record<0 | 1 | 3, FakeTransaction> & FakeTransaction[]
   const { headers, body } = await proof(`${first.outpoint(0)}?next`)
   expect(headers).toMatchObject({ 'cache-control': IMMUTABLE, 'x-outpoint': second.outpoint(0) })
   const from = parseOutpoint(first.outpoint(0))
-  expect(await verifyNextOutput({ proof: body, from, chainTracker })).toMatchObject({
-    ...{ outpoint: { txid: second.txid, vout: 0 }, height: second.height },
-  })
-  await expect(
-    verifyNextOutput({ proof: body, from: parseOutpoint(second.outpoint(0)), chainTracker }),
-  ).rejects.toMatchObject({ code: 'NOT_DESCENDED' })
+  const next = { outpoint: { txid: second.txid, vout: 0 }, height: second.height }
+  expect(await verifyNextOutput({ proof: body, from, chainTracker })).toMatchObject(next)
+  const behind = verifyNextOutput({ proof: body, from: next.outpoint, chainTracker })
+  await expect(behind).rejects.toMatchObject({ code: 'NOT_DESCENDED' })
   expect((await proof(`${fourth.outpoint(0)}?next`)).status).toBe(404)
   expect((await proof(`${first.txid}?next`)).status).toBe(404)
 })

@@ -14,15 +14,7 @@ const mine = async (name: string): Promise<void> => {
 await mine('al')
 await server.block({ name: 'bad' })
 
-interface Offer {
-  name: string
-  free: boolean
-  domain: string
-  mints: number
-  hashes: number
-  bytes: number
-  satoshis: number
-}
+type Offer = Record<'mints' | 'hashes' | 'bytes' | 'satoshis', number> & { name: string; free: boolean }
 const offers = async (names: string): Promise<Offer[]> =>
   ((await server.ask(`/svc/names?available=${names}`)).json as { names: Offer[] }).names
 const pageOf = async (path: string): Promise<string> =>
@@ -78,10 +70,7 @@ test('the page of a free name has the same figures, leads to mining it, and is n
   // What is mined on the way is free as well, and has such a page.
   for (const name of ['ali', 'alic']) expect(html).toContain(`href="/name/${name}"`)
   for (const [, other = ''] of html.matchAll(/href="\/name\/([a-z0-9-]+)"/g))
-    expect({ other, taken: other === 'a' || other === 'al' }).toEqual({
-      other,
-      taken: !(await offers(other))[0]?.free,
-    })
+    expect([other, other === 'a' || other === 'al']).toEqual([other, !(await offers(other))[0]?.free])
   // The routes of the specification say what they said.
   expectError(await server.ask('/svc/names/alice'), { status: 404, code: 'NOT_FOUND' })
 })
@@ -141,8 +130,7 @@ test('no route is in the way of a name: each word of a path is one, and is found
   for (const word of words) await mine(word)
   for (const word of words) {
     expect((await server.ask(`/svc/names/${word}`)).json).toMatchObject({ name: word })
-    expect(await pageOf(`/name/${word}`)).toContain(
-      `<h1${word.length > 16 ? ' class="long"' : ''}>${word}</h1>`,
-    )
+    const long = word.length > 16 ? ' class="long"' : ''
+    expect(await pageOf(`/name/${word}`)).toContain(`<h1${long}>${word}</h1>`)
   }
 })

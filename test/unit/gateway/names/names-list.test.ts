@@ -24,7 +24,7 @@ test.each([
   ['a last page that is full', '?limit=2&after=c', { names: listed('cz', 'czz') }],
   ['a prefix from behind a name', '?prefix=ab&after=abc', { names: listed('abd') }],
   [
-    'a name that is not there to be behind',
+    'behind a name that is not there',
     '?after=aab',
     { names: listed('ab', 'abc', 'abd', 'b', 'c', 'cz', 'czz') },
   ],

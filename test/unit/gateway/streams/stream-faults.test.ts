@@ -27,17 +27,17 @@ const LENGTH = CHUNK * CHUNKS
 // One body in every chunk: it is stored once, and the stream is as long as if they were many.
 const [large] = await streamOf(Array.from({ length: CHUNKS }, () => new Uint8Array(CHUNK).fill(7)))
 
+const whileChunksAre = <Result>(by: Streams['chunks'], during: () => Promise<Result>): Promise<Result> =>
+  whileReplaced(graph.served.streams, 'chunks', { by: by as typeof graph.served.streams.chunks, during })
+
 /** Counts what is read of chunks and of their bodies while something is done. */
 async function watched(during: (counts: Counts) => Promise<void>): Promise<Counts> {
   const counts: Counts = { chunks: 0, walks: 0, bodies: 0, bytes: 0 }
-  const read = {
-    bodyChunks: graph.served.content.chunks.bind(graph.served.content),
-    chunks: graph.served.streams.chunks.bind(graph.served.streams),
-  }
+  const read = { bodies: graph.served.content.chunks, chunks: graph.served.streams.chunks }
   const bodyChunks: Content['chunks'] = function* (hash, range) {
     counts.bodies++
     try {
-      for (const chunk of read.bodyChunks(hash, range)) {
+      for (const chunk of read.bodies.call(graph.served.content, hash, range)) {
         counts.bytes += chunk.length
         yield chunk
       }
@@ -48,7 +48,7 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
   const chunks: Streams['chunks'] = async function* (query, from) {
     counts.walks++
     try {
-      for await (const chunk of read.chunks(query, from)) {
+      for await (const chunk of read.chunks.call(graph.served.streams, query, from)) {
         counts.chunks++
         yield chunk
       }
@@ -57,12 +57,8 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
     }
   }
   await whileReplaced(graph.served.content, 'chunks', {
-    by: bodyChunks as typeof graph.served.content.chunks,
-    during: () =>
-      whileReplaced(graph.served.streams, 'chunks', {
-        by: chunks as typeof graph.served.streams.chunks,
-        during: () => during(counts),
-      }),
+    by: bodyChunks as typeof read.bodies,
+    during: () => whileChunksAre(chunks, () => during(counts)),
   })
   return counts
 }
@@ -172,10 +168,7 @@ describe('a stream that changes between its head and its body', () => {
       if (read++ < times) yield* chunks.filter((chunk) => chunk !== undefined)
       else yield* streamChunks(query, from)
     }
-    return await whileReplaced(graph.served.streams, 'chunks', {
-      by: by as typeof graph.served.streams.chunks,
-      during: () => server.ask(streamPath(origin), { headers: { Range: range } }),
-    })
+    return await whileChunksAre(by, () => server.ask(streamPath(origin), { headers: { Range: range } }))
   }
 
   test.each([
@@ -197,11 +190,7 @@ describe('a stream that changes between its head and its body', () => {
     const by: Streams['chunks'] = async function* () {
       yield* [...Array.from({ length: 65 }, () => first), other].filter((each) => each !== undefined)
     }
-    const asked = whileReplaced(graph.served.streams, 'chunks', {
-      by: by as typeof graph.served.streams.chunks,
-      during: () => server.ask(streamPath(origin)),
-    })
-    await expect(asked).rejects.toThrow(BROKEN)
+    await expect(whileChunksAre(by, () => server.ask(streamPath(origin)))).rejects.toThrow(BROKEN)
   })
 
   test.each([

@@ -62,8 +62,7 @@ test('any range of any stream, from any of its chunks on, is that slice of its b
       } else if (length === 0) {
         expect({ status, body }).toEqual({ status: 200, body: full })
       } else if (from >= to) {
-        expect(status).toBe(416)
-        expect(headers['content-range']).toBe(`bytes */${length}`)
+        expect([status, headers['content-range']]).toEqual([416, `bytes */${length}`])
       } else {
         expect({ status, body }).toEqual({ status: 206, body: full.subarray(from, to) })
         expect(headers['content-range']).toBe(`bytes ${from}-${to - 1}/${length}`)

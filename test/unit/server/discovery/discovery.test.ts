@@ -151,7 +151,7 @@ test('admits no token whose signature is of other fields', async () => {
   const lockingScript = tokens.transaction.outputs[0]?.lockingScript.slice() ?? new Uint8Array()
   const at = Buffer.from(lockingScript).indexOf('host.example')
   lockingScript.set(Buffer.from('evil'), at)
-  const forged = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+  const forged = chain.spend({ outputs: [lockingScript] })
   const { json } = await server.submit(beefOf(forged), TOPICS)
   expect(json).toMatchObject({ tm_ship: { outputsToAdmit: [] } })
 })
@@ -204,7 +204,7 @@ test('a spent token is revoked for good, whoever submits it again', async () => 
   await advertise(server, token)
   expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
   const lockingScript = token.transaction.outputs[0]?.lockingScript ?? new Uint8Array()
-  await server.submit(beefOf(chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })), TOPICS)
+  await server.submit(beefOf(chain.spend({ outputs: [lockingScript] })), TOPICS)
   expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
 })
 
@@ -212,7 +212,7 @@ test('copies of the tokens in a transaction of a stranger are not found', async 
   const { transaction } = await tokensOf(chain, { url: server.url })
   const ours = await outpoints()
   const outputs = Array.from({ length: 6 }, () => transaction.outputs).flat()
-  const copy = chain.spend({ inputs: [], outputs })
+  const copy = chain.spend({ outputs })
   await server.take(beefOf(copy), TOPICS)
   expect(await outpoints()).toEqual(ours)
   const { status, json } = await advertise(server, copy, new PrivateKey(12))
@@ -239,7 +239,7 @@ test('approvals of what advertises nothing, however many, hide no live token', a
   const ours = await outpoints()
   expect(ours).not.toHaveLength(0)
   for (let count = 0; count < 51; count++) {
-    const { status } = await advertise(server, chain.spend({ inputs: [], outputs: [] }))
+    const { status } = await advertise(server, chain.spend({ outputs: [] }))
     expect(status).toBe(200)
   }
   expect(await outpoints()).toEqual(ours)
@@ -251,7 +251,7 @@ test('refuses a BEEF of more forged tokens than a host ever has: each is the che
   const forged = Array.from({ length: 31 }, () => ({ satoshis: 1, lockingScript: script }))
   const coin = { satoshis: 100, lockingScript: OPEN_LOCK }
   const open = { satoshis: 50, lockingScript: OPEN_LOCK }
-  const coins = chain.spend({ inputs: [], outputs: Array.from({ length: 7 }, () => coin) })
+  const coins = chain.spend({ outputs: Array.from({ length: 7 }, () => coin) })
   const spenders = Array.from({ length: 7 }, (_, vout) =>
     chain.spend({ inputs: [{ transaction: coins, vout }], outputs: [open, ...forged] }),
   )

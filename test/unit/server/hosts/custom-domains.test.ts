@@ -22,11 +22,7 @@ const REFERENCE = { pointer: { kind: 'outpoint', outpoint } }
 const NOT_READY = expect.objectContaining({ code: 'NOT_READY' })
 
 function domains(options: Partial<ConstructorParameters<typeof DnsDomains>[0]> = {}): DnsDomains {
-  return new DnsDomains({
-    resolver: dnsResolver([dns.address]),
-    lookupRate: 1000,
-    ...options,
-  })
+  return new DnsDomains({ resolver: dnsResolver([dns.address]), lookupRate: 1000, ...options })
 }
 
 const says = (domain: string, answer: TxtAnswer): void => void dns.answers.set(`_ordfs.${domain}`, answer)
@@ -67,8 +63,7 @@ test.each<[string, TxtAnswer, unknown]>([
   expect(await found.referenceOf('shop.example')).toEqual(expected)
   // Known from then on, whatever it is.
   const { length } = dns.asked
-  expect(found.referenceOf('shop.example')).toEqual(expected)
-  expect(dns.asked.length).toBe(length)
+  expect([found.referenceOf('shop.example'), dns.asked.length]).toEqual([expected, length])
 })
 
 test.each<[string, TxtAnswer]>([
@@ -114,8 +109,7 @@ test.each([
   'a~b.example',
   '',
 ])('%j is never looked up', (host) => {
-  expect(domains().referenceOf(host)).toBeUndefined()
-  expect(dns.asked).toEqual([])
+  expect([domains().referenceOf(host), dns.asked]).toEqual([undefined, []])
 })
 
 describe('a resolver that a test holds', () => {
@@ -167,8 +161,7 @@ describe('a resolver that a test holds', () => {
     now += 6 * 60_000
     for (const host of ['a.example', 'b.example']) void found.referenceOf(host)
     expect(() => found.referenceOf('c.example')).toThrow(NOT_READY)
-    expect(found.referenceOf('known.example')).toEqual(REFERENCE)
-    expect(waiting.length).toBe(3)
+    expect([found.referenceOf('known.example'), waiting.length]).toEqual([REFERENCE, 3])
   })
 
   test('that fails leaves a domain what it showed, for a day', async () => {
@@ -196,8 +189,7 @@ describe('a resolver that a test holds', () => {
     now += 6 * 60_000
     const gone = found.referenceOf('known.example')
     waiting[1]?.settle(Object.assign(new Error('gone'), { code: 'ENODATA' }))
-    expect(await gone).toBeUndefined()
-    expect(found.referenceOf('known.example')).toBeUndefined()
+    expect([await gone, found.referenceOf('known.example')]).toEqual([undefined, undefined])
   })
 })
 
@@ -257,7 +249,6 @@ describe('a server with CUSTOM_DOMAINS', () => {
     const { on } = await start()
     for (const host of ['localhost', 'node.example', 'x.localhost', '10.0.0.1']) await on(host)
     const other = await hostedServer(servers, { DNS_SERVERS: dns.address })
-    expect((await other.on('shop.example', '/health/live')).status).toBe(200)
-    expect(dns.asked).toEqual([])
+    expect([(await other.on('shop.example', '/health/live')).status, dns.asked]).toEqual([200, []])
   })
 })

@@ -13,10 +13,7 @@ const { graph } = server.node
 
 /** A line of mints that rest on each other, in no block yet, and what pays for them. */
 const names = ['a', 'ab', 'abc', 'abcd', 'abcde']
-const purse = chain.spend({
-  inputs: [],
-  outputs: names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })),
-})
+const purse = chain.spend({ outputs: names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })) })
 const mints: FakeTransaction[] = []
 await server.take(beefOf(chain.genesis))
 for (const [vout, name] of names.entries()) {

@@ -97,12 +97,10 @@ test('clients that want the same wait for one process, which has nothing of this
   const body = Buffer.alloc(900_000, 'x')
   const all = await Promise.all([1, 2, 3].map(() => ask(images, { body, charged })))
   for (const { body: made } of all) expect(body.equals(made)).toBe(true)
-  expect(started()).toEqual(['16 '])
-  expect(charged).toEqual([7, 7, 7])
+  expect([started(), charged]).toEqual([['16 '], [7, 7, 7]])
   await until(() => images.waiting === 0)
   await ask(images, { body, charged })
-  expect(charged).toEqual([7, 7, 7])
-  expect(images.use).toEqual({ hits: 1, misses: 3 })
+  expect([charged, images.use]).toEqual([[7, 7, 7], { hits: 1, misses: 3 }])
 })
 
 test('one after another is made; those that nobody waits for any more are not', async () => {
@@ -117,11 +115,9 @@ test('one after another is made; those that nobody waits for any more are not', 
   // All of them wait once what is on disk was looked at.
   await until(() => images.waiting === 3)
   leaving.abort(new Error('left'))
-  expect(await left).toEqual(new Error('left'))
-  expect(images.waiting).toBe(2)
+  expect([await left, images.waiting]).toEqual([new Error('left'), 2])
   writeFileSync(GATE, '')
-  expect((await first).body.toString()).toBe('1')
-  expect((await both[1])?.body.toString()).toBe('3')
+  expect([(await first).body.toString(), (await both[1])?.body.toString()]).toEqual(['1', '3'])
   await shared
   expect(started()).toEqual(['1 ', '3 '])
 })
@@ -224,8 +220,7 @@ test('a refusal is kept, and so costs once', async () => {
       code: 'BAD_IMAGE',
       message: 'it is damaged',
     })
-  expect(started().length).toBe(1)
-  expect(charged).toEqual([9])
+  expect([started().length, charged]).toEqual([1, [9]])
 })
 
 test('an image that takes too long is refused while a thread still makes it, and so costs once', async () => {
@@ -244,8 +239,7 @@ test('an image that takes too long is refused while a thread still makes it, and
       code: 'BAD_IMAGE',
       message: 'this image takes more than 0.5 seconds to make',
     })
-  expect(charged).toEqual([expect.any(Number)])
-  expect(images.use).toEqual({ hits: 1, misses: 1 })
+  expect([charged, images.use]).toEqual([[expect.any(Number)], { hits: 1, misses: 1 }])
 })
 
 test('bytes that the store cannot read are no image that is damaged', async () => {

@@ -49,27 +49,18 @@ const hashOf = (body: string): string => sha256(utf8(body)).toString('hex')
 const mints = [chain.mint('a'), chain.mint('ab'), chain.mint('b')]
 const [a] = mints as [FakeTransaction]
 const movedA = spend(a, 2)
-const purse = chain.spend({
-  inputs: [],
-  outputs: [1, 2].map((seed) => ({ satoshis: 9, lockingScript: p2pkh(seed) })),
-})
+const purse = chain.spend({ outputs: [1, 2].map((seed) => ({ satoshis: 9, lockingScript: p2pkh(seed) })) })
 const site = chain.spend({
-  inputs: [{ transaction: purse, vout: 0 }],
+  inputs: [purse],
   outputs: [
     inscriptionScript({ contentType: 'gw-fs/json', body: utf8('{"index.html":"_1","b":"_2"}') }),
     inscriptionScript(text('file one')),
     inscriptionScript(text('file two')),
-  ].map((lockingScript) => ({ satoshis: 1, lockingScript })),
+  ],
 })
 const origin = chain.spend({
   inputs: [{ transaction: purse, vout: 1 }],
-  outputs: [
-    {
-      satoshis: 1,
-      lockingScript: inscriptionScript({ ...text('the origin'), suffix: mapTail({ app: 'x' }) }),
-    },
-    { satoshis: 1, lockingScript: p2pkh(1) },
-  ],
+  outputs: [inscriptionScript({ ...text('the origin'), suffix: mapTail({ app: 'x' }) }), p2pkh(1)],
 })
 const step = spend(origin, 0, inscriptionScript({ ...text('a step'), suffix: mapTail({ said: 'badly' }) }))
 const tip = spend(step, 0, p2pkh(7))

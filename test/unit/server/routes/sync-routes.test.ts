@@ -90,16 +90,10 @@ test('a name is offered after it has moved, and what places an ordinal comes wit
   const { chain, server } = await tree()
   const a = chain.mint('a')
   await server.take(beefOf(a))
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
+  const coin = chain.spend({ outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
   const moved = chain.spend({
-    inputs: [
-      { transaction: coin, vout: 0 },
-      { transaction: a, vout: 2 },
-    ],
-    outputs: [
-      { satoshis: 7, lockingScript: p2pkh(0) },
-      { satoshis: 1, lockingScript: p2pkh(2) },
-    ],
+    inputs: [coin, { transaction: a, vout: 2 }],
+    outputs: [{ satoshis: 7, lockingScript: p2pkh(0) }, p2pkh(2)],
   })
   await server.take(beefOf(moved, { with: [coin, a] }), ['tm_ordinals'])
   expect(outpoints(await askOffered(server, { topic: 'tm_names' }))).toContain(a.outpoint(2))

@@ -24,13 +24,12 @@ import {
 const servers = useServers()
 const chain = new FakeChain()
 const a = chain.mint('a')
-const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })
+const funding = chain.spend({ outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })
 const pages = chain.spend({
-  inputs: [{ transaction: funding, vout: 0 }],
-  outputs: ['one', 'two'].map((body) => ({
-    satoshis: 1,
-    lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK }),
-  })),
+  inputs: [funding],
+  outputs: ['one', 'two'].map((body) =>
+    inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK }),
+  ),
 })
 let server: TestServer
 let before: number
@@ -75,7 +74,7 @@ describe('a transaction', () => {
   })
 
   test('is not here if no topic holds an output of it', async () => {
-    const plain = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(4) }] })
+    const plain = chain.spend({ outputs: [{ satoshis: 9, lockingScript: p2pkh(4) }] })
     await server.take(beefOf(plain), ['tm_ordinals'])
     for (const form of ['', '/tx', '/proof'])
       expectError(await server.ask(`/svc/beef/${plain.txid}${form}`), { status: 404, code: 'NOT_FOUND' })
@@ -131,14 +130,11 @@ describe('an output', () => {
 
   test('that is not mined has seconds since 1970, which no height reaches, in order of admission', async () => {
     const scores: number[] = []
-    const coin = chain.spend({
-      inputs: [],
-      outputs: [1, 1].map((satoshis) => ({ satoshis, lockingScript: OPEN_LOCK })),
-    })
+    const coin = chain.spend({ outputs: [1, 1].map((satoshis) => ({ satoshis, lockingScript: OPEN_LOCK })) })
     for (const vout of [1, 0]) {
       const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(`${vout}`) })
       const inputs = [{ transaction: coin, vout }]
-      const unmined = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+      const unmined = chain.spend({ inputs, outputs: [lockingScript] })
       const beef = beefOf(unmined, { with: [coin], proven: false })
       await server.take(beef, ['tm_ordinals'])
       const { json } = await server.ask(`/svc/txo/${unmined.outpoint(0)}`)
@@ -151,9 +147,9 @@ describe('an output', () => {
   })
 
   test('that no topic holds is not here, spent or not, by whatever a stranger has stored', async () => {
-    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
+    const coin = chain.spend({ outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
     const outputs = [{ satoshis: 8, lockingScript: p2pkh(5) }]
-    const plain = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
+    const plain = chain.spend({ inputs: [coin], outputs })
     await server.take(beefOf(plain, { with: [coin] }), ['tm_ordinals'])
     for (const form of ['', '/spend'])
       for (const outpoint of [coin.outpoint(0), plain.outpoint(0), funding.outpoint(0)])
@@ -208,13 +204,12 @@ describe('outputs in lists', () => {
 
   test('of a transaction with many arrive whole', async () => {
     const count = 600
-    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: count, lockingScript: OPEN_LOCK }] })
+    const coin = chain.spend({ outputs: [{ satoshis: count, lockingScript: OPEN_LOCK }] })
     const many = chain.spend({
-      inputs: [{ transaction: coin, vout: 0 }],
-      outputs: Array.from({ length: count }, (_, at) => ({
-        satoshis: 1,
-        lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(`${at}`), lock: OPEN_LOCK }),
-      })),
+      inputs: [coin],
+      outputs: Array.from({ length: count }, (_, at) =>
+        inscriptionScript({ contentType: 'text/plain', body: utf8(`${at}`), lock: OPEN_LOCK }),
+      ),
     })
     await server.take(beefOf(many, { with: [coin] }), ['tm_ordinals'])
     const found = (await server.ask(`/svc/txo/tx/${many.txid}`)).json as { outpoint: string }[]

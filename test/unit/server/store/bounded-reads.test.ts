@@ -45,7 +45,7 @@ async function turnsDuring<Result>(work: Promise<Result>): Promise<{ result: Res
 /** An ordinal that was passed on and on, written past the topics. */
 async function lifeOf(host: TestServer, steps: number): Promise<FakeTransaction> {
   const script = inscriptionScript({ contentType: 'text/plain', body: utf8(`${steps} steps`) })
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+  const coin = chain.spend({ outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
   const { life } = livesOn(host, chain)
   const [origin] = await life(script, [])
   let last = origin ?? coin
@@ -62,11 +62,10 @@ async function lifeOf(host: TestServer, steps: number): Promise<FakeTransaction>
 describe('a large transaction', () => {
   const padding = (length: number) => concatBytes(Uint8Array.of(0x6a), new Uint8Array(length))
   const large = chain.spend({
-    inputs: [],
     outputs: [
-      { satoshis: 1, lockingScript: p2pkh(1) },
+      p2pkh(1),
       ...[3000, 200, 3000].map((length) => ({ satoshis: 0, lockingScript: padding(length * KiB) })),
-      { satoshis: 1, lockingScript: p2pkh(2) },
+      p2pkh(2),
     ],
   })
 
@@ -221,9 +220,7 @@ describe('a page of a lookup', () => {
       for (const { beef, outputIndex } of outputs)
         found.push(`${readBeef(Uint8Array.from(beef)).subject.txid}_${outputIndex}`)
     }
-    expect(new Set(found)).toEqual(outpoints)
-    expect(found).toHaveLength(7)
-    expect(Math.max(...sizes)).toBe(2)
+    expect([new Set(found), found.length, Math.max(...sizes)]).toEqual([outpoints, 7, 2])
     const query = { service: 'ls_ordinals', query: { contentType: marker } }
     const aggregated = await host.ask('/lookup', posted(query, { 'X-Aggregation': 'yes' }))
     expect(aggregated.body[0]).toBe(sizes[0])
@@ -297,8 +294,7 @@ describe('long directories', () => {
       directory({ a: '_0' }),
     )
     const below = async (path: string) => await host.ask(`/content/${site.outpoint(0)}${path}`)
-    expect((await below('/a')).status).toBe(200)
-    expect((await below('/a/a')).status).toBe(200)
+    expect([(await below('/a')).status, (await below('/a/a')).status]).toEqual([200, 200])
     const contentChunks = vi.spyOn(host.node.graph.served.content, 'chunks')
     const { status, json } = await below('/a/a/a')
     expect({ status, json }).toMatchObject({ status: 404, json: { error: expect.stringContaining('4000') } })

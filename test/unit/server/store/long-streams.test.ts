@@ -22,7 +22,7 @@ beforeAll(async () => {
   const chain = new FakeChain()
   const script = (contentType: string, body: string): Uint8Array =>
     inscriptionScript({ contentType, body: utf8(body), lock: OPEN_LOCK })
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
+  const coin = chain.spend({ outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
   const step = (transaction: FakeTransaction, lockingScript: Uint8Array): FakeTransaction =>
     chain.move(transaction, 0, lockingScript)
   first = step(coin, script('image/x-test', 'start'))

@@ -34,7 +34,7 @@ test('coinbases of other blocks, however early, take nothing from what is built 
   const server = await servers.start(treeOf(chain.deployment))
   const paying = coinbase(700_000, [money])
   const purse = spending(paying, [money])
-  const mint = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
+  const mint = chain.mint('a', { funding: [purse] })
   await server.submit(beefOf(chain.genesis))
   await server.submit(beefOf(mint, { with: [chain.genesis, purse] }))
   for (const [subject, sources] of [

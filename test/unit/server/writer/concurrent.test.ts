@@ -72,7 +72,6 @@ test('fifty submissions at once, some of them twice, come to what one after the 
     const name = NAME.slice(0, at + 1)
     expect((await server.ask(`/svc/names/origin/${name}`)).json).toEqual({ name, outpoint: mint.outpoint(2) })
   }
-  for (const [at, note] of notes.entries()) {
+  for (const [at, note] of notes.entries())
     expect((await server.ask(`/content/${note.outpoint(0)}`)).body.toString('utf8')).toBe(`note ${at}`)
-  }
 })

@@ -28,10 +28,7 @@ const INSCRIBED: FakeOutput = {
 /** A transaction with these unlocking scripts, each for an output with one of these locking scripts of a proven one. */
 function spending(scripts: { lock: Uint8Array; unlock: Uint8Array }[], version = 1) {
   const satoshis = 1000
-  const funding = chain.spend({
-    inputs: [],
-    outputs: scripts.map(({ lock }) => ({ satoshis, lockingScript: lock })),
-  })
+  const funding = chain.spend({ outputs: scripts.map(({ lock }) => ({ satoshis, lockingScript: lock })) })
   const raw = encodeTransaction({
     inputs: scripts.map(({ unlock }, vout) => ({
       outpoint: { txid: funding.txid, vout },
@@ -130,10 +127,7 @@ describe('scripts hold where the SDK says so, and nowhere else:', () => {
   test('signatures, each of its own transaction', async () => {
     const key = PrivateKey.fromRandom()
     const lock = Uint8Array.from(new P2PKH().lock(key.toAddress()).toBinary())
-    const funding = chain.spend({
-      inputs: [],
-      outputs: [1, 2].map(() => ({ satoshis: 500, lockingScript: lock })),
-    })
+    const funding = chain.spend({ outputs: [1, 2].map(() => ({ satoshis: 500, lockingScript: lock })) })
     const signed = new Transaction()
     const sourceTransaction = Transaction.fromBinary(Array.from(funding.raw))
     for (const sourceOutputIndex of [0, 1])
@@ -156,12 +150,9 @@ describe('scripts hold where the SDK says so, and nowhere else:', () => {
   })
 
   test('what spends more than it has does not', async () => {
-    const poor = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+    const poor = chain.spend({ outputs: [OPEN_LOCK] })
     for (const satoshis of [1, 2]) {
-      const rich = chain.spend({
-        inputs: [{ transaction: poor, vout: 0 }],
-        outputs: [{ satoshis, lockingScript: OPEN_LOCK }],
-      })
+      const rich = chain.spend({ inputs: [poor], outputs: [{ satoshis, lockingScript: OPEN_LOCK }] })
       const beef = beefOf(rich, { proven: false, with: [poor] })
       expect([await sdkVerdict(beef), await verdict(beef)]).toEqual([satoshis === 1, satoshis === 1])
     }
@@ -293,7 +284,7 @@ describe('unproven ancestors', () => {
   /** Each spends two outputs of the one before. */
   function dense(length: number): FakeTransaction[] {
     const two = [0, 1].map(() => ({ satoshis: 2, lockingScript: OPEN_LOCK }))
-    const all = [chain.spend({ inputs: [], outputs: two })]
+    const all = [chain.spend({ outputs: two })]
     for (let at = 1; at <= length; at++) {
       const [transaction] = all.slice(-1)
       if (transaction === undefined) throw new Error('there is one before each')
@@ -315,7 +306,7 @@ describe('unproven ancestors', () => {
   })
 
   test('may be 9,998 in a row, where the limits allow it', async () => {
-    const all = [chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })]
+    const all = [chain.spend({ outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })]
     for (let at = 1; at <= 9998; at++) {
       const [transaction] = all.slice(-1)
       if (transaction === undefined) throw new Error('there is one before each')

@@ -48,7 +48,7 @@ async function contest(
   const { chain, headers } = world
   network.know(chain.genesis)
   const purses = Array.from({ length: 6 }, () =>
-    chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
+    chain.spend({ outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
   )
   headers.mine(purses)
   network.know(...purses)
@@ -57,10 +57,7 @@ async function contest(
     ...{ world, network, purses },
     mint: (name, owner, from) =>
       chain.mint(name, {
-        ...{
-          ownerLock: p2pkh(owner),
-          funding: [{ transaction: purses[next++] as FakeTransaction, vout: 0 }],
-        },
+        ...{ ownerLock: p2pkh(owner), funding: [purses[next++] as FakeTransaction] },
         ...(from && { from }),
       }),
     submit: (mint, ...parents) => world.submit(mint, [chain.genesis, ...purses, ...parents]),
@@ -77,8 +74,7 @@ test.each([[['junglebus']], [['whatsonchain']], [['arc', 'junglebus']]] as const
     const { world, network, mint, submit, owner } = await contest([...kinds])
     const root = world.chain.node('')
     const squat = mint('a', 2, root)
-    expect((await submit(squat)).status).toBe(200)
-    expect(await owner('a')).toBe(squat.txid)
+    expect([(await submit(squat)).status, await owner('a')]).toEqual([200, squat.txid])
     const honest = mint('a', 3, root)
     network.know(honest)
     const { status, json } = await submit(honest)
@@ -86,8 +82,7 @@ test.each([[['junglebus']], [['whatsonchain']], [['arc', 'junglebus']]] as const
     expect(await owner('a')).toBe(honest.txid)
     // Once more, and in the way of what is seen.
     expect((await submit(squat)).status).toBe(409)
-    expect((await submit(honest)).status).toBe(200)
-    expect(await owner('a')).toBe(honest.txid)
+    expect([(await submit(honest)).status, await owner('a')]).toEqual([200, honest.txid])
     const metrics = (await world.server.ask('/metrics')).body.toString()
     expect(metrics).toMatch(/^minetree_sightings_total\{status="seen"\} [1-9]/m)
     const again = await world.restart({ CHAIN_SOURCES: 'none' })
@@ -102,8 +97,7 @@ test('one that lost wins with its proof, without being sent again', async () => 
   const root = world.chain.node('')
   const squat = mint('a', 2, root)
   const honest = mint('a', 3, root)
-  expect((await submit(squat)).status).toBe(200)
-  expect((await submit(honest)).status).toBe(409)
+  expect([(await submit(squat)).status, (await submit(honest)).status]).toEqual([200, 409])
   const again = await world.restart()
   world.headers.mine([honest])
   const path = world.headers.branch.path(honest.txid)?.toHex()
@@ -117,8 +111,7 @@ test('one that lost wins once the network has it, without being sent again', asy
   const root = world.chain.node('')
   const squat = mint('a', 2, root)
   const honest = mint('a', 3, root)
-  expect((await submit(squat)).status).toBe(200)
-  expect((await submit(honest)).status).toBe(409)
+  expect([(await submit(squat)).status, (await submit(honest)).status]).toEqual([200, 409])
   network.know(honest)
   world.headers.mine([])
   await world.tell()
@@ -129,14 +122,12 @@ test('where no source has seen either, the first one stands', async () => {
   const { world, network, mint, submit, owner } = await contest(['whatsonchain', 'arc'])
   const root = world.chain.node('')
   const [first, second] = [mint('a', 2, root), mint('a', 3, root)]
-  expect((await submit(first)).status).toBe(200)
-  expect((await submit(second)).status).toBe(409)
+  expect([(await submit(first)).status, (await submit(second)).status]).toEqual([200, 409])
   expect(await owner('a')).toBe(first.txid)
   expect(network.whatsonchain.asked.filter((path) => path.endsWith('/txs/status')).length).toBeGreaterThan(0)
   // What both are known to, is of the first.
   network.know(first)
-  expect((await submit(second)).status).toBe(409)
-  expect(await owner('a')).toBe(first.txid)
+  expect([(await submit(second)).status, await owner('a')]).toEqual([409, first.txid])
 })
 
 test.each([
@@ -151,8 +142,7 @@ test.each([
   network.know(honest)
   network.arc.fault = () => fault
   network.whatsonchain.fault = () => fault
-  expect((await submit(honest)).status).toBe(409)
-  expect(await owner('a')).toBe(squat.txid)
+  expect([(await submit(honest)).status, await owner('a')]).toEqual([409, squat.txid])
 })
 
 test('a rejected squat frees the node, and is back once the network has it', async () => {
@@ -168,16 +158,14 @@ test('a rejected squat frees the node, and is back once the network has it', asy
   expect((await notify({ txid, txStatus: 'REJECTED' }, 'another-token')).status).toBe(401)
   expect(await owner('a')).toBe(txid)
   const batch = { count: 2, callbacks: [{ txid, txStatus: 'REJECTED', extraInfo: 'x', merklePath: '' }] }
-  expect((await notify(batch)).status).toBe(200)
-  expect(await owner('a')).toBeUndefined()
+  expect([(await notify(batch)).status, await owner('a')]).toEqual([200, undefined])
   expect((await server.ask('/svc/names/mine/a')).json).toMatchObject({
     domain: '',
     outpoint: chain.genesis.outpoint(0),
   })
   expect((await submit(squat)).status).toBe(409)
   const honest = mint('a', 3, root)
-  expect((await submit(honest)).status).toBe(200)
-  expect(await owner('a')).toBe(honest.txid)
+  expect([(await submit(honest)).status, await owner('a')]).toEqual([200, honest.txid])
   // Neither is proven, but the network has one of them.
   expect((await notify({ txid, txStatus: 'SEEN_ON_NETWORK' })).status).toBe(200)
   expect(await owner('a')).toBe(txid)
@@ -190,8 +178,7 @@ test('an ARC that is a source says that a squat was rejected, and the one that l
   expect((await submit(squat)).status).toBe(200)
   network.arc.sayStatus(squat.txid, 'REJECTED')
   const honest = mint('a', 3, root)
-  expect((await submit(honest)).status).toBe(200)
-  expect(await owner('a')).toBe(honest.txid)
+  expect([(await submit(honest)).status, await owner('a')]).toEqual([200, honest.txid])
 })
 
 test('what is submitted is asked about in the background, and nothing that is proven', async () => {

@@ -27,8 +27,7 @@ const servers = useServers()
 const worlds = useHeaderWorlds()
 const chain = new FakeChain()
 
-const coin = (): FakeTransaction =>
-  chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: OPEN_LOCK }] })
+const coin = (): FakeTransaction => chain.spend({ outputs: [{ satoshis: 5000, lockingScript: OPEN_LOCK }] })
 
 /** A chain of transactions behind a coin, each with one output more to spend; the last with an inscription. */
 function chainBehind(first: FakeTransaction, length: number): FakeTransaction[] {
@@ -37,7 +36,7 @@ function chainBehind(first: FakeTransaction, length: number): FakeTransaction[] 
     const lockingScript =
       at === length ? inscriptionScript({ contentType: 'text/plain', body: utf8('x') }) : OPEN_LOCK
     const inputs = [{ transaction: all[at - 1] ?? first, vout: 0 }]
-    all.push(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] }))
+    all.push(chain.spend({ inputs, outputs: [lockingScript] }))
   }
   return all
 }
@@ -90,7 +89,7 @@ describe('a BEEF', () => {
     const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('text') })
     const ordinal = { satoshis: 1, lockingScript }
     const plain = { satoshis: 1, lockingScript: OPEN_LOCK }
-    const wide = chain.spend({ inputs: [], outputs: [ordinal, ordinal, ordinal, plain, plain] })
+    const wide = chain.spend({ outputs: [ordinal, ordinal, ordinal, plain, plain] })
     const inputs = [0, 1, 2, 3].map((vout) => ({ transaction: wide, vout }))
     const most = /at most 4 inputs and outputs with ordinals \(twice MAX_BEEF_TRANSACTIONS\)/
     await refused(
@@ -125,10 +124,7 @@ describe('a BEEF', () => {
     const server = await servers.start({}, { limits: { maxScriptBytes: 1024 } })
     const long = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(1024) })
     await refused(server, beefOf(long), /a script of more than 1024 bytes/)
-    const next = chain.spend({
-      inputs: [{ transaction: long, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain' }) }],
-    })
+    const next = chain.spend({ inputs: [long], outputs: [inscriptionScript({ contentType: 'text/plain' })] })
     await refused(server, beefOf(next, { with: [long] }), /a script of more than 1024 bytes/)
     await taken(server, beefOf(chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(900) })))
   })
@@ -167,8 +163,7 @@ describe('what a block holds', () => {
     expect(answer).toMatchObject({ status: 200, json: { tm_names: { outputsToAdmit: [0, 1, 2] } } })
     // Of what is known, nothing is written once more.
     const rows = server.rows()
-    expect((await world.submit(many, [a])).json).toEqual(answer.json)
-    expect(server.rows()).toEqual(rows)
+    expect([(await world.submit(many, [a])).json, server.rows()]).toEqual([answer.json, rows])
   })
 
   test('and without its path it is not', async () => {
@@ -177,7 +172,7 @@ describe('what a block holds', () => {
     const purse = coin()
     headers.mine([purse])
     const mint = tree.mint('a', {
-      funding: [{ transaction: purse, vout: 0 }],
+      funding: [purse],
       trailing: new Array(30).fill({ satoshis: 0, lockingScript: new Uint8Array() }),
     })
     const beef = headers.branch.beef(mint, [tree.genesis, purse])
@@ -218,10 +213,7 @@ test('a transaction as long as an inner node of a merkle tree is refused, whiche
   expect(node).toHaveLength(64)
   const transaction = readTransaction(node)
   const fake = { ...coin(), txid: transaction.txid, raw: node, transaction }
-  const spender = chain.spend({
-    inputs: [{ transaction: fake, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain' }) }],
-  })
+  const spender = chain.spend({ inputs: [fake], outputs: [inscriptionScript({ contentType: 'text/plain' })] })
   const before = server.rows()
   for (const beef of [beefOf(fake), beefOf(spender, { with: [fake] })])
     expectError(await server.submit(beef, ['tm_ordinals']), {
@@ -326,12 +318,9 @@ describe('submissions that wait', () => {
 
   test('have their turn before larger ones that came earlier, and before what others wait for', async () => {
     const server = await servers.start()
-    const parent = chain.spend({
-      inputs: [{ transaction: coin(), vout: 0 }],
-      outputs: Array.from({ length: 200 }, () => ({ satoshis: 1, lockingScript: OPEN_LOCK })),
-    })
+    const parent = chain.spend({ inputs: [coin()], outputs: Array.from({ length: 200 }, () => OPEN_LOCK) })
     const inputs = Array.from({ length: 200 }, (_, vout) => ({ transaction: parent, vout }))
-    await taken(server, beefOf(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })))
+    await taken(server, beefOf(chain.spend({ inputs, outputs: [OPEN_LOCK] })))
     const order: string[] = []
     const answered: Promise<unknown>[] = []
     // What comes later is due later, on a busy machine much later.

@@ -33,7 +33,7 @@ const spend = (from: FakeTransaction, vout = 0) => ({
 const nothing = fake({ inputs: [], outputs: [{ satoshis: 0, lockingScript }] })
 const fromNothing = fake({ inputs: [], outputs: [{ satoshis: 0, lockingScript: OPEN_LOCK }] })
 const child = fake({ inputs: [spend(fromNothing)], outputs: [{ satoshis: 0, lockingScript }] })
-const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+const coin = chain.spend({ outputs: [OPEN_LOCK] })
 const twice = fake({ inputs: [spend(coin), spend(coin)], outputs: [{ satoshis: 2, lockingScript }] })
 const once = fake({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScript }] })
 

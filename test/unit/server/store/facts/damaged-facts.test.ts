@@ -22,10 +22,10 @@ const LONG = Buffer.from(new Uint8Array(3 * CHUNK_BYTES + 7).map((_, at) => at *
 
 async function inscribed(server: TestServer, body: Uint8Array): Promise<FakeTransaction> {
   const chain = new FakeChain()
-  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+  const funding = chain.spend({ outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
   const origin = chain.spend({
-    inputs: [{ transaction: funding, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'image/x-test', body }) }],
+    inputs: [funding],
+    outputs: [inscriptionScript({ contentType: 'image/x-test', body })],
   })
   await server.take(beefOf(origin, { with: [funding] }), ['tm_ordinals'])
   return origin

@@ -68,12 +68,7 @@ let bodies = 0
 const note = (...inputs: FakeTransaction[]): FakeTransaction =>
   chain.spend({
     inputs: inputs.map((transaction) => ({ transaction, vout: 0 })),
-    outputs: [
-      {
-        satoshis: 1,
-        lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(`note ${bodies++}`) }),
-      },
-    ],
+    outputs: [inscriptionScript({ contentType: 'text/plain', body: utf8(`note ${bodies++}`) })],
   })
 
 /** Which of some transactions are left, once the others were dropped and the index is derived again. */

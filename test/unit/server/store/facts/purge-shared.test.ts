@@ -69,28 +69,28 @@ async function world(): Promise<World> {
   for (let count = 0; count < 2; count++) await gateways.add(new MemoryLog(rows))
   const [first, second] = gateways.all
   if (first === undefined || second === undefined) throw new Error('there are two')
-  const funding = chain.spend({ inputs: [], outputs: [one(OPEN_LOCK, 9000)] })
+  const funding = chain.spend({ outputs: [one(OPEN_LOCK, 9000)] })
   const asB = concatBytes(p2pkh(3), bitcomTail(['19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut', NOTE, 'text/plain']))
   const note = chain.spend({
-    inputs: [{ transaction: funding, vout: 0 }],
+    inputs: [funding],
     outputs: [one(text(NOTE)), one(asB), one(text(utf8('other')))],
   })
-  const long = chain.spend({ inputs: [], outputs: [one(text(LONG))] })
-  const pieces = chain.spend({ inputs: [], outputs: [one(inPieces(IN_PIECES))] })
-  const moved = chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [one(p2pkh(4))] })
+  const long = chain.spend({ outputs: [one(text(LONG))] })
+  const pieces = chain.spend({ outputs: [one(inPieces(IN_PIECES))] })
+  const moved = chain.spend({ inputs: [note], outputs: [one(p2pkh(4))] })
   await submit(first, [note, funding])
   for (const each of [long, pieces]) await second.writer.record([recordOf(each, 100)])
   await submit(first, [moved])
   // Pending, held, and refused at the second one alone.
-  const pending = chain.spend({ inputs: [], outputs: [one(text(NOTE))] })
+  const pending = chain.spend({ outputs: [one(text(NOTE))] })
   await writePending(rows, pending)
-  const held = chain.spend({ inputs: [], outputs: [one(text(NOTE), 8)] })
+  const held = chain.spend({ outputs: [one(text(NOTE), 8)] })
   await first.writer.note(
     'hold',
     { txid: held.txid, lock: { height: 9e6, time: 0 }, beef: beefOf(held) },
     { maxCount: 9 },
   )
-  const loser = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [one(text(NOTE), 9)] })
+  const loser = chain.spend({ inputs: [funding], outputs: [one(text(NOTE), 9)] })
   expect(await submit(second, [loser])).toBe(false)
   await gateways.expectEqual()
   for (const { folder } of gateways.all) {
@@ -105,12 +105,7 @@ async function writePending(rows: MemoryRows, transaction: FakeTransaction): Pro
   const sql = new Sql(':memory:')
   sql.exec(STATE_SCHEMA)
   new Pending(sql).add(transaction, [], { isWaiting: false })
-  const batch = {
-    first: rows.rows.length + 1,
-    id: new Uint8Array(8),
-    at: 1,
-    rows: [...stateRows(sql)],
-  }
+  const batch = { first: rows.rows.length + 1, id: new Uint8Array(8), at: 1, rows: [...stateRows(sql)] }
   expect(await new MemoryLog(rows).insert(batch)).toBe(true)
   sql.close()
 }
@@ -164,7 +159,7 @@ test('content is removed from the log, and from each copy of it, and all indexes
   await expectPurged(everything)
   // Gateways go on.
   const chain = gateways.chain
-  const next = chain.spend({ inputs: [{ transaction: moved, vout: 0 }], outputs: [one(text(utf8('next')))] })
+  const next = chain.spend({ inputs: [moved], outputs: [one(text(utf8('next')))] })
   expect(await submit(gateways.all[0] as never, [next])).toBe(true)
   await gateways.expectEqual()
 })
@@ -178,9 +173,7 @@ test('the same command again adds nothing, and removes what came since', async (
   await purge()
   expect(rows.rows).toHaveLength(before)
   const { chain } = gateways
-  const late = [text(NOTE), inPieces(IN_PIECES)].map((script) =>
-    chain.spend({ inputs: [], outputs: [one(script)] }),
-  )
+  const late = [text(NOTE), inPieces(IN_PIECES)].map((script) => chain.spend({ outputs: [one(script)] }))
   for (const each of late) await gateways.all[0]?.writer.record([recordOf(each, 300)])
   // Its body is a fact again.
   expect(rows.rows.filter(({ kind, body }) => kind === FACT.body && body !== undefined)).toHaveLength(1)
@@ -222,7 +215,7 @@ test('a write of others comes in between, and is looked at, too', async () => {
   let late: FakeTransaction | undefined
   log.onTheWay = async (call, when) => {
     if (call !== 'insert' || when !== 'before' || late !== undefined) return
-    late = gateways.chain.spend({ inputs: [], outputs: [one(text(NOTE))] })
+    late = gateways.chain.spend({ outputs: [one(text(NOTE))] })
     await gateways.all[0]?.writer.record([recordOf(late, 400)])
   }
   expect((await purgeLog(log, all(everything), 'an order')).outpoints).toContain(late?.outpoint(0))

@@ -56,22 +56,18 @@ async function world(): Promise<World> {
   const chain = new FakeChain()
   const env = {
     ...treeOf(chain.deployment),
-    ...{
-      CHAIN_TRACKER: 'scripts-only',
-      DATA_DIR: await servers.folder(),
-      ...OPERATOR,
-    },
+    ...{ CHAIN_TRACKER: 'scripts-only', DATA_DIR: await servers.folder(), ...OPERATOR },
   }
   const other = inscriptionScript({ contentType: 'text/plain', body: utf8('other content') })
   const asB = concatBytes(p2pkh(3), bitcomTail(['19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut', NOTE, 'text/plain']))
-  const funding = chain.spend({ inputs: [], outputs: [one(p2pkh(0), 9000)] })
+  const funding = chain.spend({ outputs: [one(p2pkh(0), 9000)] })
   const note = chain.spend({
-    inputs: [{ transaction: funding, vout: 0 }],
+    inputs: [funding],
     outputs: [one(noted), one(noted, 5000), one(asB), one(other)],
   })
-  const moved = chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [one(p2pkh(4))] })
+  const moved = chain.spend({ inputs: [note], outputs: [one(p2pkh(4))] })
   const long = chain.inscribe({ contentType: 'text/plain', body: LONG })
-  const pieces = chain.spend({ inputs: [], outputs: [one(inPieces(IN_PIECES))] })
+  const pieces = chain.spend({ outputs: [one(inPieces(IN_PIECES))] })
   const server = await servers.start(env)
   for (const each of [chain.genesis, chain.mint('a')]) await server.take(beefOf(each))
   for (const each of [note, long, pieces, moved])
@@ -84,9 +80,9 @@ async function world(): Promise<World> {
 test('content is removed from every file, wherever it stands, and the index stays as it is', async () => {
   const { env, chain, note, long, pieces } = await world()
   const { DATA_DIR } = env
-  const waiting = chain.spend({ inputs: [], outputs: [one(noted)] })
-  const held = chain.spend({ inputs: [], outputs: [one(p2pkh(1)), one(noted)] })
-  const bystander = chain.spend({ inputs: [], outputs: [one(p2pkh(1))] })
+  const waiting = chain.spend({ outputs: [one(noted)] })
+  const held = chain.spend({ outputs: [one(p2pkh(1)), one(noted)] })
+  const bystander = chain.spend({ outputs: [one(p2pkh(1))] })
   inLog(DATA_DIR, (sql) => {
     const pending = new Pending(sql)
     pending.add(waiting, [], { isWaiting: true })
@@ -138,7 +134,7 @@ test('the same command again removes what a later transaction brought, and chang
   expect((await purge({ folder: env.DATA_DIR }, [outpoint], 'an order')).outpoints).toEqual(all)
   expect(facts()).toBe(before)
   const server = await servers.start(env)
-  const late = chain.spend({ inputs: [], outputs: [one(noted)] })
+  const late = chain.spend({ outputs: [one(noted)] })
   await server.take(beefOf(late), ['tm_ordinals'])
   expectError(await server.ask(`/content/${late.outpoint(0)}`), { status: 451, code: 'BLOCKED' })
   await server.stop()
