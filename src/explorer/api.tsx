@@ -16,7 +16,7 @@ interface OperationView {
   responses: Record<string, Described & { content?: Record<string, unknown> }>
 }
 
-/** What of an OpenAPI document the page shows. */
+/** The part of an OpenAPI document that the page shows. */
 export interface ApiView {
   info: { title: string; version: string; description: string }
   tags: { name: string; description: string }[]
@@ -35,7 +35,7 @@ export function apiPage({ site, api }: { site: Site; api: ApiView }): string {
   ])
   const groups = api.tags.map((tag) => ({
     ...tag,
-    // The same route below another prefix is mentioned where it is first.
+    // A route with several prefixes is listed once.
     operations: operations.filter(
       ({ tags, operationId }) => tags.includes(tag.name) && !/\d$/.test(operationId),
     ),
@@ -149,7 +149,7 @@ function OperationDetails({ operation }: { operation: Listed }): VNode {
   )
 }
 
-/** Text with `code` in it. */
+/** Text in which `code` is marked up. */
 function Marked({ text }: { text: string }): VNode {
   return (
     <>

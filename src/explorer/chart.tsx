@@ -2,10 +2,7 @@ import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import type { ComponentChildren, VNode } from 'preact'
 
-/*
- * Charts as SVG. The picture is for eyes alone: each chart has a sentence above and a table below it that say the same, so that nothing
- * in it has to be read out. One colour is enough for all of them.
- */
+/* Charts as SVG, for the eye only: a sentence above and a table below each chart say the same. All of them use one colour. */
 
 const WIDTH = 350
 const HEIGHT = 210
@@ -64,7 +61,7 @@ export function Figure({
 export interface Point {
   x: number
   y: number
-  /** What is shown when one points at it. */
+  /** The tooltip. */
   title?: string
 }
 
@@ -73,7 +70,7 @@ interface PlotOptions {
   /** The lowest and the highest x. */
   from: number
   to: number
-  /** What is written below a place of the x axis, a line each. */
+  /** The label below a place on the x axis, by lines. */
   xText: (x: number) => readonly string[]
   yText: (y: number) => string
 }
@@ -91,7 +88,7 @@ export function Growth({ points, ...options }: PlotOptions): VNode {
   )
 }
 
-/** A column for each point, from its x on. @param options.step How wide one is, in x. */
+/** A column for each point, starting at its x. @param options.step The width of a column, in units of x. */
 export function Columns({ points, step, ...options }: PlotOptions & { step: number }): VNode {
   const { x, y, axes } = plot({ points, ...options })
   const width = Math.max(1, x(options.from + step) - x(options.from) - 1.5)
@@ -160,14 +157,14 @@ function plot({ points, from, to, xText, yText }: PlotOptions) {
 
 export interface Bar {
   label: string
-  /** For each panel: how long its bar is, and what is written beside it. */
+  /** For each panel, the length of its bar and the text beside it. */
   values: readonly { value: number; text: string }[]
-  /** The part of the first value that failed: its end is red, and the text says how much it is. */
+  /** The failed part of the first value: the end of its bar is red, and the text has the number. */
   failed?: number
 }
 
 const ROW = 30
-/** What the longest text beside a bar takes, at a font of 11 pixels. */
+/** The width of a character at a font size of 11 pixels. */
 const CHARACTER = 6.4
 
 /** Bars side by side, one panel for each of the values of a row. */

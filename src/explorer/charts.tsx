@@ -18,7 +18,7 @@ const KINDS: Record<TalliedKind, string> = {
   other: 'other',
 }
 
-/** What the tree and the content here look like as a whole. */
+/** Charts of the whole tree and of all content. */
 export function chartsPage(explorer: Explorer): MadePage {
   const { store, site, tree } = explorer
   const names = store.charts.namesByHeight()
@@ -127,7 +127,7 @@ function tableRows(
   })
 }
 
-/** A height, and the month of its block if its header is here. */
+/** A height with the date of its block, if its header is here. */
 function heightText(explorer: Explorer, from: number, to: number): (height: number) => string[] {
   // The axis has at most ten places, at round heights.
   const scale = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, to - from))) - 1)
@@ -149,7 +149,7 @@ function ContentCharts({ content }: { content: readonly ContentTally[] }): VNode
       </Card>
     )
   const kinds = summed(content, ({ kind }) => kind)
-  // Shorter than a thousand bytes is one size.
+  // Everything below a thousand bytes is one size.
   const sizes = summed(content, ({ digits }) => Math.max(3, digits))
   const [all, bytes] = [sumOf(content, 'count'), sumOf(content, 'bytes')]
   const byBytes = [...kinds].sort(([, one], [, other]) => other.bytes - one.bytes)
@@ -215,7 +215,7 @@ function sumOf(content: readonly ContentTally[], what: 'count' | 'bytes'): numbe
   return content.reduce((sum, each) => sum + each[what], 0)
 }
 
-/** The size below and above which half of all are. */
+/** The size class of the median. */
 function middle(sizes: readonly [digits: number, sum: Sum][], all: number): number {
   let below = 0
   for (const [digits, { count }] of sizes) {
@@ -231,7 +231,7 @@ function sizeText(digits: number): string {
 
 const SHORT = ['', ' K', ' M', ' G', ' T', ' P', ' E']
 
-/** A number for an axis, in the largest unit of which there is at least one. */
+/** A number for an axis, such as `1.5 M`. */
 function short(value: number): string {
   let [rest, unit] = [value, 0]
   while (rest >= 1000 && unit < SHORT.length - 1) [rest, unit] = [rest / 1000, unit + 1]

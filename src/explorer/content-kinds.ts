@@ -1,7 +1,7 @@
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { PATCH_TYPE } from '../../backend/src/protocol/patch.js'
 
-/** What a page can show of content, by its type. */
+/** How a page shows content, by its type. */
 export type ContentKind =
   | 'name'
   | 'directory'
@@ -16,7 +16,7 @@ export type ContentKind =
   | 'patch'
   | 'other'
 
-/** How a kind is called where there is little room. */
+/** Short names of the kinds. */
 export const KIND_LABELS: Record<ContentKind, string> = {
   name: 'name',
   directory: 'site',
@@ -36,19 +36,19 @@ const DIRECTORIES = new Set(['gw-fs/json', 'ord-fs/json', 'ordfs/dir'])
 const CHUNKS = new Set(['gw/stream', 'ordfs/stream'])
 const NAMES = new Set(['application/name-claim', 'application/op-ns'])
 const PAGES = new Set(['text/html', 'application/xhtml+xml'])
-/** What `<img>` shows, in every browser, without running anything. */
+/** Types that `<img>` shows in every browser without running anything. */
 const IMAGES = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)$/
 
-/** What smaller images are made of, where a host does that (`docs/spec/http.md`, Images). */
+/** Types that some hosts resize (`docs/spec/http.md`, Images). */
 const RESIZED = /^image\/(?:png|jpeg|gif|webp)$/
 
 export function isResized(contentType: string): boolean {
   return RESIZED.test(essenceOf(contentType))
 }
 
-/** The kind of some content, by the type that was inscribed: a stranger's text. */
+/** The kind of content, by its inscribed type, which is a stranger's text. */
 export function kindOf(contentType: string): ContentKind {
-  // As the gateway reads them: exactly.
+  // Compared exactly, as in the gateway.
   if (NAMES.has(contentType)) return 'name'
   if (DIRECTORIES.has(contentType)) return 'directory'
   if (CHUNKS.has(contentType)) return 'stream'
@@ -63,7 +63,7 @@ export function kindOf(contentType: string): ContentKind {
   return essence.startsWith('text/') ? 'text' : 'other'
 }
 
-/** The kind of what is shown. @param content.shows The type of what it makes, if it is a patch. */
+/** The kind of what is shown. @param content.shows For a patch, the type of its result. */
 export function kindShown({
   contentType,
   shows = contentType,
@@ -74,7 +74,7 @@ export function kindShown({
   return kindOf(shows)
 }
 
-/** Whether a page can quote the bytes as they are. */
+/** Whether a page can quote the bytes as text. */
 export function isQuotable(kind: ContentKind): boolean {
   return kind === 'text' || kind === 'json'
 }

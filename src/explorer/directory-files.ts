@@ -7,10 +7,10 @@ import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import { kindOf } from './content-kinds.js'
 
 export interface DirectoryFiles {
-  /** The first names in it. */
+  /** The first file names. */
   names: string[]
   total: number
-  /** Whether it opens as a page: it has a default or an index. */
+  /** Whether the directory opens as a page: it has a default or an index. */
   hasIndex: boolean
 }
 
@@ -33,19 +33,21 @@ export function directoryFiles(
   return files
 }
 
-/** What a directory leads to, directories below it included. */
+/** Everything that a directory leads to, including subdirectories. */
 export interface DirectorySize {
-  /** Each output once, however many names it has. */
+  /** The number of outputs; one with several names counts once. */
   files: number
-  /** Of the files. */
+  /** The sum over the files. */
   bytes: number
   isMore: boolean
 }
 
-/** How far a directory is followed: outputs, directories and bytes of these, for each byte that would be quoted of a text. */
+/**
+ * Limits on following a directory, for each byte of a text that would be quoted: outputs, directories, and bytes of directories.
+ */
 const FOLLOWED = { outputs: 0.25, directories: 0.05, bytes: 64 }
 
-/** What a directory leads to, as far as this store has it and the bounds allow. */
+/** Follows a directory within the limits, as far as this store has it. */
 export function directorySize(
   { store }: { store: Pick<GraphReads, 'content' | 'ordinals' | 'things'> },
   root: { outpoint: Outpoint; content: ContentSummary },
@@ -86,7 +88,7 @@ export function directorySize(
   return size
 }
 
-/** The outputs that the entries of a directory point at; none of what is no directory, or blocked. */
+/** The outputs that the entries of a directory point at; none for other content, or for a blocked directory. */
 function entriesOf(
   { store }: { store: Pick<GraphReads, 'content' | 'ordinals'> },
   { outpoint: { txid }, content }: { outpoint: Outpoint; content: ContentSummary },
@@ -106,12 +108,12 @@ function entriesOf(
   return found
 }
 
-/** Longer directories are not looked into for a preview, in bytes for each that would be quoted of a text. */
+/** The longest directory that a preview reads, in bytes for each byte of a text that would be quoted. */
 const BYTES = 16
-/** Of how many files a page shows the names. */
+/** How many file names a page lists. */
 export const LISTED_FILES = 100
 
-/** The files of a directory that does not open as a page; undefined for any other, and for a long one. */
+/** The files of a short directory that does not open as a page; undefined for any other. */
 export function filesWithoutIndex(
   explorer: Parameters<typeof directoryFiles>[0],
   content: ContentSummary,

@@ -5,7 +5,7 @@ import { BLOCK, errorTitle, sentence, shown } from './text.js'
 export interface ErrorView {
   status: number
   code: string
-  /** A sentence; may quote what was asked. */
+  /** A sentence; may quote the request. */
   message: string
   requestId?: string | undefined
 }
@@ -42,7 +42,7 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
   })
 }
 
-/** The mark, large, with a leaf that has fallen. */
+/** The logo, large, with a fallen leaf. */
 function BareTree(): VNode {
   return (
     <svg class="bough" width="220" height="220" viewBox="0 0 26 28" aria-hidden="true" focusable="false">

@@ -4,16 +4,16 @@ import { prefixesText, sizeText } from './parts.js'
 import { blockTimes, contentViews, type Explorer, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
 
-// Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one. Links are below
-// the public URL of the host, or relative: caches and readers share a feed, so nobody's `Host` may be in it. An id is never
-// relative (4.2.6): where the host does not know its URL, it is a tag (RFC 4151), the same on every host.
+// Atom (RFC 4287). Every entry needs a time; an unproven transaction has none, and takes the newest known one. Links are below
+// the public URL of the host, or relative: caches and readers share a feed, so it must not contain a request's `Host`. An id is
+// never relative (4.2.6): a host that does not know its URL writes tags (RFC 4151), which are the same on every host.
 
 const ENTRIES = 30
 
 const INCOMPLETE = 'Incomplete: this host is still following the tree of names.'
 
 interface Entry {
-  /** The path of its page, which also makes its id. */
+  /** The path of its page; the id contains it, too. */
   path: string
   title: string
   text: string

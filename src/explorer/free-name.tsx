@@ -10,17 +10,17 @@ import { Card, Facts } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { byteSize, count, counted, lasting } from './text.js'
 
-/** What a laptop does with this search, in hashes a second: until a script has measured this machine. */
+/** The assumed speed of a laptop in hashes a second, until a script has measured this machine. */
 const ASSUMED_RATE = 5_000_000
-/** How many free names like it, and how many on the way to it, a page lists. */
+/** How many similar free names, and how many prefixes on the way to the name, a page lists. */
 const MOST_LIKE_IT = 6
 const MOST_ON_THE_WAY = 12
 
 type Free = Extract<NameOffer, { kind: 'free' }>
 
 /**
- * What it takes to mine a name that nobody has; undefined if it cannot be mined in this tree. The caller knows that it is not
- * claimed. Takes some fifty indexed reads at most.
+ * How to mine a name that nobody has; undefined if it cannot be mined in this tree. The caller has checked that it is not
+ * claimed. Takes at most some fifty indexed reads.
  */
 export function freeNamePage(explorer: Explorer, name: string): MadePage | undefined {
   const { store, site, tree } = explorer
@@ -45,7 +45,7 @@ export function freeNamePage(explorer: Explorer, name: string): MadePage | undef
     description: `The name ${name} is free: what it takes to mine it.`,
     section: 'names',
     path: `/name/${name}`,
-    // There are as many of these pages as there are names.
+    // There is such a page for every possible name.
     isUnlisted: true,
     children: (
       <>
@@ -140,7 +140,7 @@ function Figures({ offer, difficulty }: { offer: Free; difficulty: number }): VN
   )
 }
 
-/** The characters of a name, those that are mined and those that are missing; of a long one, its end. */
+/** The characters of a name, marked as mined or missing; of a long name, only the last ones. */
 function Letters({ name, mined }: { name: string; mined: number }): VNode {
   const from = Math.max(0, name.length - SHOWN_LETTERS)
   return (
@@ -172,13 +172,13 @@ function NameList({ names }: { names: { name: string; mints?: number }[] }): VNo
   )
 }
 
-/** The names that are longer than the one and shorter than the other, which begins with it. */
+/** The prefixes between the two names, which are not included. */
 function prefixesBetween(domain: string, name: string): string[] {
   const lengths = Array.from({ length: Math.max(0, name.length - domain.length - 1) }, (_, at) => at + 1)
   return lengths.map((more) => name.slice(0, domain.length + more))
 }
 
-/** Names that may do as well, none of which can be taken for it. */
+/** Similar names that are no prefixes of it. */
 function namesLike(name: string): string[] {
   const bare = name.replaceAll('-', '')
   const words = [

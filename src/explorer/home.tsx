@@ -7,11 +7,11 @@ import { count } from './text.js'
 
 const NEWEST = 8
 
-/** What stands for the chain until a request brings it: a page is kept for longer than a height is true. */
+/** Placeholders until a request fills in the state of the chain: pages are cached for longer than a height is valid. */
 const HEIGHT = '<!--height-->'
 const LAG = '<!--lag-->'
 
-/** The first page, without the chain: see {@link withChain}. */
+/** The first page, without the state of the chain: see {@link withChain}. */
 export function homePage(explorer: Explorer): MadePage {
   const { store, site } = explorer
   const counts = store.listings.counts()
@@ -108,7 +108,7 @@ export function homePage(explorer: Explorer): MadePage {
   return { html, dependsOn: [dependency.all] }
 }
 
-/** The first page with how far the host has come. */
+/** The first page with the state of the chain. */
 export function withChain(html: string, { height, lag }: ChainView): string {
   return html
     .replace(HEIGHT, height === undefined ? '–' : count(height))

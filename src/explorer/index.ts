@@ -1,4 +1,4 @@
-/** The pages of a host, each a function from what is known to HTML. */
+/** The pages of a host: functions that return HTML. */
 export { type ApiView, apiPage } from './api.js'
 export { chartsPage } from './charts.js'
 export { errorPage } from './error-page.js'

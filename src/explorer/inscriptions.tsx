@@ -20,7 +20,7 @@ import { shortened, shown } from './text.js'
 
 const PAGE = 24
 
-/** Inscriptions, those of the latest blocks first; a site is one of them, without its files. */
+/** Inscriptions, latest blocks first. A site is one inscription, without its files. */
 export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): MadePage {
   const found = explorer.store.things.inscriptions({ limit: PAGE + 1, ...(after && { after }) })
   const outputs = found.slice(0, PAGE)
@@ -46,7 +46,7 @@ export type Common =
   | { kind: 'map'; key: string; value: string }
   | { kind: 'parent'; parent: Outpoint }
 
-/** Ordinals that have something in common, in an order that stays. */
+/** Ordinals that share an attribute, in a stable order. */
 export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoint): MadePage {
   const { shared, path, title, heading, lede } = questionOf(common)
   const found = explorer.store.listings.ordinalsBy({
@@ -66,7 +66,7 @@ export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoin
     const view = contentOutpoint && views.get(formatOutpoint(contentOutpoint))
     if (view === undefined || content === undefined)
       return { outpoint: formatOutpoint(outpoint), contentType: 'origin unknown', length: 0 }
-    // Of a name that shows nothing else, the name.
+    // A name claim shows the name.
     const name = origin && names.get(formatOutpoint(origin))
     return kindOf(content.contentType) === 'name' && name !== undefined ? { ...view, quote: name } : view
   })
@@ -172,7 +172,7 @@ function tilesPage(
     description: 'Inscriptions, as this host has admitted them.',
     section: 'inscriptions',
     path,
-    // Each of strangers' keys and values is a page: none of them is worth an index.
+    // Strangers choose keys and values, each of which has a page: none is worth indexing.
     isUnlisted: path.startsWith('/map') || path.startsWith('/type'),
     ...(feed && { feeds: [{ href: '/feeds/inscriptions.atom', title: 'Newest inscriptions' }] }),
     children: (

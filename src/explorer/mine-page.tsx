@@ -1,7 +1,7 @@
 import { renderPage, type Site } from './page.js'
 import { Card, Steps, VERBATIM } from './parts.js'
 
-/** The page that mines names in the browser. `mine-page` beside it is its script, which finds these elements by their ids. */
+/** The page that mines names in the browser. Its script, `mine-page`, finds these elements by their ids. */
 export function minePage(site: Site): string {
   return renderPage({
     site,
@@ -170,7 +170,7 @@ export function minePage(site: Site): string {
   })
 }
 
-/** In place of the form, while the host may not know what is mined: its node would be spent already. */
+/** Replaces the form while the host may not know all mints: a solution could be for a spent node. */
 function NotYet() {
   return (
     <div class="head">

@@ -2,8 +2,8 @@ import { renderPage, type Site } from './page.js'
 import { Card, Steps, VERBATIM } from './parts.js'
 
 /**
- * The page for the names of a wallet, or of a local network: what each can be used for. `my-page` beside it is its script, which
- * finds these elements by their ids.
+ * The page for the names of a wallet, or of a local network, and what can be done with each. Its script, `my-page`, finds these
+ * elements by their ids.
  */
 export function myPage(site: Site): string {
   return renderPage({

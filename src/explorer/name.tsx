@@ -42,9 +42,9 @@ import { counted } from './text.js'
 import { Keys, namesAfter } from './tree.js'
 
 /**
- * All about a name; undefined if it is not claimed. Takes a fixed number of indexed reads.
+ * The page of a name; undefined if it is not claimed. Takes a fixed number of indexed reads.
  *
- * @param from The step from which its life is shown, backwards; by default, the last.
+ * @param from The latest step of its history to show; by default, the last.
  */
 export function namePage(explorer: Explorer, name: string, from?: number): MadePage | undefined {
   const { store, site, tree } = explorer
@@ -203,13 +203,13 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
       ...dependenciesOfHeights(steps),
       ...(step === undefined ? [dependency.all] : []),
       ...alike.map(dependency.name),
-      // A longer name comes with a mint, which spends the node.
+      // A mint of a longer name spends the node.
       node === undefined ? dependency.all : dependency.spend(node),
     ],
   }
 }
 
-/** Where a name is served: its host if it has one. */
+/** The address of a name: its host if it has one. */
 function NameAddress({
   host,
   name,
@@ -239,7 +239,7 @@ function NameAddress({
   )
 }
 
-/** The way from the root to a name; of a long one, its ends. @param mined How much of it is mined; by default, all. */
+/** The path from the root to a name; of a long one, its ends. @param mined How many characters are mined; by default, all. */
 export function Crumbs({ name, mined = name.length }: { name: string; mined?: number }): VNode {
   const lengths = Array.from({ length: name.length }, (_, at) => at + 1)
   const shownLengths = name.length <= 12 ? lengths : [...lengths.slice(0, 4), ...lengths.slice(-4)]
@@ -271,9 +271,9 @@ export function Crumbs({ name, mined = name.length }: { name: string; mined?: nu
   )
 }
 
-/** The longest script that is read for a binding, in bytes, and how many chunks may be read for it. */
+/** The longest script that is searched for a binding, in bytes, and how many chunks may be read for that. */
 const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
-/** How much of a text of a profile is shown, in characters. */
+/** How many characters of each text of a profile are shown. */
 const MOST_SHOWN = 80
 
 function readBindingAt({ store }: Explorer, tip: Outpoint): UnverifiedBinding | undefined {
@@ -281,7 +281,7 @@ function readBindingAt({ store }: Explorer, tip: Outpoint): UnverifiedBinding | 
   return script && readBinding(script)
 }
 
-/** The key that the lock says the name belongs to, and what its holder says about itself. */
+/** The identity key in the lock, and what its holder says about itself. */
 function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBinding }): VNode {
   const { name, domain } = profile
   return (
@@ -301,5 +301,5 @@ function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBi
   )
 }
 
-/** How many names that look like it are looked up. */
+/** How many lookalikes of a name are looked up. */
 const MOST_ALIKE = 10

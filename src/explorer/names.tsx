@@ -8,7 +8,7 @@ import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js
 
 const PAGE = 50
 
-/** Names, those mined last first; one with the prefixes that were mined on the way to it is one row. */
+/** Names, latest mined first. A name and the prefixes that were mined on the way to it share a row. */
 export function newestNamesPage(explorer: Explorer, after?: ListPlace): MadePage {
   const found = explorer.store.things.names({ limit: PAGE + 1, ...(after && { after }) })
   const names = found.slice(0, PAGE)

@@ -8,7 +8,7 @@ import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
 import { addressOf, blockTimes, type Explorer } from './reads.js'
 import { byteSize, count, counted, isWellFormed } from './text.js'
 
-/** Steps of a life that a page shows at a time; of each, the MAP is read. */
+/** How many steps of a history a page shows; the MAP of each is read. */
 export const STEPS = 12
 
 export interface StepView extends HistoryStep {
@@ -17,11 +17,11 @@ export interface StepView extends HistoryStep {
 }
 
 /**
- * The steps of an ordinal that a page shows, the latest first, with the times of their blocks and of another one.
+ * The steps of an ordinal that a page shows, latest first, with the times of their blocks and of one more block.
  *
  * @param outpoint Undefined if its origin is not known.
- * @param options.from The first of the steps; by default, the last of its life.
- * @param options.height That of the other block.
+ * @param options.from The latest step to show; by default, the last.
+ * @param options.height The height of the additional block.
  */
 export function lifeOf(
   explorer: Explorer,
@@ -35,10 +35,10 @@ export function lifeOf(
   return { history, timeOf, steps: stepViews(explorer, history?.steps ?? [], timeOf) }
 }
 
-/** How many bytes of MAP are read for the steps of a page: some milliseconds. */
+/** How many bytes of MAP are read for a page: this takes some milliseconds. */
 const MAP_BYTES = 256 * 1024
 
-/** The steps of a life, with the MAP of each as far as there is not too much of it. */
+/** The steps with their MAP, within the limit. */
 export function stepViews(
   { store }: { store: { metadata: Pick<Metadata, 'own'> } },
   steps: readonly HistoryStep[],
@@ -53,12 +53,12 @@ export function stepViews(
   })
 }
 
-/** What the heights of the steps follow from. */
+/** What the heights of the steps depend on. */
 export function dependenciesOfHeights(steps: readonly StepView[]): Dependency[] {
   return steps.map(({ outpoint }) => dependency.proof(outpoint.txid))
 }
 
-/** A life as a timeline, the latest step first. */
+/** A history as a timeline, latest step first. */
 export function Life({
   explorer,
   history,
@@ -69,7 +69,7 @@ export function Life({
   explorer: Explorer
   history: OrdinalHistory
   steps: readonly StepView[]
-  /** The page itself, for further steps. */
+  /** The path of the page, for links to further steps. */
   path: string
   /** What the first step was. */
   began: string
@@ -156,10 +156,10 @@ function stepText(
   return to ? <span>Transferred to {to}</span> : <span>Transferred to a script of its own</span>
 }
 
-/** The most of a MAP that a page shows, in entries. */
+/** How many entries of a MAP a page shows. */
 const MAP_ENTRIES = 40
 
-/** All of the MAP of an ordinal, if it has any. */
+/** The MAP of an ordinal, if it has any. */
 export function MapCard({ title, map }: { title: string; map: MapState | undefined }): VNode | null {
   if (map === undefined || map.size === 0) return null
   return (
@@ -169,7 +169,7 @@ export function MapCard({ title, map }: { title: string; map: MapState | undefin
   )
 }
 
-/** MAP as a list of keys and values; values that are found by lead to the others with them. */
+/** MAP as a list of keys and values; indexed values link to the other ordinals that have them. */
 function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number }): VNode {
   const entries = [...map].slice(0, most)
   return (
@@ -192,7 +192,7 @@ function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number })
   )
 }
 
-/** The longest text that a link carries, in characters. */
+/** The longest value that gets a link, in characters. */
 const LINKED = 200
 const LISTED = 12
 
@@ -228,7 +228,7 @@ export function Owner({ explorer, owner }: { explorer: Explorer; owner: string |
   return <Hex text={address} what="address" href={`/address/${address}`} />
 }
 
-/** A button that verifies in this browser, and where it says how. A script shows it. */
+/** A button that verifies in this browser. A script reveals it. */
 export function VerifyButton(data: {
   name?: string
   origin: string
@@ -253,7 +253,7 @@ export function VerifyButton(data: {
   )
 }
 
-/** Where a verification says what it did. */
+/** Where a verification shows its steps. */
 export function Verification(): VNode {
   return <div id="verification" class="card" hidden />
 }

@@ -53,9 +53,9 @@ import { byteSize, count, counted, shortOutpoint, shown } from './text.js'
 const CHILDREN = 8
 
 /**
- * An ordinal, by an output that it is or was in; undefined if this store does not hold the output.
+ * The page of an ordinal, by any output that it is or was in; undefined if this store does not hold the output.
  *
- * @param from The step from which its life is shown, backwards; by default, the last.
+ * @param from The latest step of its history to show; by default, the last.
  */
 export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number): MadePage | undefined {
   const { store, site } = explorer
@@ -79,7 +79,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   const name = names[0]?.name
   const shownView =
     content && contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE })
-  // What a name shows now is on its host.
+  // The host of a name shows its current content.
   const nameHost = shownView?.host && name && nameHostUrl(site, name)
   const view = shownView && nameHost ? { ...shownView, host: nameHost } : shownView
   const [originText, tipText, askedText] = [
@@ -94,7 +94,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
     content && kind === 'directory' && !isListed
       ? directoryView(explorer, content, { src: view?.host?.slice(0, -1) ?? `/content/${reference}` })
       : undefined
-  // The last chunk of a stream shows what the whole is.
+  // The preview of the last chunk is that of the whole stream.
   const first =
     origin && kind === 'stream' ? unlessBlocked(() => store.ordinals.output(origin)?.content) : undefined
   const whole =
@@ -240,7 +240,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
       ...dependenciesOfHeights(steps),
       ...dependenciesOfViews([...(view ? [view] : []), ...children]),
       ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
-      // What has no origin yet, or is no genuine name yet, may become one with whatever comes.
+      // Any later transaction may give this output an origin, or make the name genuine.
       ...(step === undefined || (kind === 'name' && name === undefined) ? [dependency.all] : []),
     ],
   }
@@ -261,10 +261,10 @@ function ContentType({ content }: { content: ContentView }): VNode {
   )
 }
 
-/** Longer directories are not listed, in bytes: one chunk of the store. */
+/** The longest directory that is listed, in bytes: one chunk of the store. */
 const LISTED_BYTES = 256 * 1024
 
-/** The files of a directory, which is at a path, as far as a page lists them. */
+/** The files of a directory, as many as a page lists. @param options.src Where the directory is served. */
 function directoryView(explorer: Explorer, content: ContentSummary, { src }: { src: string }): VNode {
   if (content.length > LISTED_BYTES)
     return (

@@ -3,29 +3,29 @@ import { memoizeByObject } from '../../backend/src/graph/memoize-by-object.js'
 import { render } from './render.js'
 import { count, shortOutpoint } from './text.js'
 
-/** What all pages of a host say of it. */
+/** What all pages of a host say about it. */
 export interface Site {
   /** The network of its addresses, and whether it is a local one. */
   network: string
   /** The genesis of its tree; undefined if it follows none. */
   genesis: string | undefined
-  /** The port and zone of names as hosts, as `localhost:8080`; undefined if names are no hosts here. */
+  /** The zone and port of names as hosts, such as `localhost:8080`; undefined if names are no hosts here. */
   gatewayHost?: string | undefined
   /** The prefixes of the JSON routes. */
   namesPrefix: string
   gatewayPrefix: string
   version: string
-  /** How far the host is while it has not followed the tree to its end: what is missing may exist. */
+  /** Present while the host follows the tree and has not caught up: names that it does not have may exist. */
   readonly catchingUp?: { height?: number | undefined; chainHeight?: number | undefined } | undefined
-  /** What every path of the service begins with; empty at the root of its host. */
+  /** The prefix of all paths of the service; empty at the root of its host. */
   path: string
-  /** Whether it has a page about its state. */
+  /** Whether the host has a status page. */
   hasStatus: boolean
-  /** Whether it makes images smaller. */
+  /** Whether the host resizes images. */
   hasImages: boolean
 }
 
-/** How far the host has come, for the foot of a page that is made for each request. */
+/** How far the host has come, for pages that are made for each request. */
 export interface ChainView {
   height?: number | undefined
   lag?: number | undefined
@@ -35,21 +35,21 @@ export type Section = 'names' | 'tree' | 'inscriptions' | 'mine' | 'my' | 'api' 
 
 export interface PageOptions {
   site: Site
-  /** What the tab says, without the name of the service. */
+  /** The title of the tab, without the name of the service. */
   title: string
   /** For search engines and previews of links: one sentence. */
   description?: string
   section?: Section
   path?: string
-  /** Scripts of this page beside the one of all pages, by their paths. */
+  /** Paths of scripts besides the one of all pages. */
   scripts?: readonly string[]
   /** The page needs no script: it may be shown where none may run. */
   isStill?: boolean
   feeds?: readonly { href: string; title: string }[]
-  /** Whether search engines are to leave the page out. */
+  /** Whether search engines should leave the page out. */
   isUnlisted?: boolean
   hasSearch?: boolean
-  /** What the search field holds. */
+  /** The text in the search field. */
   query?: string
   children: ComponentChildren
 }
@@ -66,7 +66,7 @@ const NAVIGATION: [section: Section, href: string, text: string][] = [
 export function renderPage(options: PageOptions): string {
   const { site, section, query = '', children, hasSearch = false, isStill = false } = options
   const parts = { section, query, hasSearch, isStill }
-  // What somebody searched for is on one page only.
+  // No other page has this search text.
   const { head, bar, foot } = query === '' ? keptSurroundings(site)(parts) : surroundingsOf(site, parts)
   const about = render(<About {...options} />)
   const { catchingUp } = site
@@ -80,22 +80,22 @@ export function renderPage(options: PageOptions): string {
   return below(site.path, html)
 }
 
-/** An attribute with a path of this service. No text of a page has a quotation mark that is not escaped. */
+/** An attribute with a path of this service. Text cannot match, as its quotation marks are escaped. */
 const PATHS = / (href|src|action|data-names|data-gateway)="\/(?!\/)/g
 
-/** A page whose paths begin with another one: each is written from the root of the service. */
+/** A page with its paths, which are written from the root of the service, below another path. */
 function below(path: string, html: string): string {
   return path === '' ? html : html.replace(PATHS, (_, attribute) => ` ${attribute}="${path}/`)
 }
 
-/** Where a page says as of which block it is: that changes while the page is kept. */
+/** The placeholder for the block as of which a page is valid: the block changes while the page is cached. */
 export const AS_OF = '<!--as-of-->'
 
 export function asOfText({ height }: { height: number }): string {
   return `<span data-as-of>Names as of block ${count(height)}</span>`
 }
 
-/** A page that is made for one request, as of a block. */
+/** A page for one request, with the block as of which it is valid. */
 export function withAsOf(html: string, asOf: { height: number } | undefined): string {
   const at = html.lastIndexOf(AS_OF)
   return asOf === undefined || at < 0 ? html : html.slice(0, at) + asOfText(asOf) + html.slice(at)
@@ -116,7 +116,7 @@ function CatchingUp({
   )
 }
 
-/** What is around a page, as HTML: most pages of a host have the same. */
+/** The HTML around a page: most pages of a host have the same. */
 interface Surroundings {
   head: string
   bar: string
@@ -125,7 +125,7 @@ interface Surroundings {
 
 type SurroundedPage = Pick<PageOptions, 'section' | 'query' | 'hasSearch' | 'isStill'>
 
-/** Rendered once for each kind of page: there are few. */
+/** Rendered once for each kind of page: there are few kinds. */
 const keptSurroundings = memoizeByObject((site: Site) => {
   const kept = new Map<string, Surroundings>()
   return (page: SurroundedPage): Surroundings => {
@@ -200,7 +200,7 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
   }
 }
 
-/** What the head says of one page. */
+/** The part of the head that differs from page to page. */
 function About({ site, title, description, ...options }: PageOptions): VNode {
   const { path, scripts = [], isStill = false, feeds = [], isUnlisted = false } = options
   const summary = description ?? 'Names that are mined, and content that stays on the chain.'
@@ -220,7 +220,7 @@ function About({ site, title, description, ...options }: PageOptions): VNode {
   )
 }
 
-/** The small tree of the identity: trunk, fork, two leaves. */
+/** The logo: a small tree with a trunk, a fork and two leaves. */
 export function Mark({ size = 26 }: { size?: number }): VNode {
   return (
     <svg class="logo" width={size} height={size} viewBox="0 0 26 26" aria-hidden="true" focusable="false">
@@ -233,10 +233,10 @@ export function Mark({ size = 26 }: { size?: number }): VNode {
   )
 }
 
-/** The favicon: the same mark, in a green that both light and dark tabs show. */
+/** The favicon: the logo in a green that is visible on light and dark tabs. */
 export const FAVICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 26 26"><path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" fill="none" stroke="#2f8f5f" stroke-width="2"/><g fill="#2f8f5f"><circle cx="13" cy="14" r="2.6"/><circle cx="6" cy="8" r="2.2"/><circle cx="20" cy="8" r="2.2"/><circle cx="13" cy="23" r="2.4"/></g></svg>`
 
-/** Searches for whatever is typed into it; works without script, which suggests names. */
+/** The search field. It works without the script, which suggests names. */
 export function SearchField({
   site,
   query = '',

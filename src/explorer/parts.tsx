@@ -10,7 +10,7 @@ export function Text({ text, most }: { text: string; most?: number }): VNode {
   return <bdi dir="auto">{shown(text, most)}</bdi>
 }
 
-/** A name, which leads to its page. Names are ASCII. */
+/** A link to the page of a name. Names are ASCII. */
 export function NameLink({ name, isLarge = false }: { name: string; isLarge?: boolean }): VNode {
   return (
     <a class={isLarge ? 'name large' : 'name'} href={`/name/${name}`}>
@@ -19,7 +19,7 @@ export function NameLink({ name, isLarge = false }: { name: string; isLarge?: bo
   )
 }
 
-/** How many prefixes a name of a list stands for as well. */
+/** How many prefixes share a row with a name. */
 export function prefixesText({ prefixes = 0, isMore = false }: Partial<FoldedPrefixes>): string | undefined {
   return prefixes === 0
     ? undefined
@@ -33,7 +33,7 @@ export function WithPrefixes(folded: Partial<FoldedPrefixes>): VNode | null {
   return text === undefined ? null : <span class="also">{text}</span>
 }
 
-/** A button that copies a text; a script shows it. */
+/** A button that copies a text; a script reveals it. */
 export function Copy({ text, what }: { text: string; what: string }): VNode {
   return (
     <button class="copy" type="button" hidden data-copy={text} aria-label={`Copy the ${what}`}>
@@ -42,7 +42,7 @@ export function Copy({ text, what }: { text: string; what: string }): VNode {
   )
 }
 
-/** A shortened hex or address, with all of it in its title and a button to copy it. */
+/** A shortened hex string or address, with the whole as its title and a button to copy it. */
 export function Hex({ text, what, href }: { text: string; what: string; href?: string }): VNode {
   const short = text.includes('_') ? shortOutpoint(text) : shortened(text)
   const word = (
@@ -62,7 +62,7 @@ export function OutpointLink({ outpoint, what = 'outpoint' }: { outpoint: string
   return <Hex text={outpoint} what={what} href={`/ordinal/${outpoint}`} />
 }
 
-/** A moment; a script shows how long ago it was. */
+/** A time; a script shows its age instead. */
 export function Time({ at }: { at: number }): VNode {
   return (
     <time datetime={new Date(at).toISOString()} data-ago>
@@ -71,7 +71,7 @@ export function Time({ at }: { at: number }): VNode {
   )
 }
 
-/** When something came into the chain: its block, and how long ago that was. */
+/** The block of a transaction, and how long ago it was mined. */
 export function When({ height, time }: { height?: number | undefined; time?: number | undefined }): VNode {
   return (
     <>
@@ -88,7 +88,7 @@ export function When({ height, time }: { height?: number | undefined; time?: num
 
 export type BadgeKind = 'good' | 'wait' | 'bad' | 'plain'
 
-/** A state, in words; colour only repeats them. */
+/** A state in words; its colour only repeats them. */
 export function Badge({ kind, children }: { kind: BadgeKind; children: ComponentChildren }): VNode {
   return <span class={kind === 'good' ? 'badge' : `badge ${kind}`}>{children}</span>
 }
@@ -120,7 +120,7 @@ export function Card({
   )
 }
 
-/** Steps in order, each with more about it. @param now The number of the one that is marked, from 0. */
+/** Steps in order, each with a detail. @param now The index of the marked one. */
 export function Steps({ steps, now }: { steps: Readonly<Record<string, string>>; now?: number }): VNode {
   return (
     <ol class="steps">
@@ -134,10 +134,10 @@ export function Steps({ steps, now }: { steps: Readonly<Record<string, string>>;
   )
 }
 
-/** Of fields for names and addresses, which nobody corrects. */
+/** For fields of names and addresses: no automatic correction. */
 export const VERBATIM = { autocomplete: 'off', autocapitalize: 'none', spellcheck: false } as const
 
-/** Terms and what is known of them; rows without a value are left out. */
+/** Terms and values; rows without a value are left out. */
 export function Facts({ rows }: { rows: [term: string, value: ComponentChildren][] }): VNode {
   return (
     <dl class="facts">
@@ -182,34 +182,34 @@ export function Empty({ children }: { children: ComponentChildren }): VNode {
   return <p class="empty">{children}</p>
 }
 
-/** An inscription, as far as a tile or a preview shows it. */
+/** An inscription, as a tile or a preview shows it. */
 export interface ContentView {
   outpoint: string
   /** As inscribed. */
   contentType: string
-  /** The type of what a patch makes, if this store has what it is built on. */
+  /** The type of a patch's result, if this store has what the patch is built on. */
   shows?: string | undefined
   /** In bytes. */
   length: number
-  /** The start of short text. */
+  /** The start of a short text. */
   quote?: string | undefined
-  /** Where the image can be had in other sizes. */
+  /** The path of the image in other sizes. */
   image?: string | undefined
-  /** The URL of the host that it has for itself, if it opens as a page. */
+  /** The URL of the content's own host, if it opens as a page. */
   host?: string | undefined
-  /** The files of a short directory that has no index: nothing opens as a page. */
+  /** The files of a short directory without an index, which does not open as a page. */
   files?: DirectoryFiles | undefined
   leadsTo?: DirectorySize | undefined
-  /** The whole of a stream of which this is the first chunk: bytes as far as they are counted, and the last chunk of these. */
+  /** For the first chunk of a stream: the counted bytes of the stream, and the last counted chunk. */
   stream?: { length: number; isMore: boolean; last: Outpoint } | undefined
 }
 
-/** Of how many files a tile has room for the names. */
+/** How many file names fit into a tile. */
 const TILE_FILES = 5
-/** Larger images are not loaded for a tile, in bytes. */
+/** The largest image that a tile loads, in bytes. */
 const TILE_IMAGE = 2_000_000
 
-/** How large content is: of a directory, what it leads to; of a stream, all of it. */
+/** The size of content: for a directory, all that it leads to; for a stream, all of it. */
 export function sizeText({
   length,
   shows,
@@ -230,7 +230,7 @@ export function contentLabel(
   return `${KIND_LABELS[kindShown(content)]} · ${sizeText(content)}`
 }
 
-/** A small preview of an inscription, which leads to its page. */
+/** A small preview of an inscription that links to its page. */
 export function Tile({ content }: { content: ContentView }): VNode {
   const kind = kindShown(content)
   const type = shown(content.contentType, 40)
@@ -283,7 +283,7 @@ function TileContent({ content }: { content: ContentView }): VNode {
         height="160"
       />
     )
-  // Of a stream, its first chunk alone is at this path.
+  // This path has only the first chunk of a stream.
   if (kind === 'image' && length <= TILE_IMAGE && content.stream === undefined)
     return (
       <img src={`/content/${outpoint}`} alt="" loading="lazy" decoding="async" width="160" height="160" />
@@ -313,26 +313,28 @@ function squareOf(image: string, side: number): string {
   return `${image}?w=${side}&h=${side}&fit=fill`
 }
 
-/** Where content opens: on its host, or else where the content route has it. A directory without an index does as it was inscribed. */
+/**
+ * The URL that opens content: its host, or else its path in the content route. A directory without an index opens as inscribed.
+ */
 export function openedAt({ files, host }: Pick<ContentView, 'files' | 'host'>, src: string): string {
   return files === undefined ? (host ?? src) : `${host ?? src}?raw`
 }
 
-/** The name of a host from its URL. That of an outpoint is shortened. */
+/** The host name in a URL; that of an outpoint is shortened. */
 export function hostText(host: string): string {
   return host.slice(2, -1).replace(/^(\w{8})\w{40}(\w{8}\.)/, '$1…$2')
 }
 
-/** What content looks like, as large as a page has room for it. Nothing of it runs outside its sandbox. */
+/** Content as large as a page has room for it. Scripts run only inside a sandbox. */
 export function Preview({
   content,
   reference,
   stream,
 }: {
   content: ContentView
-  /** Where the content route has it: an outpoint, with a sequence or without. */
+  /** The path below the content route: an outpoint, with or without a sequence. */
   reference: string
-  /** Where the whole stream is, if the content begins one. */
+  /** The path of the whole stream, if the content begins one. */
   stream?: string | undefined
 }): VNode {
   const kind = kindShown(content)
@@ -365,7 +367,7 @@ export function Preview({
       // biome-ignore lint/a11y/useMediaCaption: a stranger's film has none
       <video class="view" controls preload="none" src={stream ?? src} />
     )
-  // What patches make of a text is not quoted.
+  // Text made by patches is not quoted.
   if (kind === 'page' || kind === 'directory' || (content.shows !== undefined && isQuotable(kind)))
     return (
       <iframe
@@ -399,7 +401,7 @@ function Files({ files: { names, total }, src }: { files: DirectoryFiles; src: s
   )
 }
 
-/** The first files of a directory, which is at a path, and how many more it has. */
+/** The first files of a directory, and how many more it has. @param options.src Where the directory is served. */
 export function FileList({
   names,
   total,
@@ -423,16 +425,16 @@ export function FileList({
   )
 }
 
-/** The longest name of a file that a link carries, in characters. */
+/** The longest file name that gets a link, in characters. */
 const LINKED_NAME = 200
 
-/** Where a file of a directory is; undefined for a name that no URL can carry as a segment of its path. */
+/** The URL of a file in a directory; undefined for a name that cannot be a segment of a path. */
 function filePath(directory: string, name: string): string | undefined {
   if (name.length > LINKED_NAME || /^\.{0,2}$/.test(name) || !isWellFormed(name)) return undefined
   return `${directory}/${encodeURIComponent(name)}`
 }
 
-/** An image, a page or text in a frame that says where it is served. */
+/** A frame around an image, a page or text, with the address that serves it. */
 export function Frame({
   address,
   children,

@@ -29,16 +29,16 @@ export interface MadePage {
   dependsOn: readonly Dependency[]
 }
 
-/** Longer text is not quoted, in bytes: half of it might be read as another. */
+/** The longest text that is quoted, in bytes: half of a longer one might read as another text. */
 const QUOTED_BYTES = 64 * 1024
-/** Longer images are not made smaller, in bytes, nor are shorter ones: that takes a process. */
+/** The longest and the shortest image that is resized, in bytes: resizing takes a process. */
 const RESIZED_BYTES = 24 * 1024 * 1024
 const SMALL_BYTES = 16 * 1024
-/** Up to how many bytes of it are read for a tile, and for a preview. */
+/** How many bytes of a text a tile and a preview quote. */
 export const TILE_QUOTE = 400
 export const PREVIEW_QUOTE = 4000
 
-/** Content for display, with the start of it if it is short text. */
+/** Content for display, with the start of short text. */
 export function contentView(
   { store, site }: Pick<Explorer, 'store' | 'site'>,
   { outpoint, content }: { outpoint: Outpoint; content: ContentSummary },
@@ -51,7 +51,7 @@ export function contentView(
   const host = kind === 'directory' || kind === 'page' ? outpointHostUrl(site, outpoint) : undefined
   const view = { outpoint: formatOutpoint(outpoint), contentType, shows, length, host }
   const image = `${site.gatewayPrefix}/image/${view.outpoint}`
-  // What it makes is read by nobody before it is asked for.
+  // The result of a patch is only made when it is requested.
   if (isPatch) return site.hasImages && isResized(shows ?? '') ? { ...view, image } : view
   if (
     site.hasImages &&
@@ -74,14 +74,14 @@ export function contentView(
   }
   if (!isQuotable(kind) || length > QUOTED_BYTES || length === 0) return view
   const range = { from: 0, length: Math.min(length, quoted) }
-  // Cut within a character, if need be: the decoder leaves out what is incomplete.
+  // The cut may be inside a character: the decoder leaves out incomplete ones.
   const text = new TextDecoder().decode(joinBytes([...store.content.chunks(sha256, range)]), {
     stream: length > quoted,
   })
   return { ...view, quote: length > quoted ? `${text}…` : text }
 }
 
-/** The type of what a patch makes: that of the content at the root of those that it is built on; undefined if that is not here. */
+/** The type of a patch's result, which is that of the content at the root of its patches; undefined if the root is not here. */
 function typeMade({ store }: Pick<Explorer, 'store'>, patch: ContentSummary): string | undefined {
   const base = ({ contentType, sha256, length }: ContentSummary): ContentSummary | undefined => {
     if (contentType !== PATCH_TYPE) return undefined
@@ -97,7 +97,7 @@ function typeMade({ store }: Pick<Explorer, 'store'>, patch: ContentSummary): st
   }
 }
 
-/** The outputs that ordinals show, of those that show any. */
+/** The content of those ordinals that have some. */
 export function contentsOf(
   ordinals: readonly ListedOrdinal[],
 ): { outpoint: Outpoint; content: ContentSummary }[] {
@@ -106,7 +106,7 @@ export function contentsOf(
   )
 }
 
-/** Views of several outputs: what directories lead to takes a millisecond or two each, so that other requests run in between. */
+/** Views of several outputs. Other requests run in between, as each directory takes a millisecond or two. */
 export function contentViews(
   explorer: Pick<Explorer, 'store' | 'site'>,
   outputs: readonly { outpoint: Outpoint; content: ContentSummary }[],
@@ -126,8 +126,8 @@ export function contentViews(
 }
 
 /**
- * What views of content follow from beside the content: the next chunk of a stream spends the last one, and what a directory leads to
- * or a patch is built on may come later.
+ * What views depend on besides their content: the next chunk of a stream spends the last one, and the targets of a directory or
+ * the base of a patch may arrive later.
  */
 export function dependenciesOfViews(views: readonly ContentView[]): Dependency[] {
   return views.flatMap(({ outpoint, contentType, leadsTo, stream }) => {
@@ -161,12 +161,12 @@ export function blockTimes(
   }
 }
 
-/** A place in a list, as a link holds it. */
+/** A place in a list, as links write it. */
 export function writePlace({ recency, outpoint }: ListPlace): string {
   return `${recency}.${formatOutpoint(outpoint)}`
 }
 
-/** The place that a link holds; undefined if it holds none. */
+/** Reads the place in a link; undefined if there is none. */
 export function readPlace(text: string): ListPlace | undefined {
   const [, recency, written = ''] = /^(\d{1,16})\.(.+)$/.exec(text) ?? []
   const outpoint = readOutpoint(written)
@@ -178,7 +178,7 @@ export function nameHostUrl({ gatewayHost }: Site, name: string): string | undef
   return gatewayHost === undefined || !isHostLabel(name) ? undefined : `//${name}.${gatewayHost}/`
 }
 
-/** The same of an outpoint. Paths of a site lead from its root there, as below `/content/` they cannot. */
+/** The same for an outpoint. On its own host, a site's absolute paths work, which they cannot below `/content/`. */
 function outpointHostUrl({ gatewayHost }: Site, outpoint: Outpoint): string | undefined {
   return gatewayHost && `//${outpointLabel(outpoint)}.c.${gatewayHost}/`
 }

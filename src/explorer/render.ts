@@ -2,12 +2,12 @@ import { type ComponentChildren, Fragment, type FunctionComponent, isValidElemen
 
 /** Elements that have no content, and no end tag (HTML 13.1.2). */
 const VOID: ReadonlySet<string> = new Set(['br', 'hr', 'img', 'input', 'link', 'meta', 'source', 'wbr'])
-/** Attributes that are `true` or `false`, and not there or missing: these, `aria-*` and `data-*`. */
+/** Attributes whose values `true` and `false` are written out: these, `aria-*` and `data-*`. */
 const ENUMERATED: ReadonlySet<string> = new Set(['draggable', 'spellcheck'])
 const UNSAFE = /["&<]/
 const ENTITIES: Record<string, string> = { '"': '&quot;', '&': '&amp;', '<': '&lt;' }
 
-/** What elements and components of pages are given. */
+/** The props of elements and components of pages. */
 interface Props {
   children?: ComponentChildren
   dangerouslySetInnerHTML?: { __html: string }
@@ -15,8 +15,8 @@ interface Props {
 }
 
 /**
- * JSX as HTML, with all text escaped. The same as `preact-render-to-string` writes of function components without state, hooks and
- * contexts, attributes having the names of HTML; that takes twice as long, as it keeps all of these for each element.
+ * JSX as HTML, with all text escaped. Writes the same as `preact-render-to-string` for function components without state, hooks
+ * and contexts whose attributes have the names of HTML, in half the time, as it keeps nothing for each element.
  */
 export function render(node: ComponentChildren): string {
   if (typeof node === 'string') return escaped(node)

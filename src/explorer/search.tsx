@@ -9,12 +9,12 @@ import { shown } from './text.js'
 
 const SUGGESTED = 20
 
-/** Where a search leads: to a page, or to what there is instead. */
+/** The result of a search: the path of a page, or a page that says what there is instead. */
 export type Found = { kind: 'page'; path: string } | ({ kind: 'none' } & NothingFound)
 
 interface NothingFound {
   html: string
-  /** 503: the host catches up, so that it is not known whether there is a name. */
+  /** 503: the host is catching up, so the name may exist. */
   status: 200 | 404 | 503
 }
 
@@ -33,7 +33,7 @@ export function search(explorer: Explorer, query: string): Found {
     return { kind: 'page', path: `/tx/${word}` }
   if (decodeAddress(text) !== undefined) return { kind: 'page', path: `/address/${text}` }
   const name = nameMeant(text)
-  // One that is free has a page, too.
+  // A free name has a page, too.
   if (name !== undefined && (explorer.store.names.originOf(name) !== undefined || isFree(explorer, name)))
     return { kind: 'page', path: `/name/${name}` }
   return { kind: 'none', ...nothing(explorer, text, name) }
@@ -44,7 +44,7 @@ function isFree({ store, site, tree }: Explorer, name: string): boolean {
   return site.catchingUp === undefined && nameOffers(store)(name, tree).kind === 'free'
 }
 
-/** Names that somebody may mean by a text that is none, to choose from. */
+/** Names that a text which is none may stand for. */
 function namesNear(text: string): string[] {
   const [words, word] = ['-', ''].map((between) =>
     text

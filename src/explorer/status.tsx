@@ -17,7 +17,7 @@ interface Source {
   lastError?: Failure | undefined
 }
 
-/** What `/health` says of a host, as far as the page shows it. */
+/** The part of `/health` that the page shows. */
 export interface HealthView {
   version: string
   ready: boolean

@@ -2,29 +2,29 @@ import { escapeInvisible } from '../../backend/src/protocol/invisible.js'
 
 // Strangers' text and numbers, as pages show them.
 
-/** The most characters of a stranger's text that are shown in a line, and in a block. */
+/** How many characters of a stranger's text are shown in a line, and in a block. */
 export const LINE = 80
 export const BLOCK = 600
 
-/** A stranger's text for display: its start, with what would not be seen or would turn the page around written out. */
+/** A stranger's text for display: its start, with invisible and direction-changing characters escaped. */
 export function shown(text: string, most = LINE): string {
-  // Escaped after it is cut: a text may have megabytes.
+  // Cut before it is escaped: a text may have megabytes.
   const start = text.length > most ? `${text.slice(0, most).trimEnd()}…` : text
   return escapeInvisible(start)
 }
 
-/** The start and the end of a long word without spaces, such as a txid or an outpoint. */
+/** The start and the end of a long word, such as a txid or an outpoint. */
 export function shortened(word: string, { start = 8, end = 6 } = {}): string {
   return word.length <= start + end + 1 ? word : `${word.slice(0, start)}…${word.slice(-end)}`
 }
 
-/** An outpoint with a short txid and its whole index. */
+/** An outpoint with a short txid and its whole output index. */
 export function shortOutpoint(outpoint: string): string {
   const [txid = '', vout = ''] = outpoint.split('_')
   return `${shortened(txid, { start: 8, end: 4 })}_${vout}`
 }
 
-/** A whole number, with its thousands apart. `Intl` takes ten times as long. */
+/** A whole number with commas. `Intl` takes ten times as long. */
 export function count(value: number): string {
   return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
@@ -35,7 +35,7 @@ export function counted(value: number, one: string, many = `${one}s`): string {
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
 
-/** A number of bytes, in the largest unit of which there is at least one. */
+/** A number of bytes, such as `1.5 MB`. */
 export function byteSize(bytes: number): string {
   let [value, unit] = [bytes, 0]
   while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1]
@@ -50,25 +50,25 @@ const SPANS: [unit: string, seconds: number, below: number][] = [
   ['day', 86_400, 730],
 ]
 
-/** How long something takes, in words: each unit is used up to two of the next one. */
+/** A duration in words: each unit is used up to two of the next one. */
 export function lasting(seconds: number): string {
   if (seconds < 1.5) return 'about a second'
   const [unit, length] = SPANS.find(([, each, below]) => seconds / each < below) ?? ['year', 31_557_600]
   return `about ${counted(Math.round(seconds / length), unit)}`
 }
 
-/** A moment as people write it, to the minute, in UTC. */
+/** A time, to the minute, in UTC. */
 export function moment(milliseconds: number): string {
   const text = new Date(milliseconds).toISOString()
   return `${text.slice(0, 10)} ${text.slice(11, 16)}`
 }
 
-/** Half a pair would become another text in a URL. */
+/** Whether a text has no lone surrogates, which would become another text in a URL. */
 export function isWellFormed(text: string): boolean {
   return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
 }
 
-/** What an error means to a reader, by its status. */
+/** What an error means to readers, by its status. */
 const ERROR_TITLES: Record<number, string> = {
   400: 'This address cannot be right.',
   401: 'This is for the operator.',
@@ -90,7 +90,7 @@ export function errorTitle({ status, code }: { status: number; code: string }): 
   return ERROR_TITLES[status] ?? 'This did not work.'
 }
 
-/** With a capital, unless it begins with a name, and a full stop. */
+/** The text as a sentence: with a capital, unless it begins with a name, and a full stop. */
 export function sentence(text: string): string {
   const start = / is not claimed$/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?…]$/.test(start) ? start : `${start}.`

@@ -8,7 +8,7 @@ import { count, counted, shortened } from './text.js'
 
 const PAGE = 50
 
-/** What of a transaction is here; undefined if nothing is. @param after An output index: continues after that. */
+/** The stored parts of a transaction; undefined if there are none. @param after Continues after this output index. */
 export function transactionPage(explorer: Explorer, txid: string, after?: number): MadePage | undefined {
   const { store, site } = explorer
   const found = store.listings.transaction({ txid, limit: PAGE, ...(after !== undefined && { after }) })

@@ -10,7 +10,7 @@ import { Card, Empty, Facts, Hex } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
-/** The tree below a prefix. Undefined if nobody has mined that far. */
+/** The tree below a prefix; undefined if nobody has mined that far. */
 export function treePage({ store, site, tree }: Explorer, prefix: string): MadePage | undefined {
   const root = store.charts.branches({ domain: prefix, levels: LEVELS, share: LEAST_SHARE })
   const { branches, names } = root
@@ -107,12 +107,12 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
   return { html, dependsOn: [dependency.names, spent] }
 }
 
-/** The way from the root to a prefix, each node below the one before, and what has grown from the last. */
+/** The path from the root to a prefix, each node below the one before, and the branches of the last. */
 function Branches({ prefix, children }: { prefix: string; children: VNode | VNode[] }): VNode {
   let inner = <ul class="branch">{children}</ul>
   for (let length = prefix.length; length >= 0; length--) {
     const domain = prefix.slice(0, length)
-    // Of a long way, its two ends.
+    // Only both ends of a long path.
     if (length > 2 && length < prefix.length - 3) continue
     inner = (
       <ul class="branch">
@@ -152,8 +152,8 @@ export function namesAfter(prefix: string): string[] {
 }
 
 /**
- * All characters: a free one leads to mining it, a taken one to its name. Written as text, as these are half of the elements of
- * a page; no character of a name means anything in markup. While the host catches up, none is known to be free.
+ * All characters: a free one links to mining it, a taken one to its name. Written as text, as these are half of a page's
+ * elements; no character of a name is special in markup. While the host catches up, none is known to be free.
  */
 export function Keys({
   prefix,
@@ -176,15 +176,15 @@ export function Keys({
   return <ul class="keys" dangerouslySetInnerHTML={{ __html: keys }} />
 }
 
-/** How many levels below its middle the map has. */
+/** How many rings the map has. */
 const LEVELS = 3
-/** What grows from smaller branches is too thin to see: the branch itself is 2 to 5 pixels wide. */
+/** Smaller branches are not split further, which would be too thin to see: they are 2 to 5 pixels wide themselves. */
 const LEAST_SHARE = 1 / 120
 
 const SIZE = 400
 /** The width of each ring, and the radius of the middle. */
 const RING = SIZE / 2 / (LEVELS + 1)
-/** Of a character at the font size of the style sheet. */
+/** The size of a character at the font size of the style sheet. */
 const LABEL = { width: 8, height: 11 }
 
 type Arc = HierarchyRectangularNode<Branch>
@@ -197,13 +197,13 @@ const shapeOf = arc<Arc>()
   .digits(1)
 
 /**
- * The tree around a prefix: each ring is one character more, and an arc is as long as there are names that begin with it. For those who see
- * and point: a list of the same branches is beside it, so neither readers of screens nor the keyboard have to pass through hundreds
- * of arcs.
+ * The tree around a prefix: each ring is one character more, and the length of an arc is the number of names that begin with it.
+ * For pointing devices only: a list of the same branches is beside it, so that screen readers and keyboards need not pass through
+ * hundreds of arcs.
  */
 function Sunburst({ root }: { root: Branch }): VNode {
   const tree = hierarchy(root, ({ branches }) => branches)
-  // What is the name of the branch itself, or too small to be followed, is left open.
+  // The name of the branch itself and branches too small to follow leave gaps.
   const counts = tree.each((node) => Object.assign(node, { value: node.data.names }))
   const arcs = partition<Branch>().size([2 * Math.PI, LEVELS + 1])(counts)
   return (
@@ -242,7 +242,7 @@ function hasRoom({ x0, x1, depth }: Arc): boolean {
   return (x1 - x0) * (depth + 0.5) * RING >= LABEL.width * cosine + LABEL.height * sine
 }
 
-/** The prefix itself, which leads back by one character. */
+/** The prefix itself, which links to its parent. */
 function Middle({ root: { domain, names } }: { root: Branch }): VNode {
   const circle = (
     <>

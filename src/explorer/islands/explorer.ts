@@ -4,9 +4,9 @@ import { searchInWorkers } from '../../mining/search/search-workers.js'
 import { make } from '../mine-page/elements.js'
 import { duration, rate } from '../mine-page/figures.js'
 
-// The script of every page: it adds to what is there, and every page works without it.
+// The script of every page. Every page works without it.
 
-/** Copies what a button holds; without access to the clipboard, the button says so. */
+/** Makes the copy buttons work; without access to the clipboard, they select the text. */
 function copyButtons(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-copy]')) {
     button.hidden = false
@@ -45,7 +45,7 @@ const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
-/** Shows times as how long ago they were; the moment itself moves to the title. */
+/** Shows times as ages; the exact time moves to the title. */
 function showAges(): void {
   for (const time of document.querySelectorAll<HTMLTimeElement>('time[data-ago]')) {
     const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000
@@ -63,7 +63,7 @@ interface Health {
 
 const whole = new Intl.NumberFormat('en-GB')
 
-/** Says in the foot of the page how far the host has come. */
+/** Shows in the foot of the page how far the host has come. */
 async function showChain(): Promise<void> {
   const foot = document.querySelector('[data-chain]')
   if (foot === null) return
@@ -76,11 +76,11 @@ async function showChain(): Promise<void> {
     foot.textContent = `Block ${whole.format(height)}${behind}${state}`
     for (const place of document.querySelectorAll('[data-height]')) place.textContent = whole.format(height)
   } catch {
-    // It is not needed.
+    // The page works without it.
   }
 }
 
-/** Buttons that verify something in this browser, by what is loaded only then. */
+/** Buttons that verify something in this browser. The code for that is loaded on a click. */
 function verifyButtons(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-verify]')) {
     button.hidden = false
@@ -101,10 +101,10 @@ function verifyButtons(): void {
   }
 }
 
-/** How often an open page asks whether there is anything newer, in milliseconds. */
+/** How often an open page asks for newer entries, in milliseconds. */
 const NEWER_EVERY = 4000
 
-/** Asks every few seconds for what is newer in the lists of the page, while somebody looks at it: mostly, that is a 304. */
+/** Refreshes the lists of the page every few seconds while it is visible. Most answers are 304. */
 function liveLists(): void {
   const lists = [...document.querySelectorAll<HTMLElement>('[data-live]')]
   if (lists.length === 0) return
@@ -112,7 +112,7 @@ function liveLists(): void {
   const refresh = async (): Promise<void> => {
     if (document.hidden) return
     try {
-      // The script's own: answers of the browser's cache are 200, and would be read each time.
+      // Revalidated here: the browser's cache would report 200, and the page would be parsed each time.
       const headers = new Headers({ Accept: 'text/html' })
       if (tag !== null) headers.set('If-None-Match', tag)
       const answer = await fetch(location.href, { headers })
@@ -122,7 +122,7 @@ function liveLists(): void {
       for (const list of lists) {
         const fresh = page.getElementById(list.id)
         if (fresh === null || fresh.dataset.live === list.dataset.live) continue
-        // Whoever is in it with the keyboard is not to lose their place.
+        // Keyboard users keep their focus.
         if (list.contains(document.activeElement)) {
           tag = null
           continue
@@ -132,17 +132,17 @@ function liveLists(): void {
       }
       showAges()
     } catch {
-      // The next time.
+      // The next refresh tries again.
     }
   }
   setInterval(() => void refresh(), NEWER_EVERY)
 }
 
-/** How long the search of the mine page is measured, in milliseconds. */
+/** How long the speed of mining is measured, in milliseconds. */
 const MEASURED = 1000
 const KEPT = 'hashes-per-second'
 
-/** Says how long the name of the page takes on this machine, in place of what a machine is assumed to do. */
+/** Shows how long mining the name of the page takes at the speed of this machine, instead of the assumed one. */
 async function showMiningTime(): Promise<void> {
   const place = document.querySelector<HTMLElement>('[data-hashes]')
   if (place === null) return
@@ -154,7 +154,7 @@ async function showMiningTime(): Promise<void> {
   place.textContent = `${time} on this machine, at ${rate(hashesPerSecond)}`
 }
 
-/** Searches for what is not found, for a moment; undefined if the search does not run here. */
+/** The speed of a short search that finds nothing, in hashes a second; undefined if the search does not run here. */
 async function measured(): Promise<number | undefined> {
   const host = await workerHost()
   if (host === undefined) return undefined
@@ -164,7 +164,7 @@ async function measured(): Promise<number | undefined> {
   const onHashes = (more: number): void => {
     start ??= monotonic()
     elapsed = monotonic() - start
-    // The first ones were tried before.
+    // The first batch began before the clock.
     if (elapsed > 0) hashes += more
     if (elapsed > MEASURED) over.abort()
   }
@@ -178,7 +178,7 @@ async function measured(): Promise<number | undefined> {
   return (hashes / elapsed) * 1000
 }
 
-/** What may begin names (`NAME_PATTERN`): the module that has it is larger than this script. */
+/** What a name may begin with (`NAME_PATTERN`, whose module is larger than this script). */
 const BEGIN = /^[a-z0-9-]{1,255}$/
 /** How long to wait after the last key before the host is asked, in milliseconds. */
 const PAUSE = 200
@@ -188,7 +188,7 @@ interface Suggested {
   results: { kind: string; name?: string }[]
 }
 
-/** Offers names that begin with what is typed into the fields of a search, and says of a free one that it is. */
+/** Suggests names that begin with the text in a search field, and says if the text itself is a free name. */
 function suggestNames(): void {
   for (const [at, field] of document.querySelectorAll<HTMLInputElement>('input[data-gateway]').entries()) {
     const list = make('datalist', { id: `names-${at}` })
@@ -224,11 +224,11 @@ async function suggest(
       ...free.map((name) => make('option', { value: name, label: `${name}: free` })),
     )
   } catch {
-    // Something else was typed meanwhile, or the host is away: a search works without.
+    // The text has changed meanwhile, or the host does not answer: search works without suggestions.
   }
 }
 
-/** Whether a suggestion was taken, rather than a key pressed. */
+/** Whether a suggestion was picked, rather than a key pressed. */
 function isChosen(event: Event): boolean {
   return !(event instanceof InputEvent) || event.inputType === 'insertReplacementText'
 }

@@ -1,13 +1,13 @@
 import { SITE_SCRIPTS, type SiteQuestion, type SiteVerdict } from '../../client/site-page.js'
 
-// Starts the worker, has it verify what this address shows, and loads it only then.
+// Starts the worker, has it verify the content of this address, and loads the content only then.
 
 function say(text: string): void {
   const place = document.getElementById('status')
   if (place !== null) place.textContent = text
 }
 
-/** The worker, once it answers the requests of pages that are loaded from now on. */
+/** The worker, once it answers requests of newly loaded pages. */
 async function startedWorker(): Promise<ServiceWorker> {
   const { installing, waiting, active } = await navigator.serviceWorker.register(SITE_SCRIPTS.worker, {
     ...{ scope: '/', type: 'module', updateViaCache: 'none' },

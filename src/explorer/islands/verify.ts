@@ -10,11 +10,11 @@ import { HttpMineIndex } from '../../mining/mine-index.js'
 import { serverDeployment } from '../../mining/server-deployment.js'
 import { make } from '../mine-page/elements.js'
 
-// Verifies a name or an ordinal with the code of `minetree/client`, and says each step in words.
+// Verifies a name or an ordinal with the code of `minetree/client`, and shows each step in words.
 
-/** Where the service is, which has this script in a folder. */
+/** The URL of the service, one folder above this script. */
 const service = new URL('..', import.meta.url).href.replace(/\/$/, '')
-/** The longest proof of where an ordinal moved that is read, in bytes. */
+/** The longest proof of an ordinal's moves that is read, in bytes. */
 const MAX_BYTES = 32 * 1024 * 1024
 
 class Steps {
@@ -25,7 +25,7 @@ class Steps {
     place.replaceChildren(this.#list)
   }
 
-  /** Shows a step while it is taken, and how it ended. */
+  /** Shows a step while it runs, and then its result. */
   async take<Result>(
     title: string,
     step: () => Promise<Result>,
@@ -61,7 +61,7 @@ async function bytesAt(path: string): Promise<Uint8Array> {
   return new Uint8Array(await answer.arrayBuffer())
 }
 
-/** Accepts every merkle root, and remembers which blocks they claim to be of. */
+/** A tracker that accepts every merkle root, and the heights of those. */
 function rootsSeen() {
   const heights = new Set<number>()
   return {
@@ -75,7 +75,7 @@ function rootsSeen() {
   }
 }
 
-/** Verifies what a button names, and shows each step in the element that it controls. */
+/** Verifies the subject of a button, and shows each step in the element that the button controls. */
 export async function verify(button: HTMLButtonElement): Promise<void> {
   const { verify: subject = '', origin = '', tip = '', names = '', gateway = '' } = button.dataset
   const place = document.getElementById(button.getAttribute('aria-controls') ?? '')

@@ -1,10 +1,10 @@
-/** Numbers in readable form. */
+/** A readable number. */
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-GB')
 }
 
-/** @param hashesPerSecond Of all workers. */
+/** @param hashesPerSecond The sum of all workers. */
 export function rate(hashesPerSecond: number): string {
   return hashesPerSecond < 1e6
     ? `${count(hashesPerSecond)} a second`

@@ -2,7 +2,7 @@ import { WalletClient } from '@bsv/sdk'
 import { MiningError } from '../../mining/mining-error.js'
 
 /**
- * The wallet (BRC-100) in this browser or on this machine. It is asked for its version alone, which it tells without its user.
+ * Finds the wallet (BRC-100) in this browser or on this machine. Asks only for its version, which needs no consent of the user.
  *
  * @throws MiningError `BAD_WALLET` if none answers.
  */

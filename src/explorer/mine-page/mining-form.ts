@@ -13,7 +13,7 @@ import { forgetPayment, savedPayments } from './saved-payments.js'
 
 interface Served {
   server: ServerDeployment
-  /** Where the server listens, without a slash at the end. */
+  /** The URL of the server, without a slash at the end. */
   url: string
   workerUrl: URL
 }
@@ -49,7 +49,7 @@ export class MiningForm {
   readonly #progress = new ProgressView()
   #running: AbortController | undefined
   readonly #nameState: NameState
-  /** What mines; undefined until somebody is about to. */
+  /** The script that mines; undefined until it is needed. */
   #mining: Promise<Mining> | undefined
   /** The paid mint that is being submitted. */
   #pending: PaidCard | undefined
@@ -66,13 +66,13 @@ export class MiningForm {
     name.maxLength = longestName(deployment)
     element('name-hint', HTMLElement).textContent = nameRule(deployment)
     element('fake-choice', HTMLElement).hidden = !isLocal
-    // Where coins are real, somebody has to pay them; in a local network, these are options.
+    // With real coins, somebody has to pay; on a local network, payment is optional.
     if (!isLocal) element('needed', HTMLElement).append(element('payment', HTMLElement))
     this.#choose(isLocal ? 'fake' : 'wallet')
     element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
     name.addEventListener('input', () => this.#nameState.look(name.value.trim()))
     element('payers', HTMLFieldSetElement).addEventListener('change', () => this.#hint())
-    // Here by the time it is needed.
+    // Loaded early, to be here when it is needed.
     this.#form.addEventListener('input', () => void this.#load().catch(() => {}), { once: true })
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault()
@@ -95,7 +95,7 @@ export class MiningForm {
     return this.#mining
   }
 
-  /** Shows the paid mints from before the page was closed, each with a button to send it again. */
+  /** Shows the paid mints that an earlier page left unsent, each with a button to send it again. */
   async #showStored(): Promise<void> {
     const saved = savedPayments('mint')
     if (saved.length === 0) return
@@ -137,7 +137,7 @@ export class MiningForm {
       this.#running = undefined
       return
     }
-    // First: the button to stop is in it, and takes the focus.
+    // First: the stop button is in it, and takes the focus.
     this.#progress.begin(order.name)
     this.#busy(true)
     try {
@@ -166,7 +166,7 @@ export class MiningForm {
     }
   }
 
-  /** What mines; undefined if it cannot be loaded, which is then shown. */
+  /** The script that mines; undefined, with an error shown, if it cannot be loaded. */
   async #loaded(): Promise<Mining | undefined> {
     const { textContent: label } = this.#start
     this.#error.hidden = true
@@ -182,7 +182,7 @@ export class MiningForm {
     }
   }
 
-  /** The order in the form; undefined if a field is invalid, which is then shown. */
+  /** The order in the form; undefined, with an error shown, if a field is invalid. */
   #order({ readOrder, OrderError }: Mining): MiningOrder | undefined {
     for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
     this.#error.hidden = true
@@ -205,9 +205,9 @@ export class MiningForm {
     for (const field of this.#form.querySelectorAll('input')) field.disabled = isBusy
     this.#start.disabled = isBusy
     this.#stop.hidden = !isBusy
-    // The progress is where the form was.
+    // The progress replaces the form.
     this.#form.hidden = isBusy
-    // Hiding a control that has the keyboard focus would lose it. What mining came to is above the form, and stays in view.
+    // Hiding a focused control would lose the keyboard focus. The result is above the form, and stays in view.
     if (heldFocus) (isBusy ? this.#stop : this.#start).focus({ preventScroll: true })
   }
 
@@ -231,7 +231,7 @@ export class MiningForm {
     if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
   }
 
-  /** A paid mint is not lost if its run fails. */
+  /** Offers to send a paid mint again after a failure. */
   #offerAgain(mining: Mining, { card, beef }: PaidCard, error: unknown): void {
     const { txid, name } = card
     const again = (): void => {
@@ -260,7 +260,7 @@ function doneText({ name, payer }: MiningOrder): string {
     : `All of ${name} is mined.`
 }
 
-/** What to do with a name that is mined. @param hosts What names are hosts below, if they are. */
+/** What to do with a mined name. @param hosts The zone in which names are hosts, if there is one. */
 function nextSteps({ name, payer, ownerLock }: MiningOrder, { url }: Served, hosts?: string): Node[][] {
   const link = (href: string, text: string): Node => make('a', { href }, text)
   const text = (words: string): Node => document.createTextNode(words)

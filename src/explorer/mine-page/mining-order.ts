@@ -3,14 +3,14 @@ import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
 import { type DeploymentTerms, longestName } from '../../../backend/src/protocol/mint.js'
 
-/** Fake funding on a local network, a wallet, or nobody: then the mint is shown, for somebody else to pay. */
+/** Who pays: fake money on a local network, a wallet, or nobody: then the mint is shown for somebody else to pay. */
 export const PAYERS = ['fake', 'wallet', 'nobody'] as const
 export type Payer = (typeof PAYERS)[number]
 
 export interface MiningOrder {
   name: string
   payer: Payer
-  /** The lock of the names; undefined for the payer's own. */
+  /** The lock of the names; undefined for the lock of the payer. */
   ownerLock: Uint8Array | undefined
   workers: number
 }
@@ -36,7 +36,7 @@ const MOST_WORKERS = 1024
  * Reads the form. If nobody pays yet, an owner is required, because the search is for one owner.
  *
  * @param server.network The network of owners' addresses.
- * @param server.deployment Determines how long names may be.
+ * @param server.deployment Limits the length of names.
  * @throws OrderError for the first invalid field.
  */
 export function readOrder(

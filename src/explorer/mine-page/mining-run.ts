@@ -11,7 +11,7 @@ import { findWallet } from './find-wallet.js'
 import type { MiningOrder } from './mining-order.js'
 import { savePayment } from './saved-payments.js'
 
-/** A mint to show; `beef` is present if it was paid for. */
+/** A mint to show; `beef` is present if it is paid for. */
 export interface ShownMint
   extends Pick<MintDraft, 'plan' | 'source'>,
     SignedMint,
@@ -20,12 +20,12 @@ export interface ShownMint
 export interface MiningRun {
   order: MiningOrder
   server: ServerDeployment
-  /** Where the server listens, without a slash at the end. */
+  /** The URL of the server, without a slash at the end. */
   url: string
   workerUrl: URL
   signal: AbortSignal
   onEvent(event: MiningEvent): void
-  /** Called when a mint was made. A paid one is submitted next. */
+  /** Called when a mint is made. A paid one is submitted next. */
   onMint(mint: ShownMint): void
 }
 
@@ -72,9 +72,9 @@ async function payerOf({ payer, name }: MiningOrder): Promise<MintPayer | undefi
 }
 
 /**
- * Sends a paid mint again: first to the network, if there is a wallet to do so, then to the server.
+ * Sends a paid mint again: first to the network, if there is a wallet, then to the server.
  *
- * @returns Its state.
+ * @returns The state of the mint.
  * @throws MiningError, as {@link HttpMineIndex.submit}.
  */
 export async function resend(
@@ -83,7 +83,7 @@ export async function resend(
 ): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
   const index = new HttpMineIndex({ url })
   const wallet = await findWallet().catch(() => undefined)
-  // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
+  // A wallet that has already sent it refuses. Whatever the wallet says, the server decides.
   const { txid, name } = mint
   if (wallet !== undefined) await sendWithWallet(wallet, { txid, description: `Send the mint of ${name}` })
   try {

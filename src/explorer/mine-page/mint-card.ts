@@ -28,7 +28,7 @@ export interface CardContent {
   solution?: readonly (readonly [term: string, text: string])[]
   /** As hex. */
   transaction?: string
-  /** Present if it was paid for. */
+  /** Present if the mint is paid for. */
   beef?: Uint8Array
   /** Whether only the owner can use the solution. */
   isBound?: boolean
@@ -88,7 +88,7 @@ export class MintCard {
     if (transaction !== undefined)
       details.append(rawField('Transaction', { id: `transaction-${txid}`, hex: transaction }))
     if (beef === undefined) {
-      // Somebody is to pay for it: it is what the page was used for.
+      // Somebody else is to pay for this mint, and needs its transaction.
       details.open = true
       this.#badge.dataset.kind = 'unpaid'
       this.#badge.textContent = `${isBound ? BOUND : UNBOUND} ${UNPAID}`
@@ -128,7 +128,7 @@ function field(term: string, text: string): HTMLElement[] {
   return [make('dt', {}, term), make('dd', { 'data-field': term }, text)]
 }
 
-/** Hex with a copy button; without access to the clipboard, the text is selected instead. */
+/** Hex with a copy button; without access to the clipboard, the button selects the text. */
 function rawField(label: string, { id, hex }: { id: string; hex: string }): HTMLElement {
   const text = make('textarea', { id, readonly: '', spellcheck: 'false' }, hex)
   const button = make(

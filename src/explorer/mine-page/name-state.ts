@@ -6,16 +6,16 @@ import { element } from './elements.js'
 /** How long to wait after the last key before the server is asked, in milliseconds. */
 const PAUSE = 250
 
-/** Shows below the name, while it is typed, how much of it is mined already. */
+/** Shows below the name field how much of the name is mined already. */
 export class NameState {
-  /** Names that were mined in this page: taken, and nobody minds. */
+  /** Names that were mined in this page: being taken is no problem. */
   readonly mined = new Set<string>()
   readonly #line = element('name-state', HTMLElement)
   readonly #url: string
   #waiting: ReturnType<typeof setTimeout> | undefined
   #asked = 0
 
-  /** @param url Of the server that knows what is mined. */
+  /** @param url The server that knows what is mined. */
   constructor(url: string) {
     this.#url = url
   }
@@ -31,7 +31,7 @@ export class NameState {
 
   async #ask(name: string, question: number): Promise<void> {
     const [kind, text] = await this.#stateOf(name)
-    // Answers may arrive out of order; only the one to the last question counts.
+    // Answers may arrive out of order; only that to the last question counts.
     if (question === this.#asked) this.#show(kind, text)
   }
 

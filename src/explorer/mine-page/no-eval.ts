@@ -1,5 +1,5 @@
 import { config } from 'zod/mini'
 
-// Zod probes whether it may compile schemas; the page's content security policy forbids that, and browsers would report
-// it. This must run before any schema is created.
+// Zod tests whether it may compile schemas. The page's content security policy forbids that, and browsers would report a
+// violation. This must run before any schema is created.
 config({ jitless: true })

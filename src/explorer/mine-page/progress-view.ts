@@ -28,7 +28,7 @@ export class ProgressView {
     this.reveal()
   }
 
-  /** Scrolls to what was said last, at once: what comes and goes around it would hold up anything slower. */
+  /** Scrolls to the latest message at once: layout changes around it would stop a smooth scroll. */
   reveal(): void {
     for (const part of [this.#letters, this.#status])
       part.scrollIntoView({ block: 'nearest', behavior: 'instant' })
@@ -57,7 +57,7 @@ export class ProgressView {
     }
   }
 
-  /** Ends the display of a search that found all it was for. @param next What to do with the name, a line each. */
+  /** Ends the display of a search that succeeded. @param next What to do with the name, a line each. */
   succeed(text: string, next: Node[][]): void {
     this.end(text)
     this.#section.dataset.kind = 'done'
@@ -65,13 +65,13 @@ export class ProgressView {
     this.#afterwards.hidden = next.length === 0
   }
 
-  /** Ends the display of a search that ended otherwise. */
+  /** Ends the display of a search that failed. */
   fail(text: string): void {
     this.end(text)
     this.#section.dataset.kind = 'failed'
   }
 
-  /** Ends the display, however the search went. */
+  /** Ends the display, whatever the result. */
   end(text: string): void {
     this.#section.dataset.kind = 'ended'
     this.#search.hidden = true

@@ -2,7 +2,7 @@ import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 
 type Kind = 'mint' | 'move'
 
-/** What was signed, and this server has not confirmed. */
+/** A signed transaction that this server has not confirmed. */
 export interface SavedPayment {
   name: string
   txid: string
@@ -12,7 +12,7 @@ export interface SavedPayment {
 const keyOf = (kind: Kind, txid: string): string => `minetree ${kind} ${txid}`
 
 /**
- * Saves what was paid for in the browser before the wallet sends it, so that closing the page does not lose it.
+ * Saves a paid transaction in the browser before the wallet sends it, so that closing the page does not lose it.
  *
  * @throws DOMException if the browser has no room for it.
  */
@@ -24,7 +24,7 @@ export function forgetPayment(kind: Kind, txid: string): void {
   localStorage.removeItem(keyOf(kind, txid))
 }
 
-/** All that is saved of a kind; other data under such a key is ignored. */
+/** All saved payments of a kind; other data under such a key is ignored. */
 export function savedPayments(kind: Kind): SavedPayment[] {
   const prefix = keyOf(kind, '')
   return Object.entries(localStorage).flatMap(([key, value]) => {

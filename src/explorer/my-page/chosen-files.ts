@@ -1,8 +1,8 @@
 import type { FolderEntry } from '../../publish/content-tree.js'
 
-/** What somebody chose to publish, before it is read. */
+/** The files that somebody chose to publish, not read yet. */
 export interface Chosen {
-  /** One file is published as it is, unless it is in a folder. */
+  /** Whether the files are published as a folder. If not, there is one file, published as it is. */
   isFolder: boolean
   files: ChosenFile[]
   /** Paths of hidden files. */
@@ -10,18 +10,18 @@ export interface Chosen {
 }
 
 interface ChosenFile {
-  /** From the folder on: `assets/app.js`. */
+  /** The path below the folder: `assets/app.js`. */
   path: string
   file: File
 }
 
-/** How many files, and how many bytes in all, are read. */
+/** The most files, and the most bytes in all, that are read. */
 const MOST_FILES = 5_000
 const MOST_BYTES = 64 * 1024 * 1024
-/** Say what is not to be published: this page does not read them. */
+/** Files that exclude others from publishing: this page does not read them. */
 const IGNORE_FILES = ['.gitignore', '.publishignore']
 
-/** The files of a file field: those of a folder, whose paths begin with its name, or several. */
+/** The files of a file field: a folder, with whose name the paths begin, or several files. */
 export function chosenIn(files: Iterable<File>): Chosen {
   const found = [...files].map((file) => ({
     path: file.webkitRelativePath.replace(/^[^/]*\//, '') || file.name,
@@ -30,7 +30,7 @@ export function chosenIn(files: Iterable<File>): Chosen {
   return checked(found, { isFolder: true })
 }
 
-/** The files of a folder that was dropped, or of whatever else was. */
+/** The files of a dropped folder, or of any other drop. */
 export async function droppedIn(items: Iterable<DataTransferItem>): Promise<Chosen> {
   // All at once: the items are gone after the event.
   const entries = [...items].flatMap((item) => item.webkitGetAsEntry() ?? [])
@@ -62,7 +62,7 @@ async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEn
   const reader = folder.createReader()
   const all: FileSystemEntry[] = []
   for (;;) {
-    // A part at a time, until there is no more.
+    // `readEntries` gives one part at a time, and finally none.
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
       reader.readEntries(resolve, reject),
     )

@@ -31,28 +31,28 @@ import { planSite, type SitePlan } from '../../publish/plan.js'
 import { publishedOn } from '../../publish/published.js'
 import { forgetPayment, savePayment } from '../mine-page/saved-payments.js'
 
-/** Where the page is served, and the tree of that server. */
+/** The URL of the page's server, and its tree. */
 export interface Served {
   server: ServerDeployment
   /** Without a slash at the end. */
   url: string
 }
 
-/** A name that was verified in this browser, and who is to change it. */
+/** A name that was verified in this browser, and the wallet that changes it. */
 export interface OpenedName {
   name: string
   checked: ResolvedName
   coin: NameCoin
   provenance: Uint8Array
-  /** Undefined where money is fake: there, anybody moves the names that nobody holds. */
+  /** Undefined where money is fake: there, anybody may move names without an owner. */
   wallet: BindingWallet | undefined
 }
 
-/** The longest proof of where a name moved that is read, in bytes. */
+/** The longest proof of a name's moves that is read, in bytes. */
 const MAX_PROVENANCE = 32 * 1024 * 1024
 
 /**
- * Resolves a name and verifies all of it, as everything that moves it follows from where it is.
+ * Resolves and verifies a name completely, as every move depends on where the name is.
  *
  * @throws ResolutionError; ProofError; MiningError; IdentityError.
  */
@@ -78,7 +78,7 @@ export async function openName(
   return { name, checked, coin, provenance: body, wallet: wallet && askedOnce(wallet) }
 }
 
-/** A site as what a name shows next: what it has inscribed before is pointed at, and not paid for again. */
+/** Plans a site as the next content of a name. Files that the name has inscribed before are referenced, not paid for again. */
 export function planOn(
   { server }: Served,
   { name, checked: { tip }, provenance }: OpenedName,
@@ -101,7 +101,7 @@ export async function publishing(
   return await inscribingMove({ coin, holder: { ...(wallet && { wallet }) } }, { lock, outputs })
 }
 
-/** The lock that binds a name to the identity of a wallet, or to none. */
+/** The lock of a wallet that binds a name to its identity, or to none. */
 export async function boundLock(
   { coin }: OpenedName,
   { wallet, isBound }: { wallet: BindingWallet; isBound: boolean },
@@ -130,13 +130,14 @@ export async function moveName(
   return paid
 }
 
-/** In milliseconds: submissions are queued, and a site is read, verified and stored as a whole. */
+/** In milliseconds: submissions are queued, and a site is verified and stored as a whole. */
 const SUBMIT_TIMEOUT = 120_000
 
 /**
- * Submits a change of a name, whose ordinals have to be admitted.
+ * Submits a change of a name. All of its ordinals must be admitted.
  *
- * @throws MiningError `REFUSED` if another transaction counts, or the server leaves part of it out; of {@link submitBeef}.
+ * @throws MiningError `REFUSED` if another transaction counts, or the server leaves out some outputs; those of {@link
+ * submitBeef}.
  */
 export async function submitMove(
   url: string,

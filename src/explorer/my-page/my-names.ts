@@ -12,14 +12,14 @@ import { forgetPayment, type SavedPayment, savedPayments } from '../mine-page/sa
 import { type Served, submitMove } from './deeds.js'
 import { NamePanel } from './name-panel.js'
 
-/** How many names are listed: of a network, and of a wallet. */
+/** How many names are listed, of a network and of a wallet. */
 const MOST_LISTED = 100
 const MOST_KEPT = 1000
 
 const instructions = z.object({ keyID: z.string(), name: z.optional(z.string()) })
 const namesAnswer = z.object({ names: z.array(z.object({ name: z.string() })) })
 
-/** The names of a wallet, or of a local network, and the one that is worked on. */
+/** The names of a wallet, or of a local network, and the opened one. */
 export class MyNames {
   readonly #served: Served
   readonly #panel: NamePanel
@@ -72,7 +72,7 @@ export class MyNames {
     }
   }
 
-  /** Names of a local network: those without an owner are anybody's. */
+  /** Names of a local network: anybody may move those without an owner. */
   async #namesOfNetwork(): Promise<{ names: string[]; text: string }> {
     const { url } = this.#served
     const asked = `${url}${PROFILES.local.gatewayPrefixes[0]}/newest/names?limit=${MOST_LISTED}`
@@ -100,7 +100,7 @@ export class MyNames {
     return { names, text: text + aside }
   }
 
-  /** What was signed and did not reach the server. */
+  /** Shows changes that are signed and did not reach the server. */
   #showUnsent(): void {
     element('unsent', HTMLElement).replaceChildren(
       ...savedPayments('move').map((saved) => this.#unsentRow(saved)),
@@ -139,18 +139,18 @@ export class MyNames {
   }
 }
 
-/** The name that a wallet keeps an output for. */
+/** The name for which a wallet keeps an output. */
 function nameIn(text = ''): string[] {
   try {
     const { keyID, name = keyID } = instructions.parse(JSON.parse(text))
     return isName(name) ? [name] : []
   } catch {
-    // Kept by something else.
+    // Another program's output.
     return []
   }
 }
 
-/** Names with a link each; those on the way to a longer one are folded. */
+/** Names as links; prefixes of longer names are folded. */
 function rowsOf(names: readonly string[]): HTMLElement[] {
   const all = new Set(names)
   const row = (name: string): HTMLElement =>

@@ -15,20 +15,20 @@ import { savedPayments } from '../mine-page/saved-payments.js'
 import { type Chosen, chosenIn, droppedIn, readChosen } from './chosen-files.js'
 import { boundLock, moveName, type OpenedName, openName, planOn, publishing, type Served } from './deeds.js'
 
-/** The longest transaction, in bytes: what a wallet answers as JSON, and what this browser keeps until it is sent. */
+/** The longest transaction, in bytes: a wallet returns it as JSON, and this browser keeps it until it is sent. */
 const MOST_BYTES = 2 * 1024 * 1024
 
-/** What a deed does to a name, and what is said while and after it is done. */
+/** A change of a name, and the messages while and after it is made. */
 interface Deed {
   doing: string
   done: string
   isIdentityNeeded: boolean
-  /** Of the transaction. */
+  /** The size of the transaction. */
   bytes?: number
   move(opened: OpenedName): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>>
 }
 
-/** The name that is worked on, and what can be done with it. */
+/** The opened name, and what can be done with it. */
 export class NamePanel {
   readonly #served: Served
   readonly #onFailure: () => void
@@ -42,7 +42,7 @@ export class NamePanel {
   readonly #sure = element('sure', HTMLElement)
   readonly #receiver = element('receiver', HTMLInputElement)
   #opened: OpenedName | undefined
-  /** What was read to be published, and how long its transaction is. */
+  /** The site to publish, and the size of its transaction. */
   #site: { site: FolderEntry; bytes: number } | undefined
   #isBusy = false
   /** Whether the wallet has shown its identity key to this page. */
@@ -50,7 +50,7 @@ export class NamePanel {
   /** The number of names that were opened: answers about earlier ones come too late. */
   #turn = 0
 
-  /** @param options.onFailure Called when a change was not made, or signed and not sent. */
+  /** @param options.onFailure Called when a change was not made, or was signed but not sent. */
   constructor(served: Served, { onFailure }: { onFailure: () => void }) {
     this.#served = served
     this.#onFailure = onFailure
@@ -88,7 +88,7 @@ export class NamePanel {
     })
   }
 
-  /** Shows a name, and verifies it. @param options.said What was done to it. */
+  /** Shows a name, and verifies it. @param options.said The message about its last change. */
   async open(
     name: string,
     { wallet, said }: { wallet: BindingWallet | undefined; said?: string },
@@ -187,7 +187,7 @@ export class NamePanel {
     return this.#opened?.checked.identity.state === 'bound'
   }
 
-  /** Shows what was chosen: what is new, and what it costs. */
+  /** Shows the chosen files: what is new, and what it costs. */
   async #choose(choose: () => Promise<Chosen>): Promise<void> {
     const opened = this.#opened
     if (this.#isBusy || opened === undefined) return
@@ -241,7 +241,7 @@ export class NamePanel {
     })
   }
 
-  /** The lock of the address in the field; undefined if it is none, which is then said. */
+  /** The lock of the address in the field; undefined, with an error shown, if it is invalid. */
   #receiverLock(): Uint8Array | undefined {
     const { network } = this.#served.server
     const lock = addressLock(this.#receiver.value.trim(), network)
@@ -287,7 +287,7 @@ export class NamePanel {
     this.#error.hidden = true
     this.#deeds.hidden = true
     this.#say(opened.wallet === undefined ? doing : `${doing} Look at your wallet.`)
-    // The button that was pressed is hidden, and would lose the keyboard.
+    // The pressed button is hidden now, and would lose the keyboard focus.
     element('opened-name', HTMLElement).focus({ preventScroll: true })
     this.#state.scrollIntoView({ block: 'nearest', behavior: 'instant' })
     const { name } = opened
@@ -313,16 +313,16 @@ export class NamePanel {
   }
 }
 
-/** Spends the name and a coin. */
+/** The size of a transaction that spends the name and a coin. */
 const bytesOf = (outputs: readonly Pick<PublishOutput, 'lockingScript'>[]): number =>
   transactionSize({ inputs: 2, outputs })
-/** A move of a name into a lock alone, with room for the fields of an identity binding. */
+/** The size of a move without content, with room for the fields of an identity binding. */
 const MOVE_BYTES = bytesOf([{ lockingScript: new Uint8Array(1000) }])
 
 /** How many changes are listed. */
 const MOST_LISTED = 8
 
-/** What changes; what is kept is counted. */
+/** A row for each change; kept files are only counted. */
 function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTMLElement[] {
   const row = (path: string, what: string): HTMLElement =>
     make('li', {}, make('bdi', {}, path), make('span', { class: 'meta' }, what))
@@ -342,11 +342,11 @@ function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTM
 }
 
 /**
- * How many questions of a wallet are coming, as a sentence. By wallet-toolbox (`WalletPermissionsManager`), a wallet asks its user
- * about a transaction that costs something, and once about a basket and about the identity key; but about no key of level 0, no
- * signature by one, and nothing that only sends.
+ * Says how often the wallet will ask its user. By wallet-toolbox (`WalletPermissionsManager`), a wallet asks about every
+ * transaction that costs something, and once about a basket and about the identity key; but not about keys of level 0, signatures
+ * by these, and sending alone.
  *
- * @param change.isIdentityNeeded Whether the identity key is asked for, which this page has not seen yet.
+ * @param change.isIdentityNeeded Whether the change needs the identity key, which this page has not seen yet.
  */
 function promptsText({ isFake, isIdentityNeeded }: { isFake: boolean; isIdentityNeeded: boolean }): string {
   if (isFake) return 'The money of this network is fake: nobody is asked, and nothing is paid.'
