@@ -15,10 +15,10 @@ import { addStoreCommands } from './store-commands.js'
 const unreadable = loadSettingsFile(process.argv[2])
 const hideSecrets = hidingSecrets(process.env, process.argv.slice(2))
 
-// A reader may close the pipe early, as `head` does; that is not a failure.
+// A reader may close the pipe early, as `head` does. The command goes on: it may have paid for half of what it was asked to do.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit()
+    if (error.code === 'EPIPE') return
     if (stream === process.stdout)
       process.stderr.write(`minetree: cannot write its output: ${error.message}\n`)
     process.exit(EXIT_CODES.failure)

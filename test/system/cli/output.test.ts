@@ -111,6 +111,19 @@ test('a command says in one line that its output cannot be written', () => {
   })
 })
 
+test('a command goes on when nobody reads what it says any more', async () => {
+  const submitted: (string | undefined)[] = []
+  const { url } = await serving((request, response) => {
+    if (request.method === 'POST') submitted.push(request.url)
+    response.writeHead(request.method === 'GET' ? 200 : 400, { 'Content-Type': 'application/json' })
+    response.end(request.method === 'GET' ? LOCAL_DEPLOYMENT : '{"error":"no","code":"X"}')
+  })
+  const { child, ended } = cli.start(['publish', 'package.json', '--url', url])
+  child.stderr?.destroy()
+  expect((await ended).code).toBe(4)
+  expect(submitted).toEqual(['/submit'])
+})
+
 describe('a long text', () => {
   const LONG = 'x'.repeat(30_000_000)
 

@@ -170,6 +170,15 @@ describe('a mint paid with a key', () => {
     expect((await paidWith(...values, more)).mint.name).toBe('q')
   })
 
+  test('asks for no coin that would not be spent: of one satoshi', async () => {
+    const coins = [{ transaction: coinsFor(key, 21), vout: 0 }]
+    const outputs = [{ satoshis: 20, lockingScript: Uint8Array.of(0x51), description: 'An output' }]
+    const draft = { what: 'an output', description: 'An output', inputs: [], outputs, maxFee: 1 }
+    await expect(payWithKey({ key, coins, feeRate: 1 }).pay(draft)).rejects.toThrow(
+      'a coin of at least 2 more',
+    )
+  })
+
   test('takes the largest coins, no more than it needs, and none of one satoshi', async () => {
     const transaction = coinsFor(key, 1, 40, 300, 60, 1)
     const coins = transaction.outputs.map((_, vout) => ({ transaction, vout }))
