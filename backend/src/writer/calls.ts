@@ -9,7 +9,7 @@ export interface Port {
   on(event: 'message', listener: (message: unknown) => void): unknown
 }
 
-/** A call of a method of an object in another thread. Its answer has the same number. */
+/** A call of a method of an object in another thread. The answer has the same id. */
 export interface Call {
   id: number
   method: string
@@ -26,7 +26,7 @@ export interface PlainError {
   code: string | undefined
 }
 
-/** A promise, and what decides it. Nobody has to wait for it. */
+/** A promise with its resolvers. Nobody has to handle its rejection. */
 export interface Promised<Result = unknown> {
   promise: Promise<Result>
   resolve: (result: Result) => void
@@ -39,7 +39,7 @@ export class Calls {
   private nextId = 0
   private refusal: unknown
 
-  /** @param revive Makes the error again that a call failed with. */
+  /** @param revive Restores the error of a failed call. */
   constructor(private readonly revive: (failed: PlainError) => Error = revivedError) {}
 
   /** Calls a method behind a port. */
@@ -57,7 +57,7 @@ export class Calls {
     else call?.reject(this.revive(answer.failed))
   }
 
-  /** Rejects all that wait, and later ones: nobody answers them any more. */
+  /** Rejects all waiting and later calls, as nobody will answer them. */
   refuse(error: unknown): void {
     this.refusal = error
     for (const { reject } of this.waiting.values()) reject(error)
@@ -65,7 +65,7 @@ export class Calls {
   }
 }
 
-/** The methods of an object that another thread serves ({@link serveCalls}). */
+/** Calls methods of an object that another thread serves ({@link serveCalls}). */
 export function callsOver(
   port: Port,
   revive?: (failed: PlainError) => Error,
@@ -75,7 +75,7 @@ export function callsOver(
   return (method, ...args) => calls.ask(port, { method, args }) as Promise<never>
 }
 
-/** Lets another thread call the methods of an object. @param plain Makes plain data of an error. */
+/** Lets another thread call the methods of an object. @param plain Converts errors to plain data. */
 export function serveCalls(port: Port, target: object, plain = plainError): void {
   port.on('message', async (call) => port.postMessage(await answered(target, call as Call, plain)))
 }
@@ -99,14 +99,14 @@ export function plainError(error: unknown): PlainError {
   return { name, message, stack, code: code === undefined ? undefined : String(code) }
 }
 
-/** The error again: its code says what it is. */
+/** Restores an error. Its code identifies it. */
 export function revivedError({ name, message, stack, code }: PlainError): Error {
   const error = Object.assign(new Error(message), { name, ...(stack && { stack }), ...(code && { code }) })
-  // Those who wait tell this one by its class.
+  // Callers recognise this one by its class.
   return code === 'STORE_UNAVAILABLE' ? new StoreUnavailableError(error) : error
 }
 
-/** Calls a listener when a thread has ended. @param listener Gets its exit code, and why it ended. */
+/** Calls a listener when a thread has ended. @param listener Gets the exit code and the cause. */
 export function onThreadEnd(thread: Worker, listener: (code: number, cause: unknown) => void): void {
   let failure: unknown
   thread.on('error', (error) => {

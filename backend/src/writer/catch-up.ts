@@ -20,8 +20,8 @@ export interface Derivation {
 }
 
 /**
- * Opens the index of a log. One that was derived from another log, or from a part that is no longer in this one, by other rules or
- * by another version of this code, is emptied: it is to be derived again ({@link catchUp}). Readers may have it open meanwhile.
+ * Opens the index of a log. It is emptied, to be derived again ({@link catchUp}), if it was derived from another log or from
+ * facts that are gone, by other rules, or by another version of this code. Readers may have it open meanwhile.
  */
 export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
   if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
@@ -42,16 +42,17 @@ function lacking(seq: number): never {
   throw new Error(`the log lacks the proof at ${seq}`)
 }
 
-/** Makes the tables of an index, if there are none, so that a reader finds them. */
+/** Creates the tables of an index, if missing, so that readers find them. */
 export function makeIndex({ log, indexFile }: Derivation): void {
   if (metaOf(indexFile) === undefined) emptyIndex({ log, indexFile })
 }
 
 /**
- * Applies the facts that an index lacks, in bounded steps, each a commit: what interrupts it costs a step. Reads go on beside it.
+ * Applies the facts that an index lacks, in bounded steps. Each step is a commit, so an interruption costs one step. Reads
+ * continue meanwhile.
  *
  * @param options.to The place of the last fact to apply; by default, the last of the log.
- * @param options.onProgress Gets how much of the log the index has: 0 to 1.
+ * @param options.onProgress Gets the share of the log that the index has: 0 to 1.
  */
 export async function catchUp(
   { log, indexFile }: Derivation,
@@ -67,7 +68,7 @@ export async function catchUp(
 /**
  * Applies some of the facts that an index lacks, in one commit.
  *
- * @param options.onApplied May take what that has changed.
+ * @param options.onApplied Called before the changes are discarded, so that it can take them.
  * @returns Whether there were any.
  */
 export function applyNext(
@@ -97,13 +98,13 @@ export function applyNext(
   return true
 }
 
-/** What is damaged is never derived from: it would be served as if it were genuine. */
+/** Never derives from damaged facts, which would be served as genuine. */
 function assertIntact(log: LocalLog, fact: Fact): void {
   if (fact.kind !== FACT.transaction || isIntactTransaction(fact) || isPurged(log, fact.key)) return
   throw new DamagedError(toHex(fact.key), 'its hash is another one')
 }
 
-/** Looks at no page of what is there, as these may be damaged: nothing refers to them any more, and they go. */
+/** Replaces all tables without reading their pages, which may be damaged. */
 export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('pragma writable_schema = on; begin immediate; delete from sqlite_master;')
   indexFile.exec('pragma writable_schema = reset')
@@ -112,7 +113,10 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('commit; vacuum;')
 }
 
-/** Whether an index was derived from this log, by its rules and this version of the code: then it only may lack the last facts. */
+/**
+ * Whether an index was derived from this log, by its rules and this version of the code. If so, it lacks at most the latest
+ * facts.
+ */
 export function isIndexOf({ log, indexFile }: Derivation): boolean {
   const meta = metaOf(indexFile)
   const isDerived =
@@ -135,13 +139,13 @@ function setMeta(indexFile: Sql, values: Record<string, string | number>): void 
     )
 }
 
-/** Which fact is at a place; undefined if there is none, and empty before the first. */
+/** Kind and key of the fact at a place; undefined if there is none, empty at place 0. */
 function keyAt(log: LocalLog, seq: number): string | undefined {
   const fact = log.keyAt(seq)
   return seq === 0 ? '' : fact && keyText(fact)
 }
 
-/** What derivation depends on beside the facts as they come: a change of it is no fact that could be applied. */
+/** The settings that all derivation depends on: a change of one cannot be applied like other facts. */
 function rulesOf(log: LocalLog): string {
   return JSON.stringify(TREE_SETTINGS.map((name) => latestOf(log, register.setting(name))?.value ?? null))
 }

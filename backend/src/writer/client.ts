@@ -17,15 +17,15 @@ import { type Place, submittedBytes, type Writer, type WriterStatus } from './wr
 
 /** A writer in another thread. Closing it closes the writer itself, for all its clients. */
 export interface WriterClient extends Writer {
-  /** Resolves when the thread has opened its files: readers find them. */
+  /** Resolves when the thread has opened its files, so that readers find them. */
   readonly ready: Promise<void>
-  /** A port by which another thread reaches the same writer; to be transferred there. */
+  /** A port to the same writer, to be transferred to another thread. */
   share(): MessagePort
-  /** @param plain What the thread makes the rules of. */
+  /** @param plain Plain data from which the thread makes the rules. */
   deriveBy(plain: unknown): void
-  /** The thread has ended: nothing is answered until {@link connect}. */
+  /** Call this when the thread has ended: all calls fail until {@link connect}. */
   end(cause: unknown): void
-  /** Goes on with another thread. It gets the rules by {@link deriveBy}. */
+  /** Continues with another thread, which gets the rules by {@link deriveBy}. */
   connect(port: Port): void
 }
 
@@ -49,7 +49,7 @@ export function connectWriter(first: Port): WriterClient {
       commits = new CommitCount(report.commits)
       ready.resolve()
     } else if ('status' in report) {
-      // A thread that has just begun has not heard of the log; this process has.
+      // A new thread has not read the log yet, but this process has.
       status = { ...(status.heardAt !== undefined && { heardAt: status.heardAt }), ...report.status }
       if (status.state !== 'reading') logRead.resolve()
       if (status.state === 'equal') opened.resolve()
@@ -117,21 +117,21 @@ export function connectWriter(first: Port): WriterClient {
   }
 }
 
-/** The heap of a thread that writes: a transaction of many outputs takes most. If it runs out, the thread ends, and not the process. */
+/** Heap of a writer thread, mostly for transactions with many outputs. If it runs out, the thread ends, not the process. */
 export const WRITER_HEAP_MIB = 1024
 
-/** What may be asked of a writer in another thread. */
+/** The methods of a writer that other threads may call. */
 type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'logRead' | 'commits'>
 
-/** @param claim That of a write with limited patience, which is its last argument. */
+/** @param claim For a write with limited patience; it becomes part of the last argument. */
 type WriterCall = Call & { claim?: SharedArrayBuffer }
 
 /** The messages to the thread of a writer. */
 type WriterRequest =
   | WriterCall
-  /** Another thread's end of a channel: it may write, too. */
+  /** A channel for another thread, which may write, too. */
   | { share: MessagePort }
-  /** What the rules follow from, as plain data. */
+  /** Plain data from which the rules are made. */
   | { deriveBy: unknown }
 
 /** The messages from it. */
@@ -139,17 +139,17 @@ type WriterReport =
   | CallAnswer
   | { status: WriterStatus }
   | { notOpened: PlainError }
-  /** First of all, in shared memory: since when it is busy, and how many commits there were. */
+  /** Sent first, in shared memory: since when the writer is busy, and the number of commits. */
   | { since: SharedArrayBuffer; commits: SharedArrayBuffer }
 
 interface ServeOptions {
-  /** Has the rules derived that the writer is to use. */
+  /** Gives the writer rules made from plain data. */
   deriveBy: (plain: unknown) => void
   /** Called after the writer was closed. */
   onClosed: () => void
 }
 
-/** Serves a writer to other threads: over a port, and over those that come by it. */
+/** Serves a writer to other threads, over a port and over the ports received on it. */
 export function serveWriter(writer: LocalWriter, port: Port, options: ServeOptions): void {
   const report = (message: WriterReport): void => port.postMessage(message)
   port.on('message', (message) => {

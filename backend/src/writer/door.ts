@@ -61,10 +61,13 @@ import {
   UnprovenLines,
 } from './pending-graph.js'
 
-/** How much may wait because it lost a conflict. One proof may have all of it tried again, at about 1 ms each. */
+/** Limits for transactions that wait after losing a conflict. One proof may have all of them tried again, at about 1 ms each. */
 const WAITING: PendingLimits = { maxTransactions: 500, maxBytes: 100 * 1024 * 1024 }
 
-/** How often one is tried in one go: what would still change then waits for the next write that concerns it. More than any known case. */
+/**
+ * How often a transaction is tried in one go; after that, it waits for the next write that concerns it. No known case needs as
+ * many.
+ */
 const MOST_TRIES = 32
 
 export interface DoorOptions {
@@ -81,14 +84,14 @@ export interface DoorOptions {
 export interface RecordTransactions {
   /** Transactions that are refused if they do not count, unless they are mined. */
   subjects?: readonly string[]
-  /** Subjects that lose wait, unless to a mined one. */
+  /** Lets subjects that lose wait, unless they lost to a mined transaction. */
   keepLost?: {
-    /** Who submits them, as up to 8 bytes in hex. */
+    /** The client that submits them, as up to 8 bytes in hex. */
     client?: string | undefined
   }
 }
 
-/** What a task at the door has changed. */
+/** The changes made by a task at the door. */
 export interface Outcome {
   admitted: AdmissionRecord[]
   restored: string[]
@@ -106,16 +109,16 @@ interface Entering {
   /** Proofs of transactions that are in the log. */
   proofs?: readonly { txid: string; proof: Proof }[]
   rules: AdmissionRules
-  /** What else is written, before these are applied. */
+  /** Makes further writes, before the transactions are applied. */
   prepare?: () => void
   subjects?: readonly string[]
-  /** Called for what the rules do not admit of the subjects. */
+  /** Called for everything that the rules refuse of the subjects. */
   onRefusal?: OnRefusal
   /** Whether subjects that lose may wait. */
   mayKeep?: (lost: readonly Lost[]) => boolean
-  /** By whom they wait. */
+  /** The client that submitted them. */
   client?: string | undefined
-  /** Candidates that wait with another transaction (`behindLosers`). */
+  /** Candidates that wait with another transaction, by txid (`behindLosers`). */
   behind?: ReadonlyMap<string, string> | undefined
   /** Whether the task has written nothing yet. */
   isFirst?: boolean
@@ -130,15 +133,15 @@ interface Explanation {
 }
 
 /**
- * What becomes a fact. A submission is tried: it is applied to the index within a savepoint, together with the pending transactions
- * that matter to it. Nothing that is refused enters the log, and nothing that nothing admitted depends on: that is pending, and so
- * is what lost a conflict, until something makes it count (`docs/facts.md`).
+ * Decides what becomes a fact. A submission is tried: it is applied to the index within a savepoint, together with the pending
+ * transactions that matter to it. Refused transactions stay out of the log. Those that nothing admitted depends on, or that lost
+ * a conflict, are pending until they are needed or count (`docs/facts.md`).
  *
- * Everything here is synchronous, within a transaction of the caller on both files. After an error the caller rolls back to where
+ * Everything here is synchronous, within the caller's transactions on both files. After an error the caller rolls back to where
  * the task began.
  */
 export class Door {
-  /** Whether the task that runs has the transaction of the caller for itself. */
+  /** Whether the running task is alone in the caller's transaction. */
   isAlone = false
   private readonly indexed: IndexedSpends
   private readonly lines: UnprovenLines
@@ -152,7 +155,7 @@ export class Door {
     this.lines = new UnprovenLines({ indexFile, pending, most: admission.unprovenDescendants })
   }
 
-  /** What the task that ended has changed. Forgets it, and what an interrupted task left. */
+  /** Returns and clears the changes of the last task, also of an interrupted one. */
   takeOutcome(): Outcome {
     const { outcome } = this
     this.outcome = { admitted: [], restored: [], deactivated: [] }
@@ -160,7 +163,7 @@ export class Door {
     return outcome
   }
 
-  /** The pending transactions that may count or be needed because of facts that were applied. */
+  /** The pending transactions that may count or be needed because of applied facts. */
   affected(): string[] {
     this.collect()
     const found = [...this.queue]
@@ -220,7 +223,7 @@ export class Door {
     const isAnyWaiting = pending.total('waiting').transactions > 0
     const raising = isAnyWaiting ? this.raisingOf(candidates) : new Set<string>()
     const mayFree = isAnyWaiting && proofs.length + confirmed.length + raising.size > 0
-    // What it lets count may decide about its subjects: whether they do is seen in the end.
+    // Transactions that begin to count by this may decide about its subjects, so the outcome is read at the end.
     const all = mayFree ? this.savepoint(this.isAlone) : undefined
     const entered = this.enter({
       ...{ candidates, proofs, rules, prepare, subjects, onRefusal, client: keepLost?.client },
@@ -305,7 +308,7 @@ export class Door {
     const count = headerCount(headers)
     if (count === 0) return true
     const last = headerAt(headers, count - 1)
-    // The first chain ends with the checkpoint, which every later one contains.
+    // The first chain ends with the checkpoint, which every later chain contains.
     if (tip === undefined)
       this.write(register.setting(ANCHOR), `${height + count - 1} ${toHex(reversed(nativeHash256(last)))}`)
     this.applyHeaders(height, headers)
@@ -338,7 +341,7 @@ export class Door {
     return latestOf(this.options.log, register.block(subject))?.value as BlockedValue | undefined
   }
 
-  /** Writes a register, if it has another value. */
+  /** Writes a register, unless it has that value. */
   private write(subject: string, value: RegisterValue): void {
     this.add(nextOf(this.options.log, subject, value))
   }
@@ -349,7 +352,7 @@ export class Door {
     this.drain()
   }
 
-  /** Proofs of blocks of which it was said that the chain does not have them. As they are verified, it does. */
+  /** Proofs by blocks that were refused before. As the proofs are verified, the chain does have these blocks. */
   private refusedProofs(records: ReadonlyMap<string, TransactionRecord>): Proof[] {
     const { tracker, index } = this.options
     if (tracker === 'headers') return []
@@ -359,7 +362,7 @@ export class Door {
     return found
   }
 
-  /** Something pending that counts does so all the more when it is seen. What was rejected may make room for others. */
+  /** Raises a pending transaction that was seen; one that was rejected may make room for others. */
   private hear({ txid, status }: SightingRecord): void {
     const { pending } = this.options
     if (!pending.has(txid)) return
@@ -369,7 +372,10 @@ export class Door {
     } else this.lower(txid)
   }
 
-  /** Something pending has a lower rank, and so has what it is built on: what lost to them may win, and what was rejected may lose. */
+  /**
+   * Queues what may change when a pending transaction and its ancestors lose rank: those that lost to them may win, and rejected
+   * ancestors may lose.
+   */
   private lower(txid: string): void {
     const { pending } = this.options
     this.queue.add(txid)
@@ -380,7 +386,7 @@ export class Door {
     }
   }
 
-  /** Deletes something pending, and so what raised others, or was against them. */
+  /** Deletes a pending transaction, and queues those that this affects. */
   private remove(txid: string): void {
     const { pending } = this.options
     this.lower(txid)
@@ -389,9 +395,10 @@ export class Door {
   }
 
   /**
-   * Tries candidates, with the pending transactions that matter to them. What is needed enters the log; the rest is pending.
+   * Tries candidates, with the pending transactions that matter to them. Those that are needed enter the log; the others become
+   * pending.
    *
-   * @returns The subjects that do not count. If they may not wait, everything is as before.
+   * @returns The subjects that do not count. If these may not wait, nothing is changed.
    */
   private enter(entering: Entering): { lost: Lost[]; isRefused: boolean } {
     const { candidates, proofs = [], subjects = [], rules, prepare, client } = entering
@@ -421,7 +428,7 @@ export class Door {
       return { lost, isRefused: true }
     }
     const topics = index.topicsAdmitted()
-    // What is mined and does not count is a fact: so of what is pending, what does not count waits.
+    // Mined transactions that do not count become facts, so pending ones that do not count are unmined and wait.
     const needed = neededOf(all, {
       isNeeded: (txid) => outranked.has(txid) || topics.has(txid) || index.isNeeded(txid),
       isEligible: ({ txid, pending: before }) =>
@@ -433,7 +440,7 @@ export class Door {
     )
     const entered = new Set(needed.map(({ txid }) => txid))
     const explained = isLost ? [] : subjects
-    // What enters is explained once it has what it is built on.
+    // Subjects that enter the log are explained after their ancestors are applied.
     const explanation = { tried: all, admitted: topics, onRefusal }
     for (const txid of explained) if (!entered.has(txid)) this.explain(txid, explanation)
     if (needed.length === all.length && all.every(({ txid }) => entered.has(txid))) trial.release()
@@ -461,7 +468,7 @@ export class Door {
     return { lost, isRefused: false }
   }
 
-  /** Applies candidates with what is related to them, to see which of all these count. */
+  /** Applies candidates and related pending transactions, to see which of them count. */
   private attempt(tried: readonly Candidate[], apply: (some: readonly Candidate[]) => void, isFirst = false) {
     const { index, pending } = this.options
     for (let given = tried; ; ) {
@@ -483,7 +490,7 @@ export class Door {
     }
   }
 
-  /** The pending transactions that were left out, and by which one that was tried is built on what lost, or may raise it. */
+  /** Further pending transactions to try: those between a loser and a tried transaction built on it, which may raise its rank. */
   private between(all: readonly Candidate[], counting: ReadonlySet<string>): Candidate[] {
     if (this.options.pending.total('pending').transactions === 0) return []
     const fallen = this.builtOn([...lostOf(all, counting), ...this.options.index.flipped().deactivated])
@@ -493,9 +500,9 @@ export class Door {
   }
 
   /**
-   * Those that are built on something that waits, and cannot change that: they wait with it.
+   * Candidates that are built on a waiting transaction and cannot raise it: they wait with it.
    *
-   * @returns The transaction that waits, by their txids.
+   * @returns The waiting transaction, by the txids of these candidates.
    */
   private behindLosers(candidates: readonly Candidate[], raising: ReadonlySet<string>): Map<string, string> {
     const { pending } = this.options
@@ -511,7 +518,10 @@ export class Door {
     return found
   }
 
-  /** Those that may have a better rank than by their places, also because of what is built on them. */
+  /**
+   * Candidates that may rank better than by their places, by themselves or through descendants, and the transactions they spend
+   * from.
+   */
   private raisingOf(candidates: readonly Candidate[]): Set<string> {
     const raising = new Set<string>()
     for (const each of candidates.toReversed())
@@ -520,7 +530,7 @@ export class Door {
     return raising
   }
 
-  /** Why a subject does not count that is built on something that waits. */
+  /** Why a subject built on a waiting transaction does not count. */
   private lossBehind(txid: string, waiting: string | undefined): Lost[] {
     if (waiting === undefined) return []
     if (this.indexed.sighting(txid) === 'rejected') return [{ txid, reason: { txid, tier: 'rejected' } }]
@@ -535,12 +545,12 @@ export class Door {
     )
     const lost = this.lossesOf(tried.map((each) => each.txid))
     trial.rollback()
-    // If it does count by now, this one is tried after it.
+    // If the waiting one counts by now, it is tried again, and the subject after it.
     if (lost.length === 0) this.queue.add(first ?? waiting)
     return lost.map(({ reason }) => ({ txid, reason }))
   }
 
-  /** Why a subject does not count once all is tried that it may depend on. @param before Why it did not as it came. */
+  /** Why a subject does not count, once everything that it may depend on was tried. @param before The reasons when it came. */
   private lossOf(txid: string, before: readonly Lost[]): Lost[] {
     const { pending, index } = this.options
     const outline = pending.outline(txid)
@@ -549,7 +559,7 @@ export class Door {
     return before.filter((each) => each.txid === txid)
   }
 
-  /** Whether more than its place may rank a transaction, and with it what it is built on. */
+  /** Whether more than its place may rank a transaction, and so its ancestors. */
   private mayRaise({ txid, proofs, pending: own }: Candidate): boolean {
     if (proofs.length > 0) return true
     if (own !== undefined) return own.isRaised
@@ -557,7 +567,7 @@ export class Door {
     return isKnown || this.options.pending.childrenOf(txid).length > 0
   }
 
-  /** Tries again what is built on what counts now, and what waits for the coins of what does so no longer. */
+  /** Queues those built on transactions that count now, and those that wait for coins of transactions that no longer count. */
   private retryAround(candidates: readonly Candidate[], counting: ReadonlySet<string>): void {
     const { pending } = this.options
     if (pending.total('waiting').transactions === 0) return
@@ -569,7 +579,7 @@ export class Door {
     }
   }
 
-  /** What is pending and counts, and is built on any of these. */
+  /** The pending transactions that count and are built on any of these. */
   private builtOn(txids: readonly string[]): Set<string> {
     const { pending } = this.options
     const found = new Set(pending.total('pending').transactions > 0 ? txids : [])
@@ -580,7 +590,7 @@ export class Door {
     return found
   }
 
-  /** What is built on what lost waits; but if more than its place may rank it, it is tried. */
+  /** Makes descendants of losers wait, or queues them if more than their places may rank them. */
   private fall(lost: readonly string[]): void {
     const { pending } = this.options
     for (const txid of this.builtOn(lost))
@@ -591,7 +601,7 @@ export class Door {
       }
   }
 
-  /** Takes what facts have changed, and notes what may count or be needed because of that. */
+  /** Takes the changes made by applied facts, and queues what may count or be needed because of them. */
   private collect(): void {
     const { index, pending } = this.options
     const admitted = index.takeAdmitted()
@@ -600,14 +610,14 @@ export class Door {
     this.outcome.restored.push(...restored)
     this.outcome.deactivated.push(...deactivated)
     if (pending.isEmpty) return
-    // What spends something admitted is needed.
+    // A spender of something admitted is needed.
     const outputs = new Map<string, Set<number>>()
     for (const { outpoint } of admitted)
       outputs.set(outpoint.txid, (outputs.get(outpoint.txid) ?? new Set()).add(outpoint.vout))
     for (const [txid, vouts] of outputs)
       for (const { spender, vout } of pending.spendsFrom(txid)) if (vouts.has(vout)) this.queue.add(spender)
     for (const range of blocks) for (const txid of pending.provenIn(range)) this.lower(txid)
-    // What raises the rank of a fact is one, too.
+    // A transaction that raises the rank of a fact becomes one, too.
     for (const txid of [...added, ...lowered])
       for (const each of raisersOf(txid, { pending, indexed: this.indexed })) this.queue.add(each)
     for (const txid of restored) this.retry(pending.childrenOf(txid))
@@ -617,13 +627,13 @@ export class Door {
         this.retry(pending.spendersOf(spent, { isWaiting: true }))
   }
 
-  /** Notes those that are to be tried again: of what waits, or of what does not. */
+  /** Queues those of the transactions that wait (or that do not). */
   private retry(txids: readonly string[], isWaiting = true): void {
     for (const txid of txids)
       if (this.options.pending.outline(txid)?.isWaiting === isWaiting) this.queue.add(txid)
   }
 
-  /** Tries pending transactions until nothing changes any more: of those that are left, always the one that came first. */
+  /** Tries queued transactions until nothing changes any more, always the oldest first. */
   private drain(): void {
     const { pending, admission } = this.options
     if (this.queue.size === 0) return
@@ -651,8 +661,9 @@ export class Door {
   }
 
   /**
-   * Whether one that waits loses in any case: nothing raises its rank, and it is built on something that waits, or something active
-   * spends one of its coins, or something pending that came earlier and counts. Any number may wait for one coin.
+   * Whether a waiting transaction loses in any case: nothing raises its rank, and it is built on a waiting one, or one of its
+   * coins is spent by something active, or by an earlier pending one that counts. This check is cheap, as any number may wait for
+   * one coin.
    */
   private isHopeless(txid: string): boolean {
     const { pending } = this.options
@@ -674,7 +685,7 @@ export class Door {
     return txids.flatMap((txid) => pendingCandidate(txid, this.options.pending) ?? [])
   }
 
-  /** Of those that do not count, unless they are mined and so no matter of ours: what they lost to. */
+  /** What the subjects lost to that do not count, except mined ones, about which the chain decides. */
   private lossesOf(subjects: readonly string[]): Lost[] {
     const { index } = this.options
     return subjects.flatMap((txid) => {
@@ -690,7 +701,7 @@ export class Door {
     const candidate = tried.find((each) => each.txid === txid)
     const topics = (candidate && admitted.get(txid)) ?? this.topicsOf(txid)
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
-    // Most are ordinals that spend no node: nothing has to be looked up to say that.
+    // Most are ordinals that spend no node, which can be said without a look-up.
     if (candidate !== undefined && topics.has(TOPICS.ordinals) && !index.spendsNode(txid))
       admission.rules(onRefusal).names(viewOf(candidate), [])
     else index.explain(txid, onRefusal)
@@ -714,9 +725,9 @@ export class Door {
   }
 
   /**
-   * A place on both files to come back to. Savepoints are nested.
+   * A savepoint on both files. Savepoints are nested.
    *
-   * @param isFirst Whether nothing was written yet in the transaction: then it is the savepoint, and SQLite copies no page for one.
+   * @param isFirst Whether the transaction has no writes yet: then it serves as the savepoint itself, and SQLite copies no pages.
    */
   private savepoint(isFirst = false): { release(): void; rollback(): void } {
     const { logFile, indexFile, index, pending } = this.options
@@ -740,7 +751,7 @@ export class Door {
 
 const ANCHOR = 'anchor'
 
-/** Those that counted, or are new, and do not count. */
+/** Candidates that do not count, but did before or are new. */
 function lostOf(candidates: readonly Candidate[], counting: ReadonlySet<string>): string[] {
   return candidates.flatMap(({ txid, pending }) => (counting.has(txid) || pending?.isWaiting ? [] : [txid]))
 }
@@ -753,7 +764,7 @@ function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionR
   return found
 }
 
-/** The facts that a transaction brings: bodies that it does not hold in one part, itself, and its proofs. */
+/** The facts of a transaction: bodies that are not contiguous in it, itself, and its proofs. */
 function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
   const view = viewOf(record)
   const bodies: NewFact[] = []

@@ -2,37 +2,37 @@ import { randomBytes } from 'node:crypto'
 import type { SharedLog } from '../facts/shared-log.js'
 import { steadyTime } from '../protocol/monotonic.js'
 
-/** How often a gateway looks who does a job, or says that it does it, in milliseconds. */
+/** How often a gateway renews its leases and checks those of others, in milliseconds. */
 export const BEAT = 5000
-/** After how long without a sign of the one that does a job another one takes it over, in milliseconds. */
+/** How long a job's holder may be silent before another gateway takes the job over, in milliseconds. */
 const EXPIRES = 30_000
-/** After how long without having said so the one that does a job stops, in milliseconds. */
+/** A holder that could not renew its lease for this long stops the job, in milliseconds. */
 const GIVES_UP = 20_000
 const NAME = 'job '
 const FREE = 'free'
-/** More than there are. */
+/** More jobs than there are. */
 const MOST_JOBS = 10
 
 /** What a gateway knows of a job. */
 interface Lease {
-  /** What the note says: who does it, and a number that changes with each sign of that one. */
+  /** Text of the job's note: the holder, and a number that changes with each renewal. */
   text: string | undefined
-  /** When this gateway saw that for the first time. */
+  /** When this gateway first saw that text. */
   seenAt: number
-  /** When this gateway said last that it does it. */
+  /** When this gateway last renewed its own lease. */
   saidAt: number | undefined
 }
 
 export interface LeasesOptions {
   log: Pick<SharedLog, 'notes' | 'replaceNote'>
-  /** A clock of this gateway: it is compared with itself alone. */
+  /** A clock of this gateway, compared only with itself. */
   now?: () => number
 }
 
 /**
- * Which jobs in the background this gateway does, of those that one gateway at a time is to do. Who does one changes its note every
- * {@link BEAT}; where it has not changed for {@link EXPIRES} by the watcher's own clock, the first to replace it takes over. Two may
- * do a job for a moment: that costs requests, and changes no answer.
+ * Leases on background jobs, each of which one gateway at a time does. The holder changes the job's note every {@link BEAT}; if
+ * it is unchanged for {@link EXPIRES} by a watcher's own clock, the first to replace it takes over. Two gateways may briefly do
+ * the same job: that costs requests and changes no answer.
  */
 export class Leases {
   private readonly id = randomBytes(8).toString('hex')
@@ -44,7 +44,7 @@ export class Leases {
     this.now = options.now ?? steadyTime
   }
 
-  /** From now on, this gateway does these jobs when nobody else does, and leaves all others. @throws StoreUnavailableError */
+  /** Seeks these jobs from now on, and gives up all others. @throws StoreUnavailableError */
   async seek(jobs: readonly string[]): Promise<void> {
     for (const job of jobs)
       if (!this.leases.has(job))
@@ -59,15 +59,15 @@ export class Leases {
     )
   }
 
-  /** Says what it does, and takes over what nobody does. @throws StoreUnavailableError */
+  /** Renews its leases, and takes over jobs that nobody holds. @throws StoreUnavailableError */
   async beat(): Promise<void> {
-    // In the order of names, those of jobs come first.
+    // The notes of jobs come first after this name.
     const notes = await this.options.log.notes(NAME, MOST_JOBS)
     const said = new Map(notes.map(({ name, value }) => [name, value]))
     for (const [job, lease] of this.leases) await this.beatOf(job, { lease, text: said.get(NAME + job) })
   }
 
-  /** Leaves its jobs to others. @throws StoreUnavailableError */
+  /** Gives up all jobs. @throws StoreUnavailableError */
   async release(): Promise<void> {
     await this.leave([...this.leases.keys()])
   }

@@ -32,7 +32,7 @@ export function storeFiles(folder: string): { log: string; index: string } {
   return { log: join(folder, 'log.db'), index: join(folder, `index-${INDEX_VERSION}.db`) }
 }
 
-/** The folder of images that were made of content, which can be removed at any time. */
+/** The folder of images made from content, which can be removed at any time. */
 export function imagesFolder(folder: string): string {
   return join(folder, 'images')
 }
@@ -40,8 +40,8 @@ export function imagesFolder(folder: string): string {
 const INDEX_FILES = /^index-(\d+)\.db/
 
 /**
- * Commits of the log are synced; the index can be derived again. A page of 4 KiB that many commits change is copied out of the WAL
- * once for all of them: the more commits, the less work.
+ * Commits of the log are synced; the index can be derived again. A page that many commits change is copied out of the WAL once
+ * for all of them, so a long WAL saves work.
  */
 const LOG_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;
@@ -50,25 +50,25 @@ const INDEX_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -16384;
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 
-/** How long until it is tried again to bring the index up to date, in milliseconds. */
+/** Delay before another attempt to bring the index up to date, in milliseconds. */
 export const RETRY_DELAY = 2000
 
-/** The place of what needs the log alone: it does not wait for the index. */
+/** The place of writes that need only the log, and do not wait for the index. */
 const EARLY: Place = { isEarly: true }
 
-/** What a task did, beside its result, once it is committed. */
+/** The result of a task and what it changed, once it is committed. */
 interface Done<Result> extends Written {
   result: Result
   admitted: Recorded['admitted']
 }
 
-/** What is in memory of the files, to return to when what was changed in them is rolled back. */
+/** State in memory, to restore when the files are rolled back. */
 interface Mark {
   index: ReturnType<Index['mark']> | undefined
   totals: ReturnType<Pending['mark']>
 }
 
-/** Tasks that were run, and are not committed yet. */
+/** Tasks that were run but are not committed yet. */
 interface Trial extends Mark {
   outcomes: Outcome[]
 }
@@ -79,8 +79,8 @@ interface Opened {
 }
 
 /**
- * The writer in this thread. It has the only connections that write; each task is one piece of work without a pause. What concerns
- * the index waits until that has all facts of the log; the rules that it is derived by may come later ({@link deriveBy}).
+ * The writer in this thread. It has the only connections that write, and runs each task without yielding. Tasks that need the
+ * index wait until it has all facts of the log; its rules may be given later ({@link deriveBy}).
  */
 export class LocalWriter implements Writer {
   readonly opened: Promise<void>
@@ -102,7 +102,7 @@ export class LocalWriter implements Writer {
   /** Whether the log may have facts that the index lacks. */
   protected mayLag = true
   protected admission: AdmissionOptions | undefined
-  /** Until it is equal again, the index has nothing that readers could go on with. */
+  /** Whether the index was emptied and is not complete again: readers cannot use it. */
   protected isEmptied = false
   private isDamaged = false
   private progress: WriterStatus = { state: 'rebuilding', done: 0 }
@@ -113,9 +113,9 @@ export class LocalWriter implements Writer {
   protected reportFailure: ((error: unknown) => void) | undefined
 
   /**
-   * Opens the files in a folder, or makes them.
+   * Opens the files in a folder, or creates them.
    *
-   * @param make Makes the tables of the log.
+   * @param make Creates the tables of the log.
    */
   constructor({ folder }: { folder: string }, make: (logFile: Sql) => void = makeLog) {
     mkdirSync(folder, { recursive: true })
@@ -135,7 +135,7 @@ export class LocalWriter implements Writer {
       this.reportOpened = resolve
       this.reportFailure = reject
     })
-    // Callers that wait for it get the error; none has to wait.
+    // Callers that await it get the error; nobody has to.
     this.opened.catch(() => {})
   }
 
@@ -153,7 +153,7 @@ export class LocalWriter implements Writer {
         } catch (error) {
           this.reportFailure?.(error)
           this.queue.refuse(error)
-          // A disk that is full may have room again; what is damaged stays so.
+          // A full disk may have room again; damage stays.
           if (isDamage(error)) return
           await sleep(RETRY_DELAY, undefined, { signal: this.closing.signal }).catch(() => {})
         }
@@ -216,10 +216,10 @@ export class LocalWriter implements Writer {
     return { reorganised }
   }
 
-  /** All jobs are its own. */
+  /** Does nothing: without other gateways, all jobs are its own. */
   async seekJobs(_jobs: readonly string[]): Promise<void> {}
 
-  /** Ends what is running, and closes the files. What waits for rules is refused. */
+  /** Finishes running tasks, and closes the files. Tasks that wait for rules are refused. */
   async close(): Promise<void> {
     this.closing.abort()
     await this.deriving
@@ -229,7 +229,7 @@ export class LocalWriter implements Writer {
     this.indexFile.close()
   }
 
-  /** Whether the origin of an output that counts is unknown. */
+  /** Whether an active output lacks ancestors. */
   private isMissing({ txid, vout }: Outpoint): boolean {
     const row = this.indexFile.get(
       'select 1 as one from tx join missing on tid = id where txid = ? and vout = ? and active = 1',
@@ -260,7 +260,7 @@ export class LocalWriter implements Writer {
     this.isEmptied = false
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
-    // What they lost to may be gone from the log, or count by other rules.
+    // What they lost to may be gone from the log, or they may count by other rules.
     this.retry(pending.waiting())
   }
 
@@ -269,7 +269,7 @@ export class LocalWriter implements Writer {
     if (txids.length > 0) this.queue.add(() => this.current?.door.retryPending(txids)).catch(() => {})
   }
 
-  /** Derives the index again if a write found that its file is damaged. A log that is cannot be mended. */
+  /** Derives the index again if a write found its file damaged. A damaged log cannot be mended. */
   private mendIndex(error: unknown): unknown {
     if (this.admission === undefined || !isDamagedFile(error) || isWhole(this.indexFile)) return error
     this.isEmptied = true
@@ -289,7 +289,7 @@ export class LocalWriter implements Writer {
     return { log: this.log, indexFile: this.indexFile }
   }
 
-  /** Those of earlier versions: this one has all facts. That of a later one waits for its start. */
+  /** Removes indexes of earlier versions, as this one has all facts. One of a later version is kept for when that starts. */
   private removeOldIndexes(): void {
     for (const name of readdirSync(this.folder))
       if (Number(INDEX_FILES.exec(name)?.[1]) < INDEX_VERSION)
@@ -309,12 +309,12 @@ export class LocalWriter implements Writer {
     return { result, admitted, reorganised: restored.length + deactivated.length }
   }
 
-  /** Tries tasks, and has the log decide: one in a folder is this writer's own, and takes whatever comes. */
+  /** Tries tasks and commits them. A log in a folder is this writer's own, and accepts everything. */
   protected commit(tasks: Task[]): Outcome[] | Promise<Outcome[]> {
     return this.keep(this.tryOut(tasks))
   }
 
-  /** Runs tasks, and leaves open what they changed in the files. */
+  /** Runs tasks, and leaves their transactions open. */
   protected tryOut(tasks: Task[]): Trial {
     if (this.mayLag && this.current !== undefined) this.applyMissing(this.current)
     this.mayLag = true
@@ -335,17 +335,20 @@ export class LocalWriter implements Writer {
     while (applyNext(this.files, index, { onApplied })) this.commits.raise()
   }
 
-  /** Gets the pending transactions that may count or be needed because of facts that the index lacked. Their writer has tried these. */
+  /**
+   * Gets pending transactions that may count or be needed because of facts that the index lacked. The writer of those facts has
+   * tried them already.
+   */
   protected onApplied(_txids: string[]): void {}
 
   /**
-   * Commits the log, and then the index. What ends the process in between leaves facts that the index lacks, and so does a disk that
-   * is full: they are applied before the next commit, or at the next start.
+   * Commits the log, then the index. A crash or a full disk in between leaves facts that the index lacks: they are applied before
+   * the next commit, or at the next start.
    */
   protected keep({ outcomes, ...mark }: Trial): Outcome[] {
     const { current } = this
     try {
-      // Before the log is committed: then what is stored fails only if the index cannot be synced.
+      // Before the log is committed: after that, only syncing the index can fail.
       current?.index.flush()
       this.logFile.exec('commit')
       if (current !== undefined) {
@@ -383,7 +386,7 @@ export class LocalWriter implements Writer {
     return this.current === undefined ? [this.logFile] : [this.logFile, this.indexFile]
   }
 
-  /** Runs tasks, each in a savepoint of its own, so that one that fails takes nobody with it. */
+  /** Runs tasks, each in its own savepoint, so that one that fails affects no other. */
   private runEach(tasks: Task[]): Outcome[] {
     const files = this.written
     return tasks.map(({ run }): Outcome => {

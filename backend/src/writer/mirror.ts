@@ -40,15 +40,15 @@ export interface MirrorOptions {
   log: LocalLog
   pending: Pending
   state: State
-  /** The folder of what was made of content. */
+  /** The folder of images made from content. */
   images: string
 }
 
-/** How much is read at once: a host does that in its main thread. */
+/** How much is read at once: a host reads in its main thread. */
 const PAGE = { limit: 250, maxBytes: 1024 * 1024 }
 const ALL = { limit: -1, maxBytes: Number.POSITIVE_INFINITY }
 
-/** Which rows of state a transaction has changed. */
+/** Records which rows of state a transaction changes. */
 const CAPTURE = `
 create temp table if not exists captured (place integer primary key, subject text not null, txid blob not null, is_new integer not null);
 create temp trigger if not exists pending_added after insert on main.pending
@@ -67,39 +67,39 @@ const CAPTURED =
 
 const MOVE = 'update pending set arrived = (select max(arrived) + 1 from pending) where txid = ?'
 
-/** A change of what is pending or held. */
+/** A change of a pending or held transaction. */
 interface Change {
   txid: Uint8Array
-  /** Undefined if other gateways know it already, or need not know. As of registers, the highest number of a subject counts. */
+  /** Undefined if other gateways know it already, or need not know. As with registers, the highest number of a subject counts. */
   row?: NewRow
-  /** The keys of earlier ones whose bytes nobody needs any more. */
+  /** The keys of earlier changes whose bytes nobody needs any more. */
   replaces: Uint8Array[]
-  /** Whether it becomes pending for other gateways by this, and whether it was so here before. */
+  /** Whether this makes it pending for other gateways, and whether it was pending here before. */
   isAdded?: boolean
   isMoved?: boolean
 }
 
 /**
- * The copy of a shared log in the files of this gateway: readers and the door find there what they find in a log of their own. What is
- * pending or held is the same for all gateways, as each change of it has its place among the facts. Only what was refused and waits is
- * of one gateway.
+ * This gateway's copy of a shared log, which readers and the door use like a log of their own. Pending and held transactions are
+ * the same on all gateways, as each change has a place among the facts; only those that were refused and wait belong to one
+ * gateway.
  */
 export class Mirror {
-  /** The places of changes that others have replaced, once that is committed. */
+  /** Places of changes that were replaced, to be discarded after the commit. */
   private replaced: number[] = []
 
   constructor(private readonly options: MirrorOptions) {
-    // What is deleted is not to be found in free space: it may be content that the operator has removed.
+    // Deleted bytes are zeroed, as they may be content that the operator has removed.
     options.logFile.exec(`pragma secure_delete = on; ${CAPTURE}`)
   }
 
-  /** How far it was read. */
+  /** How far the shared log was read. */
   get place(): Place {
     return placeIn(this.options.logFile)
   }
 
   /**
-   * Some of what the shared log has after this copy. Nothing of it is stored yet.
+   * Reads rows that the shared log has after this copy, without storing them.
    *
    * @throws as `SharedLog.after`.
    */
@@ -113,7 +113,7 @@ export class Mirror {
     return { rows, isLast: rows.length < PAGE.limit && bytes < PAGE.maxBytes / 2 }
   }
 
-  /** Whether rows remove facts of this copy: what was derived from it is to be derived again. */
+  /** Whether rows remove facts of this copy, so that the index must be derived again. */
   isPrunedBy(rows: readonly LogRow[]): boolean {
     return rows.some((row) => {
       const pruned = prunedBy(row)
@@ -148,21 +148,21 @@ export class Mirror {
       pending.restore(totals)
       throw error
     }
-    // Until the commit, others were made of what it removes.
+    // Until the commit, images may have been made of removed content.
     if (isPurged) this.removeImages()
   }
 
   private removeImages(): void {
-    // One may be written meanwhile.
+    // An image may be written meanwhile.
     rmSync(this.options.images, { recursive: true, force: true, maxRetries: 5 })
   }
 
   /**
-   * Brings what this gateway has written in its open transaction into the shared log: facts at the places that they have here, and then
-   * what changed of the state.
+   * Appends what this gateway wrote in its open transaction to the shared log: facts, at the places that they have here, then
+   * changes of state.
    *
    * @param options.isLate Whether others may have written since the log was read.
-   * @returns Whether it is there. Otherwise others were first: it is to be rolled back, and tried again after theirs.
+   * @returns Whether it was appended. If not, others were faster: roll back, and try again after theirs.
    * @throws as `SharedLog.insert`.
    */
   async append({ isLate = false } = {}): Promise<boolean> {
@@ -174,7 +174,7 @@ export class Mirror {
     const facts = log.after(seq, ALL)
     if (facts.length + changes.length === 0) {
       if (isLate && (await this.read()).rows.length > 0) return false
-      // Otherwise what was refused would be looked at again with each later write.
+      // Otherwise each later write would look at refused transactions again.
       logFile.run('delete from captured')
       return true
     }
@@ -189,18 +189,18 @@ export class Mirror {
     return true
   }
 
-  /** Whether a pending transaction is one that was refused here, of which other gateways know nothing. */
+  /** Whether a pending transaction was refused here and is unknown to other gateways. */
   isOwn(txid: string): boolean {
     return !this.latest(`pending ${txid}`).isThere
   }
 
-  /** Has the shared log forget the bytes that nobody needs any more. What cannot be reached keeps them. */
+  /** Discards bytes in the shared log that nobody needs any more. If it cannot be reached, they stay. */
   async tidy(): Promise<void> {
     const seqs = this.replaced.splice(0)
     if (seqs.length > 0) await this.options.shared.discard(seqs).catch(() => {})
   }
 
-  /** Empties the copy: the log is another one. */
+  /** Empties the copy, because the log is another one. */
   clear(): void {
     const { logFile, pending } = this.options
     logFile.exec('begin immediate')
@@ -254,7 +254,7 @@ export class Mirror {
     return sha256
   }
 
-  /** Deletes a fact, and keeps its place. */
+  /** Deletes a fact, but keeps its place. */
   private remove(fact: Pick<Fact, 'kind' | 'key' | 'seq'>): void {
     const { logFile } = this.options
     logFile.run('delete from chunk where kind = ? and key = ?', fact.kind, fact.key)
@@ -265,7 +265,7 @@ export class Mirror {
     )
   }
 
-  /** Forgets what was refused here, and others know nothing of, if it has a body that was removed. */
+  /** Deletes transactions that were refused here, and are unknown to others, if they contain a removed body. */
   private forgetOwn(hashes: ReadonlySet<string>): void {
     const { logFile, pending } = this.options
     for (const { txid: key } of logFile.all('select txid from pending where waiting = 1')) {
@@ -280,7 +280,7 @@ export class Mirror {
     const changes = this.options.logFile
       .all(CAPTURED)
       .map(({ subject, txid, is_new }) => this.changeOf(subject, txid, is_new === 1))
-    // What was refused here, and counts now, comes for all others behind what they have.
+    // Transactions that were refused here, and count now, come last for all gateways.
     if (changes.some(({ isMoved }) => isMoved))
       for (const { isAdded, txid } of changes) if (isAdded) this.options.logFile.run(MOVE, txid)
     return changes
@@ -296,7 +296,7 @@ export class Mirror {
     })
     if (row === undefined) {
       const replaces = Array.from({ length: n }, (_, index) => numberedKey(subject, index + 1))
-      // A fact says as much of what was pending.
+      // A fact implies that the transaction is no longer pending.
       const isSaid = !isThere || (table === 'pending' && log.has(FACT.transaction, key))
       return { txid: key, replaces, ...(!isSaid && change(EMPTY)) }
     }
@@ -309,7 +309,7 @@ export class Mirror {
     }
   }
 
-  /** The number of the last change of a subject, and whether it is there after that. */
+  /** The number of a subject's last change, and whether the subject exists after it. */
   private latest(subject: string): { n: number; isThere: boolean } {
     const last = lastOf(this.options.log, CHANGE as FactKind, subject)
     if (last === undefined) return { n: 0, isThere: false }
@@ -317,7 +317,7 @@ export class Mirror {
   }
 }
 
-/** How far the log was read that a file is the copy of. */
+/** How far the log was read into a copy. */
 export function placeIn(logFile: Sql): Place {
   const stored = logFile.get("select value from log_meta where name = 'place'")
   return stored === undefined ? START : (JSON.parse(stored.value) as Place)
@@ -332,12 +332,12 @@ function standIn(row: LogRow): NewFact {
   return body === undefined ? (goneRow(row) as NewFact) : { kind, key, body }
 }
 
-/** What stands in the place of a fact whose body was discarded: it is none any more, and may come again. */
+/** Fills the place of a fact whose body was discarded: it is no fact any more, and may be inserted again. */
 export function goneRow({ kind, key, seq }: Pick<LogRow, 'kind' | 'key' | 'seq'>): NewRow {
   return changeRow(`gone ${kind} ${toHex(key)}`, seq)
 }
 
-/** What stands for a change in the copy of the log: its place, and whether its subject is there after it. */
+/** Represents a change in the copy of the log: its place, and whether its subject exists after it. */
 function placeOf({ key, body }: Pick<LogRow, 'key' | 'body'>): NewFact {
   return { kind: CHANGE as FactKind, key, body: body?.length === 0 ? EMPTY : Uint8Array.of(1) }
 }

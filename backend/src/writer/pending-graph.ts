@@ -15,7 +15,7 @@ import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 export interface Candidate {
   txid: string
   raw: Uint8Array
-  /** The one that came last at the end. */
+  /** The latest last. */
   proofs: readonly Proof[]
   spends: readonly Outpoint[]
   pending?: PendingOutline
@@ -26,7 +26,7 @@ export function candidateOf({ txid, raw, proof }: TransactionRecord): Candidate 
   return { txid, raw, proofs: proof === undefined ? [] : [proof], spends }
 }
 
-/** A pending transaction; undefined if it is not. */
+/** A pending transaction as a candidate; undefined if it is not pending. */
 export function pendingCandidate(txid: string, pending: Pending): Candidate | undefined {
   const stored = pending.get(txid)
   if (stored === undefined) return undefined
@@ -34,7 +34,7 @@ export function pendingCandidate(txid: string, pending: Pending): Candidate | un
   return { ...candidateOf({ txid, raw }), proofs, pending: outline }
 }
 
-/** What an index says of the transactions around a candidate. */
+/** Answers from an index about the transactions around a candidate. */
 export class IndexedSpends {
   constructor(private readonly index: Sql) {}
 
@@ -46,7 +46,10 @@ export class IndexedSpends {
     )
   }
 
-  /** Whether an active stored transaction spends an outpoint. Over a node, only mints conflict. @param isMint Whether a mint asks. */
+  /**
+   * Whether an active stored transaction spends an outpoint. Only mints conflict over a node. @param isMint Whether the other
+   * spender is a mint.
+   */
   hasActiveOpponent({ txid, vout }: Outpoint, isMint: boolean): boolean {
     const row = this.index.get(
       `select 1 as one from tx join spend on spend.pid = tx.id and spend.vout = ?2 join tx spender on spender.id = spend.sid
@@ -65,7 +68,7 @@ export class IndexedSpends {
     return this.index.get('select mint from tx where txid = ?', fromHex(txid))?.mint === 1
   }
 
-  /** The block of a stored transaction by its own proofs: infinite if there is none; undefined if it is not stored. */
+  /** The height of a stored transaction by its own proofs: infinite if it has none; undefined if it is not stored. */
   ownHeight(txid: string): number | undefined {
     const row = this.index.get('select own from tx where txid = ? and seq is not null', fromHex(txid))
     return row && (row.own ?? Number.POSITIVE_INFINITY)
@@ -88,7 +91,7 @@ export class IndexedSpends {
     return rows.map(({ txid, vout }) => ({ txid: toHex(txid), vout }))
   }
 
-  /** What the network said last of this transaction, whether it is stored or not. */
+  /** What the network last said about this transaction, stored or not. */
   sighting(txid: string): Sighting | undefined {
     const said = this.index.get('select said from tx where txid = ?', fromHex(txid))?.said ?? undefined
     return said === undefined ? undefined : said === 1 ? 'seen' : 'rejected'
@@ -100,9 +103,9 @@ export class IndexedSpends {
 }
 
 /**
- * The pending transactions without which it cannot be decided whether these count: what counts and spends the same coins, and what they
- * spend from that waits, as they may raise it. What they spend from that counts is left out, however large it is. Of what is in a
- * conflict, or was rejected, also the descendants that raise its rank.
+ * The pending transactions needed to decide whether these count: counting ones that spend the same coins, and waiting ancestors,
+ * which they may raise. Ancestors that count are left out, however many there are. For transactions in a conflict, or rejected,
+ * the descendants that raise their rank are included.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
@@ -124,7 +127,7 @@ export function relatedTo(
     ranked.add(txid)
     const { isRaised, arrived } = candidate.pending ?? { isRaised: true, arrived: Number.POSITIVE_INFINITY }
     if (isRaised) for (const each of raising(txid, arrived, pending)) add(each)
-    // What is new may raise any of them, by what came before it and is built on it.
+    // New ones may raise any of them, through earlier transactions built on the new ones.
     if (ranked.size === 1)
       for (const each of candidates) if (each.pending === undefined) addRaising(each.txid)
   }
@@ -150,7 +153,7 @@ export function relatedTo(
   return [...found.values()].slice(candidates.length)
 }
 
-/** Whether anything pending is what a candidate spends from, spends from the same transactions, or is built on it. */
+/** Whether anything pending is a parent of a candidate, spends from one of its parents, or is built on it. */
 function hasPendingAround({ txid, spends, pending: own }: Candidate, pending: Pending): boolean {
   return own !== undefined || pending.hasAround([...new Set(spends.map((spent) => spent.txid)).add(txid)])
 }
@@ -167,7 +170,7 @@ function raising(txid: string, arrived: number, pending: Pending): Set<string> {
   return found
 }
 
-/** The pending descendants of a fact by which its rank is that of what is proven or seen. */
+/** The pending descendants of a fact that give it the rank of a proven or seen one. */
 export function raisersOf(
   txid: string,
   { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
@@ -190,11 +193,11 @@ export function isSpentTwice(candidates: readonly Candidate[]): boolean {
 }
 
 /**
- * Those of the transactions that are to be facts, in order: what is needed by itself, what spends a coin that a fact or one of these
- * spends, what raises the rank of a fact, and the ancestors of all of them, also such as are pending and
- * not among the candidates.
+ * The candidates that must become facts, in order: those needed themselves, those that spend a coin that a fact or one of these
+ * spends, those that raise the rank of a fact, and the ancestors of all of them, also pending ones that are no candidates.
  *
- * @param options.isEligible Whether one may be a fact, unless it raises the rank of one, or one is built on it.
+ * @param options.isEligible Whether a candidate may become a fact. One that raises a fact's rank, or that a fact is built on,
+ * always may.
  */
 export function neededOf(
   candidates: readonly Candidate[],
@@ -215,7 +218,7 @@ export function neededOf(
       spenders.set(key, [...(spenders.get(key) ?? []), txid])
     }
   const needing = new Set<string>()
-  // What a fact is built on is one even if it lost: with it, so does that.
+  // Ancestors of a fact become facts even if they lost: the fact loses with them.
   const beneath = new Set<string>()
   for (const each of candidates) {
     if (isNeeded(each.txid)) needing.add(each.txid)
@@ -225,7 +228,7 @@ export function neededOf(
   for (const txid of beneath) for (const spent of byTxid.get(txid)?.spends ?? []) beneath.add(spent.txid)
   const mayEnter = (each: Candidate): boolean => isEligible(each) || beneath.has(each.txid)
   const barred = new Set<string>()
-  // Parents come first, but for pending ones: those are walked again.
+  // Parents come first, except among pending ones: so the walk is repeated.
   for (let before = -1; before < barred.size; ) {
     before = barred.size
     for (const each of candidates)
@@ -248,7 +251,7 @@ export function neededOf(
         for (const other of spenders.get(`${spent.txid} ${spent.vout}`) ?? []) add(other)
       }
   }
-  /** Whether one has a better rank than a fact that it is built on, by its proofs, or because it is seen. */
+  /** Whether a candidate outranks a fact that it is built on, by its proofs or a sighting. */
   const isRaising = (each: Candidate): boolean => {
     const height = heightOf(each)
     if (height === Number.POSITIVE_INFINITY && indexed.sighting(each.txid) !== 'seen') return false
@@ -265,7 +268,7 @@ export function neededOf(
   addAround()
   for (let before = -1; before < needed.size; ) {
     before = needed.size
-    // Whether or not these count, and what they are built on.
+    // These and their ancestors enter whether they count or not.
     const line = new Set<string>()
     for (const each of candidates) if (!needed.has(each.txid) && isRaising(each)) line.add(each.txid)
     for (const txid of line) {
@@ -284,8 +287,8 @@ function heightOf({ proofs }: Candidate): number {
 }
 
 /**
- * Some of the candidates, as they are placed among all: pending ones in the order in which they came, then the others as listed, but
- * each before what is built on it.
+ * Orders some of the candidates as they stand among all: pending ones as they came, then the others as listed, but parents always
+ * first.
  */
 export function inOrder(some: readonly Candidate[], among: readonly Candidate[] = some): Candidate[] {
   const placeOf = ({ pending }: Candidate): number => pending?.arrived ?? Number.MAX_SAFE_INTEGER
@@ -300,7 +303,7 @@ export function parentsOf({ spends }: Candidate): string[] {
   return spends.map(({ txid }) => txid)
 }
 
-/** Whether these are no more than may wait in all. */
+/** Whether these alone are within the limits of what may wait. */
 export function isWithin(
   candidates: readonly Candidate[],
   { maxTransactions, maxBytes }: PendingLimits,
@@ -319,8 +322,8 @@ export function makeRoom(pending: Pending, limits: PendingLimits, remove: (txid:
 }
 
 /**
- * Deletes what waits until there is room: of the client that has the most, the oldest with all that is built on it. What is new
- * stays, with what it is built on, unless that client has nothing else: nobody else makes room for it.
+ * Deletes waiting transactions until there is room: the oldest of the client that has the most, with its descendants. New ones
+ * and their ancestors stay, unless that client has nothing else: others make no room for it.
  */
 export function makeRoomToWait(
   pending: Pending,
@@ -329,7 +332,7 @@ export function makeRoomToWait(
 ): void {
   if (!isOver(pending.total('waiting'), limits)) return
   const staying = new Set(fresh.flatMap(({ txid }) => pending.lineOf(txid, 'waiting')))
-  // Parents come first: what is built on others goes before them.
+  // Parents come first, so descendants are popped before them.
   const own = [...fresh]
   while (isOver(pending.total('waiting'), limits)) {
     const isByCount = pending.total('waiting').transactions > limits.maxTransactions
@@ -351,18 +354,20 @@ function isOver(
   return transactions > limits.maxTransactions || bytes > limits.maxBytes
 }
 
-/** How many transactions may be built on the unproven coins behind one: a proof, a sighting or a late value may decide about all. */
+/**
+ * How many transactions may be built on the unproven coins behind a submission: one proof, sighting or late value may affect all
+ * of them.
+ */
 const MAX_UNPROVEN_DESCENDANTS = 5000
-/** Of how many coins it is remembered how much is built on them. It is counted again for any other. */
+/** How many coins have a cached count of what is built on them. Others are counted again. */
 const REMEMBERED = 1000
 
 /**
- * Bounds what is built on unproven transactions, by the coin of the topmost one that a submission stands on: so whoever receives one
- * of many outputs fills up his own, and nobody else's. What is built on them by spending nodes is left out: a tree of names has one
- * root, and each mint costs work.
+ * Bounds what is built on unproven transactions, for each coin of the topmost one: so a recipient of one of many outputs can
+ * exhaust only their own limit. Spends of nodes are not counted: a tree of names has one root, and each mint costs work.
  */
 export class UnprovenLines {
-  /** How much is built on a coin, by its outpoint, at most: what was deleted since is counted, too, until that would matter. */
+  /** The most that may be built on a coin, by outpoint: includes transactions deleted since, until a recount is needed. */
   private readonly counts = new LRUCache<string, number>({ max: REMEMBERED })
   private readonly indexed: IndexedSpends
 
@@ -372,8 +377,8 @@ export class UnprovenLines {
 
   /**
    * @param records The transactions of a submission, with all unproven ones that it is built on.
-   * @param fresh Those that are new.
-   * @returns What counts them, once they are stored.
+   * @param fresh The new ones among them.
+   * @returns A function that counts them, to be called once they are stored.
    * @throws GeneralError `TOO_MANY_DESCENDANTS`: once they are mined, more may be built on them
    */
   roomFor(
@@ -399,12 +404,12 @@ export class UnprovenLines {
     }
   }
 
-  /** The coins of stored unproven transactions that are built on none, from which new ones come. */
+  /** The coins of topmost unproven stored transactions from which the new ones descend. */
   private coinsOf(
     records: ReadonlyMap<string, TransactionRecord>,
     fresh: ReadonlyMap<string, Candidate>,
   ): Outpoint[] {
-    /** By a transaction on the way, the unproven coins that it spends. */
+    /** The unproven coins that a transaction on the way spends, by its txid. */
     const spent = new Map<string, Outpoint[]>()
     const line = new Set(fresh.keys())
     for (const txid of line) {
@@ -437,7 +442,7 @@ export class UnprovenLines {
     return row !== undefined
   }
 
-  /** How many stored transactions are built on some coins together. Stops counting at one more than a number. */
+  /** How many stored transactions are built on these coins in total. Stops counting above `most`. */
   private countBehind(coins: readonly Outpoint[], most: number): number {
     const { indexFile, pending } = this.options
     const found = new Set<string>()

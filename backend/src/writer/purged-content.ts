@@ -19,7 +19,7 @@ export interface Holder {
   output: TransactionOutput
 }
 
-/** The outputs of a transaction with one of some bodies. @param hashes Of the bodies, in hex. */
+/** The outputs of a transaction that inscribe one of some bodies. @param hashes SHA-256 of the bodies, in hex. */
 export function holdersOf(view: TransactionView, hashes: ReadonlySet<string>): Holder[] {
   return view.outputs.flatMap((output, vout) => {
     const { content } = inscriptionOf(output)
@@ -27,7 +27,7 @@ export function holdersOf(view: TransactionView, hashes: ReadonlySet<string>): H
   })
 }
 
-/** What the log keeps of the body of an output. */
+/** What the log keeps about the body of an output. */
 export function purgedValueOf(output: TransactionOutput, view: TransactionView): PurgedValue {
   const { sha, ctype, clen, coff } = contentsOf(output, view)
   return {
@@ -39,8 +39,8 @@ export function purgedValueOf(output: TransactionOutput, view: TransactionView):
 }
 
 /**
- * Overwrites what an output inscribes in the transaction that it is a view into. Everything else is read as before, also what is
- * overwritten already.
+ * Overwrites the body that an output inscribes, in the bytes of its transaction. Everything else parses as before, also after an
+ * earlier overwrite.
  */
 export function overwriteContent(output: TransactionOutput): void {
   const { lockingScript } = output
@@ -51,7 +51,7 @@ export function overwriteContent(output: TransactionOutput): void {
     return
   }
   const { span } = readEnvelope(lockingScript)
-  // What is joined of pushes comes last in its envelope. (A number that B pushes is an opcode.)
+  // A body joined from several pushes comes last in its envelope. (A number that B pushes is an opcode.)
   if (span === undefined || content.source === 'b') return
   let before = -content.body.length
   for (const walk = pushesIn(lockingScript, span); walk.next() && walk.end < span.to; )
@@ -65,8 +65,8 @@ export function overwriteContent(output: TransactionOutput): void {
 }
 
 /**
- * The body of a transaction's fact, in bytes of its own, without what one of its outputs inscribes: also where a mint repeats the output,
- * or its beginning, in what unlocks the node.
+ * A copy of the body of a transaction's fact with the content of one output overwritten, also where a mint repeats that output,
+ * or its beginning, in the script that unlocks the node.
  */
 export function withoutContent(fact: Pick<Fact, 'key' | 'body'>, vout: number): Buffer {
   const [key, body] = [fact.key, Buffer.from(fact.body)]

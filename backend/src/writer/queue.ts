@@ -1,12 +1,12 @@
 import { steadyTime } from '../protocol/monotonic.js'
 import { type Place, WriterBusyError } from './writer.js'
 
-/** How many writes share a commit at most, and how much they weigh together, in bytes: all others wait for that commit. */
+/** The most writes that share a commit, and their total weight in bytes: all others wait for that commit. */
 const MAX_GROUP = 64
 const MAX_WEIGHT = 1024 * 1024
-/** From this weight on, a write has a commit of its own. */
+/** Above this weight, a write has a commit of its own. */
 const HEAVY = MAX_WEIGHT / 2
-/** What takes longer than this, in milliseconds, holds the writer. */
+/** A group that takes longer than this, in milliseconds, holds the writer. */
 const LONG = 500
 
 export interface Task {
@@ -21,11 +21,11 @@ export interface Task {
 export type Outcome = { done: unknown } | { failed: unknown }
 
 /**
- * Where writes wait for the writer. The one with the highest priority goes first, and takes others along that wait: they share a
- * commit, and so its sync to disk (group commit).
+ * The queue of writes. The one with the highest priority goes first, and takes along others that wait: they share a commit, and
+ * so its sync to disk (group commit).
  *
- * The writer holds its thread while it works. So a write with limited patience can be withdrawn from another thread: what begins
- * it or withdraws it is one exchange in shared memory ({@link Claim}).
+ * The writer blocks its thread while it works, so a write with limited patience is withdrawn from another thread: beginning and
+ * withdrawing it are one exchange in shared memory ({@link Claim}).
  */
 export class WriteQueue {
   private readonly waiting: Task[] = []
@@ -33,9 +33,9 @@ export class WriteQueue {
   private isHeld = false
 
   /**
-   * @param commit Runs tasks and commits what they changed. @throws if nothing of any of them was kept.
-   * @param since Gets the time when the current group began, for those who wait in other threads.
-   * @param failed Gets what a task, or a commit, failed with, and returns what those who asked for it get.
+   * @param commit Runs tasks and commits their changes. @throws if nothing of any of them was kept.
+   * @param since Set to the time when the current group began, for those who wait in other threads.
+   * @param failed Maps the error of a task or commit to the one that callers get.
    */
   constructor(
     private readonly commit: (tasks: Task[]) => Outcome[] | Promise<Outcome[]>,
@@ -51,7 +51,7 @@ export class WriteQueue {
     })
   }
 
-  /** Begins nothing but what is early until {@link release}. */
+  /** Runs only early tasks until {@link release}. */
   hold(): void {
     this.isHeld = true
   }
@@ -61,12 +61,12 @@ export class WriteQueue {
     this.start()
   }
 
-  /** Rejects all that wait. */
+  /** Rejects all waiting tasks. */
   refuse(error: unknown): void {
     for (const { reject } of this.waiting.splice(0)) reject(error)
   }
 
-  /** Resolves when nothing is running, and nothing waits that may run. */
+  /** Resolves when nothing is running, and no task that may run is waiting. */
   async idle(): Promise<void> {
     await this.running
   }
@@ -76,7 +76,7 @@ export class WriteQueue {
   }
 
   private async runAll(): Promise<void> {
-    // What comes in the same turn of the event loop shares the first commit.
+    // Writes of the same turn of the event loop share the first commit.
     await Promise.resolve()
     while (this.hasNext) {
       const tasks = this.takeGroup()
@@ -175,7 +175,7 @@ export class BusySince {
     Atomics.store(this.cell, 0, 0n)
   }
 
-  /** For how many milliseconds; 0 if it is idle. */
+  /** Milliseconds since then; 0 if it is idle. */
   get lasted(): number {
     const since = Number(Atomics.load(this.cell, 0))
     return since === 0 ? 0 : Math.max(1, steadyTime() - since)
@@ -183,8 +183,8 @@ export class BusySince {
 }
 
 /**
- * Counts commits in memory that threads share: readers in other threads see by it that they are to look for changes. It begins at a
- * time, so that a thread which takes the place of another one never repeats a count.
+ * Counts commits in shared memory, so that readers in other threads know when to look for changes. It starts from the clock, so
+ * that a thread that replaces another one never repeats a count.
  */
 export class CommitCount {
   private readonly cell: BigInt64Array
@@ -209,9 +209,9 @@ function startingNow(): SharedArrayBuffer {
 }
 
 /**
- * Waits for a write, but not longer than its patience behind one group that holds the writer.
+ * Waits for a write, but no longer than its patience while one group holds the writer.
  *
- * @throws WriterBusyError: it was withdrawn, and nothing of it was stored.
+ * @throws WriterBusyError if it was withdrawn: nothing of it was stored.
  */
 export function withPatience<Result>(
   writing: (claim: Claim) => Promise<Result>,
@@ -239,19 +239,19 @@ export function withPatience<Result>(
   })
 }
 
-/** A client with other submissions in the queue waits as if this one were so much longer for each: clients take turns. */
+/** Added to the weight of a submission for each one that its client already has in the queue, so that clients take turns. */
 const BYTES_PER_SUBMISSION = 16 * 1024
 /** How much later a submission is due for each doubling of its weight, in milliseconds. */
 const DELAY = 1000
-/** After how many milliseconds behind one long write a submission is answered that it may be tried again. */
+/** How long a submission waits behind one long write before its client is told to retry, in milliseconds. */
 const PATIENCE = 2000
 
 /**
- * The place of a submission that comes now: what is due first goes first, and a heavy one is due later. So a light one waits for
- * the write in progress, but not for all the heavier ones that came shortly before it; and no flood of light ones holds a heavy
- * one up for longer than some twenty seconds.
+ * The place of a submission that comes now: the earliest due goes first, and heavier ones are due later. So a light one waits for
+ * the write in progress, but not for heavier ones that came shortly before it; and a flood of light ones delays a heavy one by at
+ * most some twenty seconds.
  *
- * @param submitted.bytes Of its transactions.
+ * @param submitted.bytes Size of its transactions.
  * @param submitted.ahead How many submissions of the same client are in the queue.
  */
 export function submissionPlace({ bytes, ahead = 0 }: { bytes: number; ahead?: number | undefined }): Place {

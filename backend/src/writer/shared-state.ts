@@ -5,18 +5,18 @@ import type { Proof } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 
 /**
- * How far the jobs in the background have come: the tables `state`, `interaction` and `ancestor` of the copy, whose rows are notes
- * beside the shared log, so that another gateway goes on with a job. `ancestor` sorts before the others: only who takes over reads it.
+ * Progress of background jobs: rows of the tables `state`, `interaction` and `ancestor` of the copy are notes beside the shared
+ * log, so that another gateway can continue a job. `ancestor` sorts first: only a gateway that takes over reads it.
  */
 const ANCESTORS = 'ancestor '
 const INTERACTIONS = 'interaction '
 const STATE = 'state '
-/** The first name behind those of ancestors. */
+/** The first name after those of ancestors. */
 export const WITHOUT_ANCESTORS = 'ancestor~'
 
 /**
- * Proofs of transactions that a gateway does not have: one that was refused waits at the gateway which refused it, and that one takes
- * its proof from here. There are so many places, which later ones take over.
+ * Proofs of transactions that a gateway does not have: a refused transaction waits at the gateway that refused it, which takes
+ * the proof from here. There are this many slots; later proofs overwrite earlier ones.
  */
 const PROOF = 'proof '
 const PROOFS = 64
@@ -31,7 +31,7 @@ export function passedProof(txid: string, proof: Proof): { name: string; value: 
   return { name, value: JSON.stringify({ txid, height, root, merklePath: toHex(merklePath) }) }
 }
 
-/** The proof in a note, and of which transaction it is; undefined if it is another note. */
+/** The proof in a note, with its txid; undefined for any other note. */
 export function proofInNote({ name, value = '' }: Note): { txid: string; proof: Proof } | undefined {
   if (!name.startsWith(STATE + PROOF)) return undefined
   const { txid, merklePath, ...block } = JSON.parse(value)
@@ -58,9 +58,9 @@ ${capture('state', "'state ' || each.name", `when each.name not in (${own})`)}
 ${capture('interaction', INTERACTION_NAME)}
 ${capture('ancestor', ANCESTOR_NAME)}`
 
-/** Shares how far the jobs of gateways have come. */
+/** Shares the progress of jobs between gateways. */
 export class SharedState {
-  /** What others are to know, by its name. */
+  /** Notes to publish, by name. */
   private readonly due = new Map<string, string | undefined>()
   private publishing: Promise<void> = Promise.resolve()
 
@@ -68,7 +68,7 @@ export class SharedState {
     options.logFile.exec(CAPTURE)
   }
 
-  /** Publishes what was committed. What cannot be published now is published with what comes next. */
+  /** Publishes committed changes. What cannot be published now follows with the next. */
   async publish(): Promise<void> {
     const { logFile } = this.options
     const changed = logFile.all('select distinct name from noted')
@@ -80,9 +80,9 @@ export class SharedState {
   }
 
   /**
-   * What others have published.
+   * The notes that others have published.
    *
-   * @param after Of the notes after this name.
+   * @param after Only notes after this name.
    * @throws StoreUnavailableError
    */
   async read(after: string): Promise<Note[]> {
@@ -96,9 +96,9 @@ export class SharedState {
   }
 
   /**
-   * Takes what others have published, in a transaction of its own. What this gateway is to publish stays.
+   * Stores notes of others, in a transaction of its own. Rows that this gateway has yet to publish stay.
    *
-   * @returns What is new.
+   * @returns The new ones.
    */
   take(notes: readonly Note[]): Note[] {
     const { logFile } = this.options
@@ -127,7 +127,7 @@ export class SharedState {
   }
 }
 
-/** What the row that a note is of says in the file of a log; undefined if there is none. */
+/** The value of the row that a note stands for, in the file of a log; undefined if there is none. */
 function valueIn(sql: Sql, name: string): string | undefined {
   const [, one = '', two = ''] = name.split(' ')
   if (name.startsWith(STATE))
@@ -141,7 +141,7 @@ function valueIn(sql: Sql, name: string): string | undefined {
   return row && JSON.stringify(Object.values({ ...row, txid: toHex(row.txid) }).slice(2))
 }
 
-/** Writes what a note says into the file of a log, if it is of a row there. */
+/** Writes a note into the row that it stands for, in the file of a log; ignores other notes. */
 export function writeNote(sql: Sql, name: string, value: string): void {
   const [, one = '', two = ''] = name.split(' ')
   if (name.startsWith(STATE))
@@ -155,7 +155,7 @@ export function writeNote(sql: Sql, name: string, value: string): void {
     )
 }
 
-/** What is noted in the file of a log, but for what its host notes of itself. */
+/** The notes in the file of a log, except those that its host keeps about itself. */
 export function notesIn(sql: Sql): Note[] {
   const names = sql.all(
     `select ${ANCESTOR_NAME} as name from ancestor as each union all select ${INTERACTION_NAME} from interaction as each
@@ -164,7 +164,7 @@ export function notesIn(sql: Sql): Note[] {
   return names.map(({ name }) => ({ name, value: valueIn(sql, name) }))
 }
 
-/** Whether a note is of a row in the file of a log. */
+/** Whether a note stands for a row in the file of a log. */
 export function isState(name: string): boolean {
   return [ANCESTORS, INTERACTIONS, STATE].some((start) => name.startsWith(start))
 }

@@ -21,29 +21,29 @@ import type { Outcome, Task } from './queue.js'
 import { proofInNote, SharedState, WITHOUT_ANCESTORS } from './shared-state.js'
 import type { WriterStatus } from './writer.js'
 
-/** How often a gateway that writes nothing asks what others have written, in milliseconds. */
+/** How often an idle gateway reads what others have written, in milliseconds. */
 const POLL = 200
-/** How often it is reported that the log is heard, in milliseconds. */
+/** How often reads of the log are reported, in milliseconds. */
 const REPORT = 1000
-/** For how long after a write of others one expects more of them, in milliseconds. */
+/** How long after a write by others more are expected, in milliseconds. */
 const COMPANY = 5000
 
-/** The job of deleting chunks that no row names, and the note that says up to where that is done. */
+/** The job of deleting orphaned chunks, and the note of the place up to which that is done. */
 const COLLECT = 'collect'
 const COLLECTED = 'collected'
 
 export interface SharedWriterOptions {
-  /** Of the copy of the log, and the index. */
+  /** Holds the copy of the log, and the index. */
   folder: string
   shared: SharedLog
-  /** How often what others have written is asked for, in milliseconds. */
+  /** How often the writes of others are read, in milliseconds. */
   poll?: number
 }
 
 /**
- * A writer over a log that several gateways share. It tries writes on its own copy of the log, and inserts what they bring right after
- * that: if another gateway was faster, it rolls back, applies what that one wrote, and tries again. So all gateways decide one after
- * the other, and the index of each is that of one gateway that got all writes in the order of the log.
+ * A writer over a log that several gateways share. It tries writes on its own copy of the log, and inserts the resulting facts
+ * right after that. If another gateway was faster, it rolls back, applies what that one wrote, and tries again. So gateways
+ * decide one after the other, and each index is as if one gateway had received all writes in the order of the log.
  */
 export class SharedWriter extends LocalWriter {
   override readonly logRead: Promise<void>
@@ -56,21 +56,21 @@ export class SharedWriter extends LocalWriter {
   private polling: NodeJS.Timeout | undefined
   private beating: Promise<void> | undefined
   private jobs: readonly string[] = []
-  /** Up to which place the chunks of batches that did not come to be were deleted. */
+  /** The place up to which orphaned chunks were deleted. */
   private collected: number | undefined
-  /** When the log was read to its end for the last time, when that was reported, and when others wrote. */
+  /** When the log was last read to its end, when that was reported, and when others last wrote. */
   private heardAt = 0
   private reportedAt = 0
   private othersAt = Number.NEGATIVE_INFINITY
-  /** Once the log has other rules than this gateway was started with. */
+  /** Set once the log has other rules than this gateway was started with. */
   private outdated: Error | undefined
-  /** Until when others go first: this one has just written. */
+  /** Until then others go first, as this one has just written. */
   private othersUntil = 0
 
   /** The copy of the log in the folder is brought up to date in the background: see {@link logRead}. */
   constructor({ folder, shared, poll = POLL }: SharedWriterOptions) {
     super({ folder }, (logFile) => makeMirror(logFile, shared.id))
-    // What is lost of the copy is read again.
+    // Lost parts of the copy are read again.
     this.logFile.exec('pragma synchronous = normal')
     const { logFile, log, pending, state } = this
     this.shared = shared
@@ -80,7 +80,7 @@ export class SharedWriter extends LocalWriter {
     this.leases = new Leases({ log: shared })
     this.report({ state: 'reading', done: 0 })
     this.logRead = this.readLog()
-    // Callers that wait for it get the error; none has to wait.
+    // Callers that await it get the error; nobody has to.
     this.logRead.catch(() => {})
     this.schedule()
   }
@@ -98,7 +98,7 @@ export class SharedWriter extends LocalWriter {
     this.setJobs(this.jobs.filter((job) => held.includes(job)))
   }
 
-  /** Looks which jobs are its own, and how far others have come by now. */
+  /** Renews leases, and reads how far others have come. */
   async beat(): Promise<void> {
     await this.leases.beat().catch(() => {})
     const { held } = this.leases
@@ -111,7 +111,7 @@ export class SharedWriter extends LocalWriter {
     else this.collected = undefined
   }
 
-  /** Deletes the chunks of batches that did not come to be, as of gateways that ended. */
+  /** Deletes the chunks of batches that were never inserted, as by gateways that were killed. */
   private async collect(): Promise<void> {
     const { shared, mirror } = this
     const to = mirror.place.seq
@@ -148,7 +148,7 @@ export class SharedWriter extends LocalWriter {
     if (!follows) await this.letOthersWrite()
     return await this.mutex.runExclusive(async () => {
       const began = steadyTime()
-      // Who writes alone has the log looked at as it is inserted: that is one way to it, and not two.
+      // A lone writer checks the log as it inserts: one round trip instead of two.
       const isToBeRead = follows || this.mayLag || this.current === undefined || this.hasCompany
       for (let isRead = isToBeRead; ; isRead = true) {
         if (isRead) await (this.current === undefined ? this.fill() : this.storeOthers())
@@ -163,7 +163,7 @@ export class SharedWriter extends LocalWriter {
         } catch (error) {
           if (!(error instanceof OtherLogError)) throw error
         } finally {
-          // Others have written meanwhile, or it may not be there.
+          // Others have written meanwhile, or it is unknown whether it was inserted.
           if (!isFirst) this.undo(trial)
         }
         if (!isFirst) continue
@@ -177,8 +177,8 @@ export class SharedWriter extends LocalWriter {
   }
 
   /**
-   * Stores what others have written in the copy of the log. Nothing of it is applied before: bytes that were removed are understood by
-   * what the log says of that later.
+   * Stores what others have written in the copy of the log. All is stored before any is applied: removed bytes are explained by
+   * later rows of the log.
    */
   private async storeOthers(): Promise<void> {
     for (let isLast = false; !isLast; ) {
@@ -189,7 +189,7 @@ export class SharedWriter extends LocalWriter {
       this.mayLag = true
       if (this.mirror.isPrunedBy(read.rows))
         throw this.deriveAgain(new Error('facts were removed from the log'))
-      // It was opened while nobody had said that, and what goes without saying may be something else.
+      // The index was opened before this was decided, and its default may differ.
       if (read.rows.some(setsTracker))
         throw this.deriveAgain(new Error('it was decided which proofs of the log count'))
       this.mirror.store(read.rows)
@@ -201,7 +201,7 @@ export class SharedWriter extends LocalWriter {
     }
   }
 
-  /** Takes the proof of what was refused here and waits. */
+  /** Takes the proof of a transaction that was refused here and waits. */
   private prove(note: Note): void {
     const found = proofInNote(note)
     const waiting = found && this.pending.get(found.txid)
@@ -210,13 +210,13 @@ export class SharedWriter extends LocalWriter {
     this.record([{ txid, raw, proof: found.proof }]).catch(() => {})
   }
 
-  /** Tries again what was refused here, and may count after what others wrote: they know nothing of it. */
+  /** Retries transactions that were refused here and may count after the writes of others, who do not know them. */
   protected override onApplied(txids: readonly string[]): void {
     this.retry(txids.filter((txid) => this.mirror.isOwn(txid)))
   }
 
   /**
-   * Reads the log for the first time, for as long as it cannot be reached, and what others have published beside it.
+   * Reads the log for the first time, trying until it can be reached, and then the notes of others beside it.
    *
    * @throws DamagedError
    */
@@ -237,10 +237,10 @@ export class SharedWriter extends LocalWriter {
   }
 
   /**
-   * Brings the copy of the log up to date; the index is not open. What a log without facts has first, and one that an earlier backup
-   * has replaced has next, is what its scores are counted from: peers may have passed those that were given.
+   * Brings the copy of the log up to date, while the index is not open. Gives a log without facts the base of its scores, and a
+   * higher one to a log that was restored from an earlier backup: peers may be past the scores given before.
    *
-   * @param given Above all scores that were given by what is lost, in milliseconds since 1970.
+   * @param given Above all scores given by lost facts, in milliseconds since 1970.
    */
   private async fill(given = 0): Promise<void> {
     const { logFile, log, mirror } = this
@@ -257,7 +257,7 @@ export class SharedWriter extends LocalWriter {
       })
       isLast = read.isLast
       const isOther = mirror.place.seq > 0 && read.rows.some(setsTracker)
-      // Before the facts are gone: an index that knows more than the log would be taken for one of it.
+      // Before the facts are gone: an index with more facts than the log would be taken for one of it.
       if (isOther || mirror.isPrunedBy(read.rows)) this.forgetIndex()
       mirror.store(read.rows)
       if (!isLast) this.report({ state: 'reading', done: Math.min(1, mirror.place.seq / last) })
@@ -277,7 +277,7 @@ export class SharedWriter extends LocalWriter {
     await this.fill(above)
   }
 
-  /** About what the next fact gets, in milliseconds since 1970: each takes one, and one with many outputs a few more. */
+  /** About the next score, in milliseconds since 1970: a fact takes one, or a few if it has many outputs. */
   private nextScore(): number {
     return Number(latestOf(this.log, register.setting('base'))?.value ?? 0) + this.mirror.place.seq
   }
@@ -293,14 +293,14 @@ export class SharedWriter extends LocalWriter {
     }
   }
 
-  /** Reads on and derives everything again. What waits is answered that it may try again. */
+  /** Has everything read and derived again. Returns the error for waiting writes, which may be retried. */
   private deriveAgain(cause: unknown): StoreUnavailableError {
     this.current = undefined
     if (this.admission !== undefined) this.deriveBy(this.admission)
     return new StoreUnavailableError(cause)
   }
 
-  /** Called before facts are removed: nobody must read that something does not exist from an index without them, or from none. */
+  /** Called before facts are removed: readers must not conclude from an index without them that something does not exist. */
   private forgetIndex(): void {
     const isNews = !this.isEmptied
     this.isEmptied = true
@@ -317,7 +317,7 @@ export class SharedWriter extends LocalWriter {
     if (this.status.state === 'equal') this.report(this.status)
   }
 
-  /** To read the log is half of the work of a start, and to derive the index the other. */
+  /** Reading the log is half of the work of a start, deriving the index the other. */
   protected override report({ state, done }: WriterStatus): void {
     const { heardAt, jobs } = this
     this.reportedAt = heardAt
@@ -353,7 +353,7 @@ export class SharedWriter extends LocalWriter {
     return steadyTime() - this.othersAt < COMPANY
   }
 
-  /** Who has just written would be first again: the others have to apply that. */
+  /** The last writer would be first again, as the others have to apply its write. */
   private async letOthersWrite(): Promise<void> {
     const wait = this.othersUntil - steadyTime()
     if (wait > 0 && this.hasCompany) await sleep(Math.min(wait, COMPANY))
@@ -380,7 +380,7 @@ function replacesRule({ kind, key }: LogRow): boolean {
 
 const TRACKER = register.setting('tracker')
 
-/** Whether a row says for the first time what decides which proofs count. */
+/** Whether a row decides for the first time which proofs count. */
 function setsTracker({ kind, key }: LogRow): boolean {
   if (kind !== FACT.register) return false
   const { subject, n } = readNumberedKey(key)

@@ -7,14 +7,14 @@ import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import { candidateOf } from './pending-graph.js'
 
 /**
- * Changes of what is pending or held, as rows of a log. As of registers, the highest number of a subject counts: `pending <txid>` or
- * `held <txid>`. The body is the length of a head (32 bits, big-endian), the head as JSON, and bytes: the raw transaction, if other
- * gateways do not have it yet, or the BEEF. Without a body, the subject is no more.
+ * Changes of pending and held transactions, as rows of a log. The subject is `pending <txid>` or `held <txid>`; as with
+ * registers, its highest number counts. The body is the length of a head (32 bits, big-endian), the head as JSON, and bytes: the
+ * raw transaction, if other gateways do not have it yet, or the BEEF. An empty body removes the subject.
  */
 
 interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
   client?: string | undefined
-  /** All of them, the one that came last at the end. */
+  /** All of them, the latest last. */
   proofs?: { height: number; root: string; merklePath: string }[]
 }
 
@@ -26,7 +26,7 @@ interface HeldHead {
 export const EMPTY: Uint8Array = new Uint8Array(0)
 const LENGTH_BYTES = 4
 
-/** @param row Of the table `pending` of a file. @param raw Empty if it is known. */
+/** @param row A row of the table `pending`. @param raw Empty if other gateways have it. */
 export function pendingChange(logFile: Sql, row: Row, raw: Uint8Array): Uint8Array {
   const { waiting, raised, mint, client } = row
   const proofs = proofsOf(logFile, row.txid)
@@ -40,12 +40,12 @@ export function pendingChange(logFile: Sql, row: Row, raw: Uint8Array): Uint8Arr
   return writeChange(head, raw)
 }
 
-/** @param row Of the table `held`. */
+/** @param row A row of the table `held`. */
 export function heldChange({ lock_height, lock_time, beef }: Row): Uint8Array {
   return writeChange({ height: lock_height, time: lock_time }, beef)
 }
 
-/** What is pending and held in the file of a log, in order, as changes with the number 1. */
+/** The pending and held transactions in the file of a log, in order, as changes with the number 1. */
 export function* stateRows(logFile: Sql): Generator<NewRow> {
   const first = 'select * from pending where arrived > ? order by arrived limit 1'
   for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
@@ -54,7 +54,7 @@ export function* stateRows(logFile: Sql): Generator<NewRow> {
     yield stateRow(logFile, `held ${toHex(txid)}`) as NewRow
 }
 
-/** What is pending or held under a subject in the file of a log, as a change with the number 1; undefined if nothing is. */
+/** The pending or held transaction of a subject in the file of a log, as a change with the number 1; undefined if there is none. */
 export function stateRow(logFile: Sql, subject: string): NewRow | undefined {
   const [table, txid = ''] = subject.split(' ')
   if (table !== 'pending' && table !== 'held') return undefined
@@ -63,22 +63,22 @@ export function stateRow(logFile: Sql, subject: string): NewRow | undefined {
   return changeRow(subject, 1, table === 'held' ? heldChange(row) : pendingChange(logFile, row, row.raw))
 }
 
-/** @param body By default, the subject is no more. */
+/** @param body By default, the subject is removed. */
 export function changeRow(subject: string, n: number, body = EMPTY): NewRow {
   return { kind: CHANGE, key: numberedKey(subject, n), body }
 }
 
-/** What a change of something pending or held brings of it; undefined if it was discarded, or says that it is no more. */
+/** The bytes in a change of a pending or held transaction; undefined if it was discarded, or removes the transaction. */
 export function readStateChange({ body }: Pick<LogRow, 'body'>): { bytes: Uint8Array } | undefined {
   return body === undefined || body.length === 0 ? undefined : readChange(body)
 }
 
-/** Makes a change in the file of a log. */
+/** Applies a change to the file of a log. */
 export function applyChange(
   files: { pending: Pending; state: State },
   { key, body }: Pick<LogRow, 'key' | 'body'>,
 ): void {
-  // It was discarded: another change comes, or the transaction itself.
+  // It was discarded, so another change follows, or the transaction itself.
   if (body === undefined) return
   const [subject = '', txid = ''] = readNumberedKey(key).subject.split(' ')
   if (subject === 'held') applyHeld(files.state, { txid, body })
@@ -105,7 +105,7 @@ function applyPending(pending: Pending, { txid, body }: { txid: string; body: Ui
     pending.setWaiting(txid, isWaiting, { isMint })
     if (isRaised) pending.raise(txid)
   } else {
-    // Its place among the others is this one, also if it was refused here.
+    // It takes this place among the others, also if it was refused here.
     pending.delete(txid)
     const { spends } = candidateOf({ txid, raw })
     pending.add({ txid, raw }, spends, { isWaiting, isRaised, isMint, client })
@@ -131,14 +131,14 @@ export interface PrunedFact {
 }
 
 /**
- * Says that a fact is removed. The same fact may be inserted again later, at another place. An index that was derived with it has to
+ * A row that removes a fact. The same fact may be inserted again later, at another place. An index that was derived with it must
  * be derived again.
  */
 export function prunedRow({ kind, key, seq }: PrunedFact): NewRow {
   return changeRow(`${PRUNED} ${kind} ${toHex(key)}`, seq)
 }
 
-/** The fact that a row says to be removed. */
+/** The fact that a row removes. */
 export function prunedBy(row: Pick<LogRow, 'kind' | 'key'>): PrunedFact | undefined {
   if (row.kind !== CHANGE) return undefined
   const { subject, n: seq } = readNumberedKey(row.key)
@@ -146,7 +146,7 @@ export function prunedBy(row: Pick<LogRow, 'kind' | 'key'>): PrunedFact | undefi
   return name === PRUNED ? { kind: Number(kind) as FactKind, key: fromHex(key), seq } : undefined
 }
 
-/** The places of all facts that the changes in the copy of a log say to be removed. */
+/** The places of all facts that changes in the copy of a log remove. */
 export function prunedPlaces(logFile: Sql): number[] {
   const rows = logFile.all(
     'select kind, key from log where kind = ? and key between ? and ?',

@@ -6,7 +6,7 @@ import { CodedError } from '../protocol/coded-error.js'
 import type { Door, RecordTransactions } from './door.js'
 
 export interface Written {
-  /** How many transactions that were there before became active or inactive. */
+  /** How many earlier transactions became active or inactive. */
   reorganised: number
 }
 
@@ -26,7 +26,7 @@ export type DoorMethod =
 export type StateMethod = 'interaction' | 'hold' | 'release' | 'postpone'
 
 export interface Recorded extends Written {
-  /** The outputs that topics hold because of them, also of transactions that were pending. */
+  /** The outputs that topics admitted, also of transactions that were pending. */
   admitted: AdmissionRecord[]
   /** Why topics admit nothing of a subject, or not one of its outputs. */
   refused: TopicRefusal[]
@@ -36,44 +36,44 @@ export interface Recorded extends Written {
 
 /** Where a write stands in the queue. */
 export interface Place {
-  /** The highest goes first; by default 0, before any submission (`submissionPriority`). */
+  /** The highest goes first; by default 0, before any submission (`submissionPlace`). */
   priority?: number
   /** About how much there is to write, in bytes. */
   weight?: number
-  /** For how many milliseconds it may wait behind one write in progress; by default, as long as it takes. */
+  /** Milliseconds that it may wait behind one write in progress; by default, as long as it takes. */
   patience?: number
   /** Whether it does not wait for the index. */
   isEarly?: boolean
-  /** Set by what withdraws it once its patience is over. */
+  /** Used to withdraw it once its patience is over. */
   claim?: { begin(): boolean }
 }
 
-/** How the writer stands to the log. */
+/** How far the writer has come with the log. */
 export interface WriterStatus {
   /**
-   * `reading`: the copy of a log that others write is not complete yet. `rebuilding`: the index does not have all facts of the log
-   * yet. Writes wait. `ended`: the thread of the writer was started again, and has not opened its files yet.
+   * `reading`: the copy of a shared log is incomplete. `rebuilding`: the index lacks facts of the log; writes wait. `ended`: the
+   * writer's thread was restarted, and has not opened its files yet.
    */
   state: 'reading' | 'rebuilding' | 'equal' | 'ended'
-  /** How much the copy, or the index, has of the log: 0 to 1. */
+  /** The share of the log that the copy, or the index, has: 0 to 1. */
   done: number
-  /** Whether the index was emptied, so that readers have nothing until it is equal. */
+  /** Whether the index was emptied, so that readers have none until it is equal. */
   isEmptied?: boolean
-  /** Of a log that others write, too: when it was last read to its end (`steadyTime`). */
+  /** For a shared log: when it was last read to its end (`steadyTime`). */
   heardAt?: number
-  /** Of such a log: which jobs this gateway does for all of them. */
+  /** For a shared log: the jobs that this gateway does for all. */
   jobs?: readonly string[]
-  /** Of such a log: what its operator should know. */
+  /** For a shared log: a warning for the operator. */
   warning?: string
 }
 
 /**
- * The one door to the log: every write of a process. A promise is resolved once the facts are synced to disk and the index has
+ * The one door to the log, for all writes of a process. Promises resolve once the facts are synced to disk and the index has
  * them, so that a read that begins then finds them.
  */
 export interface Writer {
   /**
-   * Stores transactions with their proofs, which are verified, and whatever was pending and now counts.
+   * Stores transactions with their verified proofs, and pending ones that now count.
    *
    * @throws WriterBusyError if it waited longer than its patience: nothing was stored.
    */
@@ -92,12 +92,12 @@ export interface Writer {
   /** As `Settings.set`. */
   setting(name: string, value: string, from?: string): Promise<Written>
   /**
-   * Of a log that others write, too: has this gateway do these jobs when no other one does (`WriterStatus.jobs`), and no others, and
-   * know how far others have come with them.
+   * For a shared log: seeks these jobs and no others (`WriterStatus.jobs`), and learns how far other gateways have come with
+   * them.
    */
   seekJobs(jobs: readonly string[]): Promise<void>
   readonly status: WriterStatus
-  /** Resolves when the copy of a log that others write is complete: then its settings are known. */
+  /** Resolves when the copy of a shared log is complete, so that its settings are known. */
   readonly logRead: Promise<void>
   /** Why nothing can be written any more: the thread of the writer has ended. */
   readonly failure?: Error | undefined
@@ -112,7 +112,7 @@ export function submittedBytes(transactions: readonly TransactionRecord[]): numb
   return transactions.reduce((sum, { raw }) => sum + raw.length, 0)
 }
 
-/** One write holds the writer for long; nothing was stored of another that waited, and it may be tried again. */
+/** A write waited too long behind another one. Nothing was stored, and it may be tried again. */
 export class WriterBusyError extends CodedError {
   override readonly name = 'WriterBusyError'
   readonly code = 'WRITER_BUSY'
