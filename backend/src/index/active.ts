@@ -25,17 +25,17 @@ interface Coin {
   node: 0 | 1
 }
 
-/** All that conflict over a coin, and those of them that are active. */
+/** All transactions that conflict over a coin, and the active ones. */
 interface Contest {
   all: RankedTransaction[]
   active: Set<RankedTransaction>
 }
 
 /**
- * Decides again which transactions are active. Looks no further than the changes reach, best rank first: what was decided stays
- * so, as every transaction ranks below all that it depends on. Each coin is read once, however many spend it.
+ * Decides again which transactions are active, best rank first, as far as the changes reach. No decision is revised, as every
+ * transaction ranks below all that it depends on. Each coin is read once, however many spend it.
  *
- * @param ids Those that are new or changed, and those that conflict with one whose rank got worse.
+ * @param ids New and changed transactions, and those that conflict with one whose rank got worse.
  * @returns Those that became active or inactive, in the order of their ranks.
  */
 export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
@@ -84,7 +84,7 @@ export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
     for (const { all, active } of ownContests) {
       if (isInactive) active.delete(next)
       else active.add(next)
-      // What counts leaves no other one on its coins; what does so no longer leaves room for one, where nothing better counts.
+      // An active one displaces others on its coins; one that became inactive makes room, unless a better one is active.
       if (!isInactive) for (const other of active) add(other, next)
       else if (isChanged && !hasBetter(active, next)) for (const other of all) add(other, next)
     }
@@ -133,8 +133,8 @@ function statusOfRow(row: Row): RankedTransaction {
 }
 
 /**
- * The order of `compareRanks` for rows of `tx`, best first. By it one of two active outputs at one step counts: those of a mint and of
- * another transaction that spend one node.
+ * The order of `compareRanks` for rows of `tx`, best first. It also breaks the tie between two active outputs at one step, where
+ * a mint and another transaction spend one node.
  */
 export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord, tx.txid, out.vout'
 
@@ -148,7 +148,7 @@ function coinsOf(sql: Sql, id: number): Coin[] {
   return sql.all(COINS, id).filter(({ node, mint }) => node === 0 || mint === 1) as Coin[]
 }
 
-/** The transactions that one spends from. Those that are only referred to have no status, and count as active. */
+/** The transactions that one spends from. Those that are not stored have no status, and count as active. */
 function parentsOf(sql: Sql, id: number): number[] {
   return sql.all('select distinct pid as id from spend where sid = ?', id).map((row) => row.id)
 }
@@ -157,7 +157,7 @@ function childrenOf(sql: Sql, id: number): number[] {
   return sql.all('select distinct sid as id from spend where pid = ?', id).map((row) => row.id)
 }
 
-/** The other transactions that spend the same, and so conflict. */
+/** The other transactions that spend the same coins. */
 function conflictsIn(sql: Sql, id: number): number[] {
   const found = coinsOf(sql, id).flatMap(({ pid, vout, node }) =>
     sql.all(SPENDERS, pid, vout, node).map((row): number => row.id),
@@ -184,7 +184,7 @@ export function reasonIn(sql: Sql, txid: string): Reason | undefined {
   return undefined
 }
 
-/** What ranks a transaction among those that it conflicts with, but for its txid (`conflict-resolution.ts`). */
+/** The rank of a transaction among those that it conflicts with, except for its txid (`conflict-resolution.ts`). */
 interface Rank {
   ord: number
   own: number | null
@@ -192,7 +192,7 @@ interface Rank {
   seen: number
 }
 
-/** Between the places of two facts is room for so many parents that come after their children, one before the other. */
+/** Room between the places of two facts for parents that came after their children, each ordered before its child. */
 const ORDER_GAP = 2 ** 20
 
 /** A rank, raised above that of a child. */
@@ -214,7 +214,7 @@ export function rankBy(seq: number, own: number | null, said: number | null): Ra
   return { ord: seq * ORDER_GAP, own, mined: own, seen: own !== null || said === 1 ? 1 : 0 }
 }
 
-/** Keeps the ranks of transactions: each follows from its own proofs and sighting, and from its children. */
+/** Maintains the ranks of transactions: each follows from its own proofs and sighting, and from its children. */
 export class Ranks {
   constructor(
     private readonly sql: Sql,
@@ -240,10 +240,10 @@ export class Ranks {
     }
   }
 
-  /** Ranks transactions again whose own facts have changed, and their ancestors. */
+  /** Ranks transactions whose own facts have changed again, and their ancestors. */
   rank(ids: Iterable<number>): void {
     const { transactions } = this.tables
-    // Children first: so each is ranked once, however many of its children have changed.
+    // Children first, so that each is ranked once, however many of its children have changed.
     const queue = new Heap<TransactionRow>((one, other) => one.ord > other.ord)
     const queued = new Set<number>()
     const push = (row: TransactionRow): void => {
@@ -287,13 +287,13 @@ export class Ranks {
       journal.change(dependency.tier(txid))
     }
     const conflicts = conflictsIn(this.sql, id)
-    // What a better rank changes for others follows from whether it counts.
+    // A better rank affects others only through the transaction's own status.
     if (!isBetter(rank, row)) for (const each of conflicts) agenda.toDecide.add(each)
     if (conflicts.length > 0 || (row.said === 0 && seen !== row.seen)) agenda.toDecide.add(id)
     return ord !== row.ord || mined !== row.mined || seen !== row.seen
   }
 
-  /** Puts its outputs into another place of the lists of what is newest. */
+  /** Moves its outputs within the lists of the newest. */
   private sortAgain(id: number, { own, ord }: Rank): void {
     const recency = recencyOf({ height: own ?? undefined, insertionOrder: ord })
     const { journal } = this.tables

@@ -3,20 +3,21 @@ import { TOPICS } from '../protocol/profile.js'
 import type { Agenda, Journal } from './journal.js'
 
 /**
- * How finely scores divide a place in the log, so that what becomes offerable with one fact does not tie. Engines take scores only as
- * whole numbers below 2^53 (`GASP.js` of `@bsv/gasp`): so they are these parts of the milliseconds of the base, until the year 2248.
+ * How many scores each place in the log has, so that outputs which become offerable with one fact do not tie. Engines take only
+ * whole numbers below 2^53 as scores (`GASP.js` of `@bsv/gasp`), so a score counts these fractions of a millisecond of the base,
+ * which works until the year 2248.
  */
 export const SCORES_A_FACT = 1024
 
-/** The score before the first, as peers are given it. @param base The setting of the log, in milliseconds since 1970. */
+/** The score before the first one, as given to peers. @param base The log's setting, in milliseconds since 1970. */
 export function firstScore(base: number): number {
   return base * SCORES_A_FACT
 }
 
-/** The topics that every host has, as they stand in the index: their names would take a third of its rows. */
+/** Topics that every host has, stored as numbers: their names would take a third of each row. */
 const CODES: readonly string[] = ['', TOPICS.names, TOPICS.ordinals]
 
-/** A topic as the column `topic` has it: a number, or the name of one that only this host has. */
+/** A topic as stored in the column `topic`: a number, or its name if only this host has it. */
 export function encodeTopic(topic: string): string | number {
   const code = CODES.indexOf(topic)
   return code > 0 ? code : topic
@@ -40,9 +41,9 @@ interface Row {
 }
 
 /**
- * What topics hold, with scores, by which peers page through what a topic offers (`docs/follow.md`). An output gets one when it becomes
- * offerable: it is admitted, its transaction is active again, it is not blocked any more, or its spender is inactive. Scores follow
- * from the order of the facts, so that an index that is built again has the same ones.
+ * The outputs that topics hold, with the scores by which peers page through them (`docs/follow.md`). An output gets a score when
+ * it becomes offerable: it is admitted, its transaction is active again, it is unblocked, or its spender becomes inactive. Scores
+ * follow from the order of the facts, so a rebuilt index has the same ones.
  */
 export class Admissions {
   constructor(
@@ -69,7 +70,7 @@ export class Admissions {
     )
   }
 
-  /** What became offerable when transactions became active, and others inactive. */
+  /** Gives new scores to outputs that became offerable because transactions became active or inactive. */
   offerAgain({ restored, deactivated }: { restored: number[]; deactivated: number[] }): void {
     const { sql } = this
     const held: Row[] = []
@@ -87,7 +88,7 @@ export class Admissions {
     this.renew(held)
   }
 
-  /** What of these outputs is offerable, as they are not blocked any more. */
+  /** Gives new scores to those of these unblocked outputs that are offerable. */
   offerOutputs(outputs: readonly Pick<Held, 'tid' | 'vout'>[]): void {
     const held = outputs.flatMap(({ tid, vout }) =>
       this.sql.all(
@@ -100,7 +101,7 @@ export class Admissions {
     this.renew(held as never)
   }
 
-  /** Gives new scores, in the same order: parents come before their children. */
+  /** Gives new scores in the same order, so that parents stay before their children. */
   private renew(held: Row[]): void {
     const inOrder = held.sort((a, b) => a.score - b.score || (a.topic < b.topic ? -1 : 1))
     let last: Row | undefined

@@ -29,35 +29,35 @@ import {
 } from './transactions.js'
 
 export interface IndexOptions {
-  /** What the topics admit. The policy for ordinals is in the notes of transactions, and is not asked. */
+  /** The rules of the topics. The policy for ordinals is not asked: its decisions are in the notes of transactions. */
   rules: (onRefusal: OnRefusal) => AdmissionRules
   tracker: ProofTracker
 }
 
-/** What an index has in memory, to return to when a savepoint is rolled back. */
+/** State of an index in memory, to restore after a rollback. */
 export interface IndexMark {
   ids: [transactions: number, outputs: number, attributes: number]
   journal: JournalMark
 }
 
-/** What became of earlier transactions, by txid. */
+/** Status changes of transactions, by txid. */
 export interface Flips {
-  /** Those that are new, and so neither restored nor deactivated. */
+  /** New ones, which are neither restored nor deactivated. */
   added: string[]
   restored: string[]
   deactivated: string[]
-  /** Those whose rank got worse: what lost to them may win. */
+  /** Those whose rank got worse: others that lost to them may win. */
   lowered: string[]
-  /** The heights whose blocks may be others. */
+  /** Heights whose blocks may have changed. */
   blocks: HeaderRange[]
 }
 
 /**
- * The index of a log: everything that can be derived from its facts, in one SQLite file. All calls are synchronous; writes are inside a
- * transaction that the caller begins and commits. What the same facts give does not depend on how they are cut into calls, nor
- * on their order, but for scores.
+ * The index of a log: everything that can be derived from its facts, in one SQLite file. All calls are synchronous; writes are
+ * inside a transaction that the caller begins and commits. Except for scores, the result depends neither on the order of facts
+ * nor on how they are divided into calls.
  *
- * If a call throws, the transaction is rolled back, and this object with it ({@link Index.restore}) or replaced.
+ * If a call throws, the caller rolls back the transaction, and restores ({@link Index.restore}) or replaces this object.
  */
 export class Index {
   private readonly agenda = new Agenda()
@@ -70,7 +70,7 @@ export class Index {
   private readonly lineages: Lineages
   private readonly admissions: Admissions
   private readonly judge: Judge
-  /** What scores are counted from, once it was read. */
+  /** The base of scores, once it was read. */
   private base: number | undefined
 
   constructor(
@@ -102,7 +102,7 @@ export class Index {
     return this.journal.counters.cursor
   }
 
-  /** Looks whether bodies of what is applied next were removed. */
+  /** Looks for newly removed content, before facts are applied. */
   refresh(): void {
     this.transactions.source.refresh?.()
   }
@@ -132,12 +132,12 @@ export class Index {
     this.agenda.clear()
   }
 
-  /** Writes what was noted while facts were applied: once before each commit. */
+  /** Writes the journal, once before each commit. */
   flush(): void {
     this.journal.flush()
   }
 
-  /** Notes that something has changed that answers show and the index does not hold: what is pending. */
+  /** Notes a change that answers show but the index does not hold: of pending transactions. */
   touch(): void {
     this.journal.touch()
   }
@@ -181,7 +181,7 @@ export class Index {
     return this.proofs.isRefused(block.height, Buffer.from(block.root, 'hex'))
   }
 
-  /** What became active or inactive of transactions that there were before, since {@link takeFlips}. */
+  /** Earlier transactions that became active or inactive since {@link takeFlips}. */
   flipped(): Pick<Flips, 'restored' | 'deactivated'> {
     const { added, flips } = this.journal
     const fresh = new Set<number>()
@@ -199,7 +199,7 @@ export class Index {
     return { restored: to(true), deactivated: to(false) }
   }
 
-  /** What became of transactions since the last call. */
+  /** The status changes since the last call. */
   takeFlips(): Flips {
     const { journal } = this
     const flipped = this.flipped()
@@ -233,7 +233,7 @@ export class Index {
     return row?.needed === 1
   }
 
-  /** Reports again why the rules admit nothing of a stored transaction. What the policy refused is not among it. */
+  /** Reports again why the rules admit nothing of a stored transaction, except refusals of the policy. */
   explain(txid: string, onRefusal: OnRefusal): void {
     const row = this.transactions.byTxid(Buffer.from(txid, 'hex'))
     if (row !== undefined && row.seq !== null) this.judge.explain(row, this.options.rules(onRefusal))
@@ -262,9 +262,9 @@ export class Index {
   }
 
   /**
-   * Applies a transaction together with its proof, which comes next.
+   * Applies a transaction together with its proof, the next fact, if that gives the same as applying one after the other.
    *
-   * @returns Whether it did. It does so if that is no other than one after the other.
+   * @returns False if only the transaction was applied.
    */
   private applyWith(fact: Fact, proof: Fact): boolean {
     this.begin(fact)
@@ -274,7 +274,7 @@ export class Index {
       return false
     }
     this.judge.judgeAll(fresh)
-    // What its proof changes of others has the place of the proof.
+    // What the proof changes of others gets the place of the proof.
     this.agenda.seq = proof.seq
     this.derive()
     return true
@@ -286,8 +286,8 @@ export class Index {
   }
 
   /**
-   * Writes the rows of a transaction and of what it spends, and its proof if nothing depends on whether that comes with it: it is the
-   * first that is heard of it, and it conflicts with nothing.
+   * Writes the rows of a transaction and of its spends. Also writes its proof, if the transaction was unknown and conflicts with
+   * nothing: then it makes no difference whether the proof comes with it.
    */
   private addTransaction(fact: Fact, proof?: Fact): { fresh: NewTransaction; isProven: boolean } {
     const { sql, transactions, ranks, journal, agenda } = this
@@ -337,7 +337,7 @@ export class Index {
     if (isContested) agenda.toDecide.add(id)
     for (const child of children) {
       agenda.toJudge.add(child.id)
-      // They were decided without it.
+      // The children were decided without it.
       if (isContested) agenda.toDecide.add(child.id)
     }
     if (children.length > 0) this.writeValues(id)
@@ -345,7 +345,7 @@ export class Index {
     return { fresh: { row, parsed, inputs, names, hasChildren: children.length > 0 }, isProven }
   }
 
-  /** Writes the values of the outputs of a transaction that came after its children. */
+  /** Fills in the output values of a transaction that came after its children. */
   private writeValues(id: number): void {
     for (const { vout } of this.sql.all('select distinct vout from spend where pid = ?', id)) {
       const satoshis = this.transactions.outputOf(id, vout)?.satoshis
@@ -362,7 +362,7 @@ export class Index {
     this.ranks.rank([id])
   }
 
-  /** Judges the proofs again that lead to blocks of these heights. */
+  /** Judges proofs by blocks of these heights again. */
   private judgeProofs(ranges: readonly HeaderRange[]): void {
     this.journal.blocks.push(...ranges)
     const ids = this.proofs.judgeBlocks(ranges)
@@ -388,7 +388,7 @@ export class Index {
         if (change.name === 'anchor') this.judgeProofs(applyAnchor(this.sql))
         break
       case 'purged':
-        // It may be part of any answer with bytes.
+        // Any answer with bytes may contain it.
         this.journal.changeAll()
         this.journal.counters.blocks++
         break
@@ -396,7 +396,7 @@ export class Index {
     this.derive()
   }
 
-  /** The MAP of a blocked output does not count at later steps; what is blocked no more is offered to peers again. */
+  /** The MAP of a blocked output does not count at later steps. Unblocked outputs are offered to peers again. */
   private applyBlock({
     subject: { kind, value },
     blocked,
@@ -432,7 +432,7 @@ export class Index {
     this.attributes.index()
   }
 
-  /** Decides what counts, and writes that. @param fresh The transaction that is new with this fact. */
+  /** Decides which transactions are active, and stores that. @param fresh The transaction that this fact adds. */
   private decide(fresh: number | undefined): void {
     const { sql, agenda, journal } = this
     const restored: number[] = []
@@ -456,7 +456,7 @@ export class Index {
     this.admissions.offerAgain({ restored, deactivated })
   }
 
-  /** Notes the ordinals in what a transaction made and spent. */
+  /** Notes the ordinals among a transaction's outputs and spent coins. */
   private noteOrdinals(id: number): void {
     const { lineages, unnumbered } = this.agenda
     const own = this.sql.all('select oid, lin from out where tid = ?', id)

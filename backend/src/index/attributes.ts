@@ -11,18 +11,18 @@ import { type NewOutput, type OutputRow, outpointIn, outputWith } from './output
 import { Runs } from './runs.js'
 import type { Transactions } from './transactions.js'
 
-/** Ids of attributes in memory, of those used last. */
+/** How many ids of attributes are cached. */
 const CACHED_IDS = 10_000
 
-/** Where an ordinal stands in lists: by the outpoint of its first output. */
+/** The place of an ordinal in lists, by the outpoint of its first output. */
 interface ListPlace {
   tkey: number
   vout: number
 }
 
 /**
- * What ordinals are found by, at the last output that counts. One without number is found by its owner alone; in place of its lineage
- * stands the id of that output, below 0.
+ * The attributes by which ordinals are found, at their last active output. An ordinal without a number is found by its owner
+ * alone; in place of its lineage it has the negative id of that output.
  */
 export class Attributes {
   private readonly runs: Runs
@@ -55,7 +55,7 @@ export class Attributes {
     unnumbered.clear()
   }
 
-  /** Of an ordinal that moved and did nothing else, the owner is another one. */
+  /** Replaces the owner of an ordinal that moved and did nothing else. */
   setOwner(lin: number, before: Uint8Array | null, after: Uint8Array | null): void {
     if (before && after && Buffer.compare(before, after) === 0) return
     const [old, now] = [before, after].map((owner) => owner && this.idOf(ownerAttribute(owner)))
@@ -68,7 +68,7 @@ export class Attributes {
     if (now) this.add(lin, this.placeOf(lin), now)
   }
 
-  /** Of an output that begins a lineage or a run, and that nothing spends, all follows from that. */
+  /** Adds the attributes of an unspent output that begins a lineage or a run: they follow from that output alone. */
   addFirst(row: NewOutput): void {
     const isInscribed = row.origin !== null
     const attributes = [
@@ -90,7 +90,7 @@ export class Attributes {
     this.write(lin, lin, wanted)
   }
 
-  /** The last output that counts. Only where a node was spent by what is no mint, there are two: then the better-ranked one. */
+  /** The last active output. There are two only where a non-mint spent a node, too: then the better-ranked one. */
   private tipOf(lin: number): OutputRow | undefined {
     const found = this.sql.get(
       `select oid from out join tx on tx.id = tid where lin = ?1 and out.active = 1 and step =
@@ -116,7 +116,7 @@ export class Attributes {
     ]
   }
 
-  /** An ordinal that was spent, so that nobody knows where it is, has no owner. */
+  /** A spent ordinal whose new place is unknown has no owner. */
   private ownerOf({ tid, vout, owner }: OutputRow): Attribute[] {
     if (owner === null || this.tables.transactions.hasActiveSpender(tid, vout)) return []
     return [ownerAttribute(owner)]
@@ -129,7 +129,7 @@ export class Attributes {
     this.write(-oid, head, isShown ? this.ownerOf(row) : [])
   }
 
-  /** A run that became part of another one stands elsewhere in lists. @param before The first output, and what it is now. */
+  /** Moves the rows of a run that became part of another one within lists. @param before The first output, and what it is now. */
   moveRun(before: number, after: number, run: number): void {
     if (before === after) return
     const { sql } = this
@@ -147,7 +147,7 @@ export class Attributes {
     }
   }
 
-  /** @param first The output whose outpoint says where it stands in lists. */
+  /** @param first The output whose outpoint gives the place in lists. */
   private write(lin: number, first: number, attributes: Attribute[]): void {
     const isNew = Math.abs(lin) > this.tables.agenda.lastEarlierOutput
     if (isNew && attributes.length === 0) return
@@ -165,7 +165,7 @@ export class Attributes {
     }
   }
 
-  /** Whatever it was: of those that are found by a parent, answers list them. */
+  /** Treats every lost attribute as a parent, as only its hash is stored: answers list what is found by a parent. */
   private noteLost(id: number): void {
     const hash: Buffer = this.sql.get('select hash from attribute where id = ?', id)?.hash
     this.tables.journal.change(dependency.children({ kind: 'parent', hash: hash.toString('hex') }))

@@ -1,14 +1,14 @@
 import type { Row, Sql } from '../facts/connection.js'
 import { sha256 } from '../graph/native-hash.js'
 
-/** Of longer bytes, the hash is compared. */
+/** Longer values are compared by their hashes. */
 const MAX_SHOWN = 40
 
-/** Columns whose values are ids of transactions or outputs, which an index gives as it comes to them. */
+/** Columns with ids of transactions or outputs, which depend on the order of the facts. */
 const TRANSACTIONS = new Set(['tid', 'pid', 'sid', 'ptid'])
 const OUTPUTS = new Set(['oid', 'run', 'head', 'lin', 'latest', 'latestparent', 'lastmap', 'mprev', 'snap'])
 
-/** What follows from the set of facts, whatever their order. Scores do not, and neither does what counts writes. */
+/** Everything that follows from the set of facts, in any order. Scores do not, and neither do counters of writes. */
 const TABLES: Record<string, string> = {
   tx: 'select txid, seq, length, ord, own, mined, seen, said, active, mint from tx where seq is not null or said is not null',
   spend: 'select * from spend',
@@ -40,9 +40,9 @@ const SCORES = {
 }
 
 /**
- * The rows of an index as text, sorted, without the ids that it gave, by table: the same facts give the same.
+ * The rows of an index by table, as sorted text without the ids that the index assigned: the same facts give the same text.
  *
- * @param options.scores Whether the facts came in the same order as well, so that scores are the same.
+ * @param options.scores Whether to include scores, which are the same if the facts came in the same order as well.
  */
 export function canonicalRows(sql: Sql, options: { scores?: boolean } = {}): Record<string, string[]> {
   const txids = new Map<number, string>()

@@ -9,19 +9,20 @@ import type { HeaderRange } from '../protocol/header-store.js'
 
 /*
  * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its
- * checkpoint up, so a fact says the height of its first header. The host verifies it before it inserts it (`src/chain/headers`).
+ * checkpoint up, so a fact has the height of its first header. The host verifies headers before it inserts them
+ * (`src/chain/headers`).
  *
- * The chain with the most work counts, from the lowest header that is linked to it; of equal ones that whose tip came first. The
+ * The chain with the most work counts, from the lowest header linked to it; with equal work, the one whose tip came first. The
  * setting `anchor` names a block that the chain must contain; if it is empty, no header counts.
  *
- * All known headers are rows of `header`: those of the best chain, and a few beside it. They are a function of the set of facts, in
- * whatever order they were applied. 900,000 are 110 MB, as of hashes only the start is stored.
+ * All known headers are rows of `header`: those of the best chain, and a few beside it. They follow from the set of facts, in any
+ * order. 900,000 take 110 MB, as only the start of each hash is stored.
  */
 
 const MAX_HEADERS = 2016
 const HEIGHT_BYTES = 4
 
-/** Consecutive headers, of which the first has a height. */
+/** Consecutive headers, with the height of the first. */
 export interface HeaderRun {
   height: number
   headers: Uint8Array
@@ -80,8 +81,8 @@ export function heightOfBlock(sql: Sql, hash: Uint8Array): number | undefined {
 }
 
 /**
- * Facts for those of consecutive headers that are not known yet, highest first where they go below the chain, so that each is
- * linked when it is applied.
+ * Facts for those of consecutive headers that are not known yet: highest first if they extend the chain downwards, so that each
+ * is linked when it is applied.
  */
 export function newHeaderFacts(sql: Sql, { height, headers }: HeaderRun): NewFact[] {
   const known = knownAmong(sql, { height, headers })
@@ -130,7 +131,7 @@ export function applyHeaders(sql: Sql, fact: Fact): HeaderRange[] {
   return isBest ? [{ from: height, to }] : chooseChain(sql, { from: height, to })
 }
 
-/** Applies what the setting `anchor` is now. @returns The heights whose block on the best chain changed. */
+/** Applies a change of the setting `anchor`. @returns The heights whose block on the best chain changed. */
 export function applyAnchor(sql: Sql): HeaderRange[] {
   const range = headerRange(sql)
   const anchor = anchorIn(sql)
@@ -153,9 +154,9 @@ interface HeaderRow {
 /** A header beside the chain, as a candidate for its tip. */
 interface Candidate extends HeaderRow {
   parent: Candidate | undefined
-  /** The height at which its branch leaves the chain; undefined if it does not. */
+  /** The height at which its branch leaves the chain; undefined if it is not linked to the chain. */
   fork: number | undefined
-  /** Up to and with it, beyond the work of the chain. */
+  /** Work of its branch up to and including it, minus the work of the chain that it would replace. */
   work: bigint
   counts: boolean
 }
@@ -164,9 +165,9 @@ interface Candidate extends HeaderRow {
 type Anchor = { height: number; hash: Uint8Array } | 'none' | undefined
 
 /**
- * Makes the best tip that there is that of the chain. The chain contains the anchor, or there is none.
+ * Switches the chain to the best known tip. A chain that exists contains the anchor.
  *
- * @param news The heights of what has come; by default anything may be new. What is not linked to it lost to the chain before.
+ * @param news The heights of new headers; by default any may be new. Branches not linked to them lost to the chain before.
  */
 function chooseChain(sql: Sql, news?: HeaderRange): HeaderRange[] {
   const anchor = anchorIn(sql)
@@ -188,7 +189,7 @@ function chooseChain(sql: Sql, news?: HeaderRange): HeaderRange[] {
     : [...changed, range, { from: first.height, to: best.height }]
 }
 
-/** Adds to the chain what is known below it. */
+/** Extends the chain downwards by known headers. */
 function extendBelow(sql: Sql): HeaderRange[] {
   const range = headerRange(sql)
   if (range === undefined) return []
@@ -205,10 +206,13 @@ function extendBelow(sql: Sql): HeaderRange[] {
 }
 
 const ALL: HeaderRange = { from: 0, to: Number.MAX_SAFE_INTEGER }
-/** How many heights are looked at for what is linked, at once. */
+/** How many heights are searched for linked headers at once. */
 const HEIGHTS_A_PAGE = 500
 
-/** The heights of what is new, and above what the chain was extended by: branches that leave it there were not linked to it. */
+/**
+ * The heights of new headers, and those above the part that the chain was extended by: branches from there were not linked
+ * before.
+ */
 function covering({ from, to }: HeaderRange, extended: readonly HeaderRange[]): HeaderRange {
   return {
     from: Math.min(from, ...extended.map((range) => range.from)),
@@ -229,7 +233,7 @@ function rowOf({ height, header, seq }: Row): HeaderRow {
   return { height, header, seq, hash: nativeHash256(header) }
 }
 
-/** The same, with those before them that they are linked to, and all that is built on them. */
+/** The same, with the headers beside the chain that lead to them or are built on them. */
 function branchesAround(sql: Sql, { from, to }: HeaderRange): HeaderRow[] {
   const found = branches(sql, { from, to })
   const before = new Set(found.map(({ header }) => toHex(previousOf(header))))
@@ -338,7 +342,7 @@ function isLinked(headers: Uint8Array, hashes: readonly Uint8Array[]): boolean {
   )
 }
 
-/** Which of consecutive headers are known, by their index. */
+/** Indexes of those of consecutive headers that are known. */
 function knownAmong(sql: Sql, { height, headers }: HeaderRun): Set<number> {
   const rows = sql.all(
     'select height, header from header where height between ? and ?',
@@ -356,7 +360,7 @@ const INSERT = `with recursive each (n) as (select 0 union all select n + 1 from
   select ?2 + n, substr(?3, n * ${HEADER_BYTES} + 1, ${HEADER_BYTES}), ?4, ?5 from each where true
   on conflict (height, header) do update set seq = min(seq, excluded.seq)`
 
-/** How much of its hash a header is found by. */
+/** How many bytes of its hash a header is found by. */
 const START_BYTES = 4
 const INSERT_STARTS = `with recursive each (n) as (select 0 union all select n + 1 from each where n + 1 < ?1)
   insert into header_hash (start, height) select substr(?3, n * ${START_BYTES} + 1, ${START_BYTES}), ?2 + n from each where true
@@ -373,7 +377,7 @@ function joinChain(sql: Sql, rows: readonly HeaderRow[]): void {
     sql.run('update header set best = 1 where height = ? and header = ?', height, header)
 }
 
-/** Puts the chain from a height on beside it. */
+/** Moves the headers from a height on off the chain. */
 function leaveChain(sql: Sql, from: number): void {
   sql.run('update header set best = 0 where height >= ? and best = 1', from)
 }

@@ -1,4 +1,4 @@
-/** A queue that gives the least of its items first. */
+/** A priority queue: the least item comes first. */
 export class Heap<Item> {
   private readonly items: Item[] = []
 

@@ -5,22 +5,22 @@ import type { AdmissionRecord } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
 import type { HeaderRange } from '../protocol/header-store.js'
 
-/** How many dependencies one commit may name: beyond that, readers drop everything that they cached. A step of a rebuild names more. */
+/** The most dependencies that one commit names. With more, as in a step of a rebuild, readers drop everything that they cached. */
 const MAX_KEYS = 300
 /** How many commits readers may be behind. */
 const MAX_CHANGES = 1000
-/** Old ones are deleted so many at a time. */
+/** Old changes are deleted so many at a time. */
 const CHANGES_A_DELETION = 100
 
-/** What stands in `changes` for a commit that changes everything. */
+/** Stored in `changes` by a commit that changes everything. */
 export const EVERYTHING = '*'
 
-/** What an index counts on from: the row of `counts`. A copy restores it. */
+/** The counters of an index: the row of `counts`. */
 interface Counters {
   cursor: number
-  /** The kind and key of the fact at the cursor: at that place of another log is another one. */
+  /** The kind and key of the fact at the cursor. Another log has another fact there. */
   key: string
-  /** The last score given, above the first one of the log. */
+  /** The last score given, relative to the first of the log. */
   score: number
   reorgs: number
   /** How often something was blocked or unblocked. */
@@ -34,14 +34,14 @@ const COUNTERS = [
   ...['cursor', 'key', 'score', 'reorgs', 'blocks', 'transactions', 'names', 'inscriptions'],
 ] as readonly (keyof Counters)[]
 /**
- * The first number is random, at the same distance from a deletion each time: so readers learn that an index was derived again, whose
- * changes do not follow those that they know.
+ * The first number is random, at a fixed distance from the next deletion. So readers notice that an index was derived again, as
+ * its changes do not follow those that they know.
  */
 const WRITE_CHANGES = `insert into changes (id, keys)
   values (coalesce((select max(id) from changes), abs(random() % ${2 ** 40}) * ${CHANGES_A_DELETION}) + 1, ?)`
 const WRITE_COUNTERS = `update counts set ${COUNTERS.map((name) => `${name} = ?`)} where id = 1`
 
-/** How far a journal was at some time. */
+/** The state of a journal at some time. */
 export interface JournalMark {
   counters: Counters
   lengths: number[]
@@ -49,26 +49,26 @@ export interface JournalMark {
 }
 
 /**
- * What is noted while facts are applied, until it is written with them: what answers it changes, and which transactions. Lists only
- * grow between two commits, so that a mark is a few numbers.
+ * Notes what changes while facts are applied, until that is written with them: dependencies of answers, and transactions. Lists
+ * only grow between two commits, so a mark is a few numbers.
  */
 export class Journal {
   readonly counters: Counters
-  /** New transactions, and whether each was active as it came: what conflicts with nothing is. */
+  /** New transactions, and whether each was active when it came, as those without conflicts are. */
   readonly added: { id: number; txid: string; active: number }[] = []
-  /** Those among them, by txid, that spend genuine nodes. One whose fact was rolled back may be left. */
+  /** Txids of those among them that spend genuine nodes. One whose fact was rolled back may be left. */
   readonly spendNodes = new Set<string>()
   readonly admitted: AdmissionRecord[] = []
   /** Transactions that became active or inactive, in order, by id. */
   readonly flips: { id: number; txid: string; active: boolean }[] = []
   /** Transactions whose rank got worse, by txid. */
   readonly lowered: string[] = []
-  /** The heights whose blocks may be others. */
+  /** Heights whose blocks may have changed. */
   readonly blocks: HeaderRange[] = []
   private readonly keys: Dependency[] = []
   private isEverything = false
   private isTouched = false
-  /** Where the index was when changes were written last. */
+  /** The cursor when changes were last written. */
   private flushed: number
 
   constructor(private readonly sql: Sql) {
@@ -85,12 +85,12 @@ export class Journal {
     if (!this.isEverything) this.keys.push(key)
   }
 
-  /** Notes a change beside the index: of what is pending. */
+  /** Notes a change beside the index: of pending transactions. */
   touch(): void {
     this.isTouched = true
   }
 
-  /** Notes that what earlier writes had derived has changed. */
+  /** Notes that results of earlier writes have changed. */
   changeAll(): void {
     this.isEverything = true
   }
@@ -108,8 +108,8 @@ export class Journal {
   }
 
   /**
-   * Writes what was noted, before a commit. A commit with facts, or one that was touched, has a row in `changes`, whatever its keys are:
-   * some answers depend on anything (`dependency.all`).
+   * Writes the notes, before a commit. A commit with facts, or one that was touched, always has a row in `changes`, as some
+   * answers depend on any change (`dependency.all`).
    */
   flush(): void {
     const { sql } = this
@@ -133,17 +133,17 @@ export class Journal {
   }
 }
 
-/** Where an index stands. */
+/** The stored counters of an index. */
 export function countersIn(sql: Sql): Counters {
   return sql.get(`select ${COUNTERS} from counts where id = 1`) as Counters
 }
 
-/** A fact, as the index remembers its last one. */
+/** A fact's kind and key, as the index stores those of its last one. */
 export function keyText({ kind, key }: Pick<Fact, 'kind' | 'key'>): string {
   return `${kind} ${toHex(key)}`
 }
 
-/** What is left to be done for the fact that is being applied: each phase adds to later ones, and empties its own. */
+/** Work left for the fact that is being applied. Each phase adds to later ones, and empties its own. */
 export class Agenda {
   /** The seq of the fact, for the scores that it gives. */
   seq = 0
@@ -151,11 +151,11 @@ export class Agenda {
   lastEarlierOutput = 0
   /** Transactions whose outputs are to be derived again, by id. */
   readonly toJudge = new Set<number>()
-  /** Transactions that may count now or no longer, by id. */
+  /** Transactions that may have become active or inactive, by id. */
   readonly toDecide = new Set<number>()
-  /** Ordinals that may be found by something else now, by the id of their first output. */
+  /** Ordinals whose attributes may have changed, by the id of their first output. */
   readonly lineages = new Set<number>()
-  /** Outputs without number whose owner or spender may be another one now, by id. */
+  /** Outputs without a number whose owner or spender may have changed, by id. */
   readonly unnumbered = new Set<number>()
 
   clear(): void {

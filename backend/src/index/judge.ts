@@ -27,7 +27,7 @@ import type { Lineages, Link } from './lineages.js'
 import { flowOf, type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
 import type { Input, ParsedTransaction, TransactionRow, Transactions } from './transactions.js'
 
-/** A transaction that the fact brings that is applied. */
+/** A transaction that the applied fact adds. */
 export interface NewTransaction {
   row: TransactionRow
   parsed: ParsedTransaction
@@ -37,7 +37,7 @@ export interface NewTransaction {
   hasChildren: boolean
 }
 
-/** What is known when the outputs of a transaction are derived. */
+/** What the outputs of a transaction are derived from. */
 interface Case extends ParsedTransaction {
   row: TransactionRow
   inputs: Input[]
@@ -49,8 +49,8 @@ interface Case extends ParsedTransaction {
 }
 
 /**
- * Derives what topics admit of transactions, from their bytes and from the rows of what they spend: parents first, and children again
- * where that changes anything for them. What is admitted does not depend on what counts.
+ * Derives what topics admit of transactions, from their bytes and from the rows of the coins they spend: parents first, and
+ * children again where that affects them. Admission does not depend on what is active.
  */
 export class Judge {
   constructor(
@@ -65,14 +65,14 @@ export class Judge {
     private readonly rules: AdmissionRules,
   ) {}
 
-  /** Judges what the agenda names, and what that changes. */
+  /** Judges the transactions on the agenda, and those that this affects. */
   judgeAll(fresh: NewTransaction | undefined): void {
     const { agenda, transactions } = this.tables
     const queue = new Heap<TransactionRow>(
       (one, other) => one.ord < other.ord || (one.ord === other.ord && one.id < other.id),
     )
     if (fresh !== undefined) queue.push(fresh.row)
-    // Ranks do not change any more: the order of the queue is that of parents and children.
+    // Ranks are final here, so the queue gives parents before children.
     for (const id of agenda.toJudge) queue.push(transactions.byId(id))
     const queued = new Set(agenda.toJudge)
     agenda.toJudge.clear()
@@ -90,7 +90,7 @@ export class Judge {
     }
   }
 
-  /** Why the rules admit nothing of a stored transaction is reported by them again. */
+  /** Has the rules report again why they admit nothing of a stored transaction. */
   explain(row: TransactionRow, rules: AdmissionRules): void {
     const { transactions } = this.tables
     const { view } = transactions.parsedOf(row.id)
@@ -162,7 +162,7 @@ export class Judge {
     if (mint !== row.mint) this.sql.run('update tx set mint = ? where id = ?', mint, row.id)
     row.mint = mint
     const { agenda, transactions } = this.tables
-    // Over a node, only mints conflict. One that is new and conflicts with nothing is active already.
+    // Only mints conflict over a node. A new one that conflicts with nothing is active already.
     if (!isNew || row.active === 0)
       for (const { input } of this.nodeInputs(inputs, view))
         for (const id of this.spendersOf(inputs[input])) agenda.toDecide.add(id)
@@ -182,7 +182,7 @@ export class Judge {
     return found
   }
 
-  /** @param admitted What `tm_names` admits, in order. */
+  /** @param admitted The outputs that `tm_names` admits, in order. */
   private addNames({ row, view }: Case, admitted: readonly number[]): void {
     const { sql } = this
     const { admissions, journal } = this.tables
@@ -269,7 +269,7 @@ export class Judge {
         recency: isAdmitted && isListedOutput(output) ? recency : null,
       }
       if (before !== undefined && isSameLink(before, link)) continue
-      // What was written for an output before may have moved the other coins.
+      // Rows written for an earlier output may have moved the other coins.
       const read = isWritten || predecessor?.kind !== 'input' ? undefined : coins[predecessor.input]
       const coin = from && (read ?? lineages.coinAt(from.pid, from.vout))
       isWritten = true
@@ -300,7 +300,7 @@ export class Judge {
     }
   }
 
-  /** Notes whether an output may receive one of the ordinals that are spent, and has nothing else to be admitted for. */
+  /** Notes whether an output may receive one of the spent ordinals, and is not admitted for anything else. */
   private notePlaced(
     { row, inputs, coins, isNew }: Case,
     outputs: readonly TransactionOutput[],
@@ -326,7 +326,7 @@ export class Judge {
 
 function isListedOutput(output: TransactionOutput): boolean {
   const { content } = inscriptionOf(output)
-  // What the list goes by is the type alone.
+  // Listing depends on the type alone.
   return (
     content !== undefined &&
     isListed({ content: { contentType: content.contentType, sha256: '', length: 0 } })

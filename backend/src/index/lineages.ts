@@ -38,9 +38,9 @@ const BRANCH =
 const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)}, run = ? where oid = ?`
 
 /**
- * Lineages: each output has a number in the unbroken run of 1-sat coins that leads to it (BRC-159), which follows from the coin that
- * it received, whether it counts or not. So a lineage is a tree, of whose branches at most one is active. While the coin is not
- * known, an output has no number; it and all that received it get theirs when the coin comes.
+ * Lineages: each output has a number in the unbroken run of 1-sat coins that leads to it (BRC-159). The number follows from the
+ * coin that it received, active or not, so a lineage is a tree of which at most one branch is active. While that coin is unknown,
+ * the output has no number; it and all later ones get theirs when the coin comes.
  */
 export class Lineages {
   private readonly runs: Runs
@@ -73,7 +73,7 @@ export class Lineages {
    * Writes a new output.
    *
    * @param output.coin The row of the coin that it received.
-   * @param output.isLast Whether nothing that is stored spends it.
+   * @param output.isLast Whether no stored transaction spends it.
    */
   add(
     { view }: ParsedTransaction,
@@ -88,7 +88,7 @@ export class Lineages {
   ): OutputRow {
     const { tid, vout, coin, isLast, output: said } = output
     const contents = this.contentsOf(vout, said, view)
-    // Written out: objects that are put together of others make a rebuild a fifth slower.
+    // Written out: merging objects makes a rebuild a fifth slower.
     const row: NewOutput = {
       oid: ++this.last,
       tid,
@@ -150,7 +150,10 @@ export class Lineages {
       this.judgeClaim(claim.oid)
   }
 
-  /** The row of a coin that an output received. Before an ordinal, it is written if its transaction is known, with all before it. */
+  /**
+   * The row of a coin that an output received. Carriers in front of an ordinal are written here, as far back as their
+   * transactions are known.
+   */
   coinAt(tid: number, vout: number): OutputRow | undefined {
     const { transactions } = this.tables
     const behind: Parameters<Lineages['add']>[] = []
@@ -162,7 +165,7 @@ export class Lineages {
       const parsed = transactions.parsedOf(at.pid)
       const { view } = parsed
       const output = outputOf(view, at.vout)
-      // One with content and no row was refused: nobody can tell where the ordinal starts.
+      // An output with content but no row was refused: where the ordinal starts is unknown.
       if (output?.satoshis !== 1 || holdsOrdinal(output)) break
       const inputs: Input[] = isCoinbase(view) ? [] : transactions.inputsOf(at.pid, view)
       const predecessor: Predecessor | undefined = flowOf(view, inputs)[at.vout]
@@ -185,9 +188,9 @@ export class Lineages {
     return coin
   }
 
-  /** Numbers an output again, and those that received it, as far as anything changes. */
+  /** Numbers an output again, and those after it as far as anything changes. */
   renumber(start: OutputRow): void {
-    // One object for each row: a claim may change before the output that makes it has its turn.
+    // One object for each row, as a claim may change before its output has its turn.
     const rows = new Map([[start.oid, start]])
     const left = new Map<number, number>()
     const waiting = [{ row: start, isMapChanged: false }]
@@ -228,7 +231,7 @@ export class Lineages {
     for (const [run, count] of left) this.runs.leave(run, count)
   }
 
-  /** Removes coins before an ordinal that nothing receives any more. */
+  /** Removes carriers that no output receives any more. */
   private release(tid: number, vout: number): void {
     let coin = outputAt(this.sql, tid, vout)
     while (coin?.carrier === 1 && receiversOf(this.sql, coin).length === 0) {
@@ -246,7 +249,10 @@ export class Lineages {
     return row
   }
 
-  /** Numbers an output by the coin that it received; without a number, it is in the run of that coin, or something is missing. */
+  /**
+   * Numbers an output by the coin that it received. Without a number, it joins the run of that coin, or its coin is noted as
+   * missing.
+   */
   private link(oid: number): OutputRow {
     const row = this.get(oid)
     this.renumber(row)
@@ -270,7 +276,7 @@ export class Lineages {
     row.run = run
     coin.run = run
     if (row.oid <= agenda.lastEarlierOutput) journal.change(dependency.lineages)
-    // Of the one, what names its outputs as parents may count now; of the other, what is made by what spends them.
+    // More claims may count now: those on outputs of the one run as parents, or those made by spenders of the other.
     for (const member of members)
       for (const claim of isBack
         ? claimsBehind(sql, member)
@@ -316,7 +322,7 @@ export class Lineages {
     return { ...contents, sha: Buffer.from(sha256, 'hex'), clen, coff }
   }
 
-  /** Notes by what an ordinal may be found now. That of most moves is its owner alone. */
+  /** Notes or updates the attributes of an ordinal after a new output. Most moves change only the owner. */
   private noteAdded(row: NewOutput, coin: OutputRow | undefined, isLast: boolean): void {
     const { agenda, attributes } = this.tables
     if (coin === undefined && isLast && row.active === 1) {
@@ -340,7 +346,10 @@ export class Lineages {
     attributes.setOwner(row.lin, coin.owner, row.owner)
   }
 
-  /** Whether an ordinal that moved is elsewhere, too: where a node was spent by what is no mint, or one transaction spends a coin twice. */
+  /**
+   * Whether an ordinal that moved has another active branch: where a non-mint spent a node, or one transaction spends a coin
+   * twice.
+   */
   private hasBranch(coin: OutputRow, { oid, lin }: OutputRow): boolean {
     return this.sql.get(BRANCH, lin, coin.step, oid, coin.oid) !== undefined
   }
@@ -351,13 +360,13 @@ export class Lineages {
     if (row.lin === null || place.lin === null) agenda.unnumbered.add(row.oid)
     if (row.oid > agenda.lastEarlierOutput) return
     journal.change(dependency.lineages)
-    // Only what begins to be a name, or is one no more, has another number than before.
+    // Numbers change only where an output becomes a name or ceases to be one.
     if (row.lin !== null && (place.lin !== row.lin || place.step !== row.step)) journal.changeAll()
   }
 
   /**
-   * Whether the parent that an output names counts: its transaction spends that ordinal (BRC-160), in the named output itself or in
-   * one that the ordinal came to later.
+   * Whether the parent that an output claims counts: its transaction spends that ordinal (BRC-160), at the named output or a
+   * later one.
    */
   private doesClaimCount({ tid, parent }: Pick<OutputRow, 'tid' | 'parent'>): boolean {
     if (parent === null) return false
@@ -377,10 +386,10 @@ export class Lineages {
     return spent.some(({ oid }) => this.isBehind(row, oid))
   }
 
-  /** Whether an output is on the way to another one of its lineage or run. */
+  /** Whether an output leads to a later one of its lineage or run. */
   private isBehind(row: OutputRow, later: number): boolean {
     const { sql } = this
-    // Branches there are of double spends alone.
+    // Only double spends make branches.
     if (
       row.lin !== null &&
       sql.all('select oid from out where lin = ? and step = ? limit 2', row.lin, row.step).length === 1
@@ -399,7 +408,7 @@ export class Lineages {
     if (this.setClaim(claim)) this.renumber(claim)
   }
 
-  /** @returns Whether it counts now and did not, or the other way round. */
+  /** @returns Whether that has changed. */
   private setClaim(claim: OutputRow): boolean {
     const pok = this.doesClaimCount(claim) ? 1 : 0
     if (pok === claim.pok) return false
@@ -427,7 +436,7 @@ export class Lineages {
     this.sql.run('delete from missing where tid = ? and vout = ?', tid, vout)
   }
 
-  /** Notes whether it is known where the ordinals go that a transaction spends. */
+  /** Notes whether a transaction spends ordinals whose new place is unknown. */
   setUnplaced(tid: number, isUnplaced: boolean): void {
     const whole = { tid, vout: WHOLE_TRANSACTION }
     if (isUnplaced) this.addHole(whole)
@@ -435,7 +444,7 @@ export class Lineages {
   }
 }
 
-/** Where the MAP stands before an output with MAP that counts. */
+/** The place of the MAP before an output whose MAP counts. */
 function mapBefore({ mprev }: Place, coin: Place | undefined): Pick<Place, 'lastmap' | 'snap'> {
   return { lastmap: mprev, snap: mprev === null ? null : (coin?.snap ?? null) }
 }

@@ -4,17 +4,17 @@ import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
 import { equalBytes } from '../protocol/bytes.js'
 
 /*
- * Some outputs keep a snapshot of all MAP up to them: those by which the MAP since the last snapshot has grown as long as that
- * snapshot. So a read takes about as many bytes as it returns, however long the ordinal lives, and all snapshots stay within a small
- * multiple of what was inscribed. Which outputs do follows from the lineage alone.
+ * Some outputs keep a snapshot of all MAP up to them: an output does once the MAP since the last snapshot is as long as that
+ * snapshot. So a read takes about as many bytes as it returns, however long the ordinal lives, and all snapshots stay within a
+ * small multiple of what was inscribed. Which outputs keep one follows from the lineage alone.
  */
 
-/** A snapshot holds at least this much: nearly every ordinal has its MAP in one output or two. */
+/** The shortest snapshot: nearly every ordinal has its MAP in one output or two. */
 const LEAST_BYTES = 2048
-/** What an output counts for beside the bytes of its MAP: reading it takes a lookup. */
+/** Added to the MAP bytes of each output, for the look-up that reading it takes. */
 const BYTES_AN_OUTPUT = 256
 
-/** Where the MAP of an ordinal stands at one of its outputs. */
+/** The state of an ordinal's MAP at one of its outputs. */
 export interface MapPlace {
   /** The last output with MAP that counts, this one included. */
   lastmap: number | null
@@ -24,7 +24,7 @@ export interface MapPlace {
   since: number
 }
 
-/** Where the MAP stands after an output with MAP of so many bytes. */
+/** The place after an output with so many bytes of MAP. */
 export function afterMap(
   sql: Sql,
   before: MapPlace,
@@ -46,7 +46,7 @@ function lengthOf(sql: Sql, snap: number): number {
 /**
  * The merged MAP at an output: the last snapshot, and what came after it.
  *
- * @param limit How many bytes of stored MAP may be read; undefined is returned if it takes more.
+ * @param limit The most bytes of stored MAP to read; if it takes more, the result is undefined.
  */
 export function mapAt(sql: Sql, place: Pick<MapPlace, 'lastmap' | 'snap'>): MapState
 export function mapAt(
@@ -79,8 +79,8 @@ const SNAPSHOT = 'select bytes as map, null as mprev from snap where oid = ?'
 /**
  * Writes the snapshot that an output keeps.
  *
- * @param before Where the MAP stands before that output.
- * @returns Whether it is another one than before.
+ * @param before The place before that output.
+ * @returns Whether the snapshot changed.
  */
 export function writeSnapshot(
   sql: Sql,

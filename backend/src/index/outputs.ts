@@ -13,11 +13,9 @@ import {
 import type { MapPlace } from './map-snapshots.js'
 import type { Input } from './transactions.js'
 
-/*
- * The rows of `out`. A statement names no more columns than it needs: the driver takes long for each.
- */
+/* The rows of `out`. A statement names no more columns than it needs, as the driver is slow for each. */
 
-/** Where an output stands in its lineage; all null while that is not known. Outputs are named by the ids of their rows. */
+/** An output's place in its lineage; all null while that is unknown. Outputs are named by the ids of their rows. */
 export interface Place extends MapPlace {
   lin: number | null
   step: number | null
@@ -51,7 +49,7 @@ export const UNPLACED: Place = {
   since: 0,
 }
 
-/** What is known of an output that decides about its place. */
+/** The columns of an output that its place depends on. */
 export interface OutputRow extends Place {
   oid: number
   tid: number
@@ -62,7 +60,7 @@ export interface OutputRow extends Place {
   carrier: number
   unresolved: number
   active: number
-  /** While it has no number. */
+  /** Its run, while it has no number. */
   run: number | null
   owner: Buffer | null
   /** Whether it has content: 1. */
@@ -76,7 +74,7 @@ export interface OutputRow extends Place {
 const ROW = `oid, tid, vout, ptid, pvout, carrier, unresolved, active, run, owner, sha is not null as content, parent, pok, mlen, recency,
   ${PLACE}`
 
-/** What an output says, as columns. */
+/** The contents of an output, as columns. */
 export interface Contents {
   sha: Uint8Array | null
   /** In UTF-8: SQLite's driver ends a text at its first NUL, and strangers may write one. */
@@ -105,7 +103,7 @@ export function receiversOf(sql: Sql, { tid, vout }: Pick<OutputRow, 'tid' | 'vo
   return sql.all(`select ${ROW} from out where ptid = ? and pvout = ?`, tid, vout) as OutputRow[]
 }
 
-/** The outputs that name a parent, of transactions that spend an output. */
+/** The outputs that claim a parent, of transactions that spend this output. */
 export function claimsBehind(sql: Sql, { tid, vout }: Pick<OutputRow, 'tid' | 'vout'>): OutputRow[] {
   return sql.all(
     `select ${ROW} from out where parent is not null and tid in (select sid from spend where pid = ? and vout = ?)`,
@@ -128,14 +126,14 @@ const INSERTED = [
 ] as const
 const INSERT = `insert into out (${INSERTED}) values (${INSERTED.map(() => '?')})`
 
-/** All that the row of an output has. */
+/** All columns of an output's row. */
 export type NewOutput = OutputRow & Contents & { sats: number; tkey: number }
 
 export function insertOutput(sql: Sql, row: NewOutput): void {
   sql.run(INSERT, ...INSERTED.map((column) => row[column]))
 }
 
-/** The outpoint of an output, as `parent` has it: the txid as displayed, the index as 32 bits, big-endian. */
+/** An outpoint as stored in `parent`: the txid as displayed, the index as 32 bits, big-endian. */
 export function outpointKey(txid: Uint8Array, vout: number): Buffer {
   const key = Buffer.alloc(36)
   key.set(txid)
@@ -152,7 +150,7 @@ export function txidKey(txid: Uint8Array): number {
   return Buffer.from(txid.buffer, txid.byteOffset, txid.length).readUIntBE(0, 6)
 }
 
-/** What an output says. `coff` is null where its body is not contiguous in the transaction: then the log has it by its hash. */
+/** The contents of an output. `coff` is null if its body is not contiguous in the transaction: then the log has it by its hash. */
 export function contentsOf(output: TransactionOutput, { raw }: TransactionView): Contents {
   const { content, map, parent, owner } = inscriptionOf(output)
   const encoded = map.length === 0 ? null : encodeMap(map)

@@ -40,7 +40,7 @@ export class Registers {
       case 'setting':
         return this.set(words.join(' '), n, String(value))
       case 'purged':
-        // Outputs are derived by it from the first: `Lineages`.
+        // Outputs are derived with it from the beginning: `Lineages`.
         return { kind: 'purged' }
       default:
         throw new Error(`an unknown register: ${subject}`)

@@ -1,17 +1,17 @@
 import type { Sql } from '../facts/connection.js'
 import type { OutputRow } from './outputs.js'
 
-/** An output without number, and its run; null if it is linked to no other one. */
+/** An output without a number, and its run; null if it is linked to no other one. */
 type Member = Pick<OutputRow, 'oid' | 'run'>
 
 /**
- * Runs of outputs that are linked to each other and have no number, as the start is missing. When two become one, the shorter gets
- * the name of the longer: so an output is named again about as often as the logarithm of their number, in whatever order they come.
+ * Runs of linked outputs that have no number, as their start is missing. When two become one, the shorter takes the id of the
+ * longer: so each output is renamed only a logarithmic number of times, in whatever order they come.
  */
 export class Runs {
   constructor(private readonly sql: Sql) {}
 
-  /** @param count How many outputs of a run have a number now, or are gone. */
+  /** @param count How many outputs of the run got a number, or were deleted. */
   leave(run: number, count: number): void {
     const { sql } = this
     sql.run('update run set size = size - ? where id = ?', count, run)
@@ -21,10 +21,10 @@ export class Runs {
   }
 
   /**
-   * Makes one run of two, or of single outputs.
+   * Joins two runs, or single outputs.
    *
    * @param back An output that received a coin, the first of its run.
-   * @returns The run, and the former one whose outputs are to get its name, if any; and whether it is that of the back.
+   * @returns The joint run; the former one whose outputs must be renamed, if any; and whether that was the back's.
    */
   join(coin: Member, back: Member): { run: number; renamed: number | null; isBack: boolean } {
     const { sql } = this
@@ -47,7 +47,7 @@ export class Runs {
     return run
   }
 
-  /** The first output of the run of one, which may be itself. */
+  /** The first output of a member's run, which may be the member itself. */
   headOf(member: Member): number {
     return this.of(member).head
   }

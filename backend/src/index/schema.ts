@@ -1,15 +1,15 @@
 import { UNPROVEN } from '../graph/listings.js'
 import { PROFILES } from '../protocol/profile.js'
 
-/** Raised whenever the same facts give other rows: then the index is built again beside the old one. */
+/** Raised whenever the same facts give other rows: the index is then rebuilt beside the old one. */
 export const INDEX_VERSION = 6
 
-/** Names are counted by height in steps of so many blocks: a chart takes the smallest of which it does not need too many. */
+/** Steps of blocks in which names are counted by height: a chart uses the smallest step of which it does not need too many. */
 export const TALLY_STEPS = [10, 100, 1000, 10_000] as const
 
 const DIRECTORIES = new Set(Object.values(PROFILES).flatMap((each) => each.directoryContentTypes))
 
-/** What an inscription is counted as, by the type in a column: strangers write any number of types. */
+/** The kind that an inscription is counted as, by its type in a column: there may be any number of types. */
 const kindOf = (type: string): string => `case
   when ${type} in (${[...DIRECTORIES].map((each) => `'${each}'`)}) then 'directory'
   when ${type} like 'image/%' then 'image' when ${type} like 'audio/%' then 'audio' when ${type} like 'video/%' then 'video'
@@ -19,13 +19,13 @@ const kindOf = (type: string): string => `case
 
 type TriggerRow = 'old' | 'new'
 
-/** Counts a name below each prefix of it. */
+/** Counts a name at each of its prefixes. */
 const tallyTree = (row: TriggerRow, n: string): string => `
   insert into tally (what, key, n) select 'tree', substr(${row}.name, 1, length), ${n} from (
     with recursive prefix (length) as (select 1 union all select length + 1 from prefix where length < length(${row}.name))
     select length from prefix) where true on conflict do update set n = n + excluded.n;`
 
-/** Counts a name that is proven by its height. */
+/** Counts a proven name by its height. */
 const tallyHeight = (row: TriggerRow, n: string): string => `
   insert into tally (what, key, n) select column1, ${row}.recency / column1, ${n}
     from (values ${TALLY_STEPS.map((step) => `(${step})`)}) where ${row}.recency < ${UNPROVEN}
@@ -39,7 +39,7 @@ const tallyContent = (row: TriggerRow, n: string): string => `
     values ('content', ${kindOf(`cast(${row}.ctype as text)`)} || ' ' || length(${row}.clen), ${n}, ${n} * ${row}.clen)
     on conflict do update set n = n + excluded.n, bytes = bytes + excluded.bytes;`
 
-/** Keep `tally` whatever statement changes the tables that it counts. */
+/** Keep `tally` up to date, whatever statement changes the tables that it counts. */
 const TRIGGERS = `
 create trigger name_added after insert on name when new.active = 1
   begin ${tallyTree('new', '1')} ${tallyHeight('new', '1')} end;
@@ -56,8 +56,8 @@ create trigger out_decided after update of active, recency on out when ${isListe
 `
 
 /**
- * The index: everything here follows from the facts of a log. Integers are keys inside; hashes stand once. `active` is the
- * only thing that conflicts change.
+ * The index: everything here follows from the facts of a log. Keys inside are integers; each hash is stored once. Conflicts
+ * change only `active`.
  */
 export const SCHEMA = `
 -- 'version', 'log' (its id), and the 'rules' that it is derived by.

@@ -13,23 +13,23 @@ import {
 } from '../protocol/transaction.js'
 import { rootAt } from './headers.js'
 
-/** The log, as far as the index reads it again. */
+/** The part of the log that the index reads again. */
 export interface TransactionSource {
-  /** The whole body of the fact of a transaction; undefined if there is none. */
+  /** The body of a transaction's fact; undefined if there is none. */
   transaction(txid: Uint8Array): Uint8Array | undefined
   /** The key of the proof at a place. */
   proofKey(seq: number): Uint8Array
-  /** What the body of an output was that was removed since; missing where none was. */
+  /** Describes the body of an output that was removed; missing if none was. */
   purgedAt?: ((output: Outpoint) => PurgedValue | undefined) | undefined
-  /** Whether any was removed from a transaction. */
+  /** Whether any body was removed from a transaction. */
   isPurged?: ((txid: Uint8Array) => boolean) | undefined
-  /** Looks whether anything was removed since. */
+  /** Looks for newly removed bodies. */
   refresh?(): void
 }
 
 export interface TransactionRow {
   id: number
-  /** Null if it is only referred to. */
+  /** Null if it is not stored. */
   seq: number | null
   ord: number
   own: number | null
@@ -42,7 +42,7 @@ export interface TransactionRow {
 
 export interface ParsedTransaction {
   view: TransactionView
-  /** The outputs that the policy of `tm_ordinals` did not take. */
+  /** Outputs refused by the policy of `tm_ordinals`. */
   refused: ReadonlySet<number>
   others: readonly { topic: string; vout: number }[]
 }
@@ -52,13 +52,13 @@ const shared = new WeakMap<Uint8Array, TransactionView>()
 
 /** Saves the index from parsing a transaction again when its fact is applied. */
 export function shareView(body: Uint8Array, view: TransactionView): void {
-  // One that is part of something larger would keep all of that in memory.
+  // A view into a larger buffer would keep all of that in memory.
   if (view.raw.buffer.byteLength < 2 * view.raw.length + PARSED_OVERHEAD) shared.set(body, view)
 }
 
-/** What parsed transactions may take in memory, in bytes. */
+/** Memory for parsed transactions, in bytes. */
 const PARSED_BYTES = 32 * 1024 * 1024
-/** What one takes beside its raw bytes, about. */
+/** What one takes beside its raw bytes, approximately. */
 const PARSED_OVERHEAD = 1000
 
 /** An input: the output that it spends. */
@@ -114,7 +114,7 @@ export class Transactions {
     return this.sql.get('select txid from tx where id = ?', id)?.txid
   }
 
-  /** The row of a transaction, made if there is none. */
+  /** The row of a transaction, created if missing. */
   refer(txid: Uint8Array): TransactionRow {
     return this.byTxid(txid) ?? this.make(txid)
   }
@@ -125,7 +125,7 @@ export class Transactions {
     return { id, seq: null, ord: 0, own: null, mined: null, seen: 0, said: null, active: 1, mint: 0 }
   }
 
-  /** The row of a transaction, made if there is none, and what is known of one of its outputs. */
+  /** The row of a transaction, created if missing, and the state of one of its outputs. */
   coin(txid: Uint8Array, vout: number): { parent: TransactionRow; isSpent: boolean; isNode: boolean } {
     const known = this.sql.get(
       `select ${COLUMNS}, exists (select 1 from spend where pid = id and vout = ?1) as spent,
@@ -178,7 +178,7 @@ export class Transactions {
     return outputOf(this.parsedOf(id).view, vout)
   }
 
-  /** What a transaction spends, without order. `value` is null if it is not known. */
+  /** The coins that a transaction spends, unordered. `value` is null if unknown. */
   spends(
     id: number,
   ): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null; node: number }[] {
@@ -214,7 +214,7 @@ export class Transactions {
     ) as never
   }
 
-  /** Whether a transaction that counts spends an output. */
+  /** Whether an active transaction spends an output. */
   hasActiveSpender(id: number, vout: number): boolean {
     return (
       this.sql.get(
@@ -227,14 +227,14 @@ export class Transactions {
 }
 
 /**
- * What decides which proofs count: the best chain of headers; or what a tracker said of blocks, where all count that it did not refuse;
- * or nobody, and then the last one of a transaction.
+ * What decides which proofs count. `headers`: the best chain. `tracker`: its verdicts on blocks; all proofs count that it did not
+ * refuse. `scripts-only`: nothing; the last proof of a transaction counts.
  */
 export type ProofTracker = 'headers' | 'tracker' | 'scripts-only'
 
 /** The proofs of transactions. All are kept; which ones count changes with headers and verdicts. */
 export class Proofs {
-  /** Whether anything was said of any block. */
+  /** Whether there is a verdict on any block. */
   hasVerdicts: boolean
 
   constructor(
@@ -256,7 +256,7 @@ export class Proofs {
     return isValid ? height : null
   }
 
-  /** Judges the proofs that lead to blocks of these heights. @returns The transactions of which other ones count now. */
+  /** Judges proofs by blocks of these heights again. @returns The transactions whose counting proofs changed. */
   judgeBlocks(ranges: readonly HeaderRange[]): number[] {
     const ids = new Set<number>()
     for (const { from, to } of ranges)
@@ -273,7 +273,7 @@ export class Proofs {
     return { height, isValid }
   }
 
-  /** @returns Whether other proofs of a transaction count than before. */
+  /** @returns Whether the counting proofs of a transaction changed. */
   private judge(id: number): boolean {
     let [hasLater, isChanged] = [false, false]
     for (const { height, seq, ok } of this.sql.all(
