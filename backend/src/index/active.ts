@@ -92,7 +92,10 @@ export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
   return changed
 }
 
-/** What makes a transaction inactive: itself, if it was rejected; an inactive parent; or the best active double spend that ranks above it. */
+/**
+ * What makes a transaction inactive: itself, if it was rejected; an inactive parent; or the best active double spend that ranks
+ * above it.
+ */
 function reasonAgainst(
   status: RankedTransaction,
   { opponents, parents }: { opponents: Iterable<RankedTransaction>; parents: () => RankedTransaction[] },

@@ -290,7 +290,7 @@ export class Judge {
     return isChanged
   }
 
-  /** Ordinals that are spent are found by something else, also where nothing received them. */
+  /** Notes spent ordinals: their attributes change even if no output received them. */
   private noteSpent({ coins }: Case, moved: ReadonlySet<number>): void {
     const { agenda } = this.tables
     for (const coin of coins) {

@@ -9,7 +9,7 @@ import { blobOf, outpointOf, type Reader } from './reader.js'
 const NO_OUTPUT = -1
 
 export class Admissions {
-  /** How many scores there are to a millisecond: they count from the time when the store was made, since 1970. */
+  /** Scores per millisecond. They count from the time when the store was made, since 1970. */
   readonly scoresPerMs = SCORES_A_FACT
 
   constructor(private readonly reader: Reader) {}
@@ -78,7 +78,7 @@ const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} from admissi
     where pid = admission.tid and spend.vout = admission.vout and spender.active = 1))
   order by score limit ?`
 
-/** The place in the index from which admissions have at least a score. */
+/** The stored value of a score. */
 function placeIn(sql: Sql, score: number): number {
   return score - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
 }

@@ -5,8 +5,8 @@ import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /**
- * The ordinals whose origin is unknown: the index says which, and the state beside the log how far the search for each is. An
- * entry without a row there was never tried.
+ * The ordinals whose origin is unknown: the index has them, and the state beside the log how far each search has come. An entry
+ * without a row there was never tried.
  */
 export function ancestorsIn(reader: Reader, opened: () => Promise<void>): Omit<AncestorQueue, 'postpone'> {
   return {
@@ -48,14 +48,14 @@ export async function sharingEntries(
   if (entry === undefined) return []
   const first = outpointOf(entry)
   if (previous !== undefined || first.txid !== outpoint.txid) return [first]
-  // They wait for the same value of an input.
+  // These entries wait for the same input value.
   const ofTransaction = reader.answer((sql) => sql.all(OF_TRANSACTION, blobOf(first.txid)))
   return ofTransaction.filter(({ ptid }) => ptid === null).map(outpointOf)
 }
 
 const COLUMNS = 'tx.txid, missing.vout, hole, due, tries, transactions, bytes'
 const STATE = 'log.ancestor as state'
-/** Those of transactions that do not count are no entries. */
+/** Leaves out inactive transactions. */
 const WITH_STATE = `from missing cross join tx on tx.id = tid
   left join ${STATE} on state.txid = tx.txid and state.vout = missing.vout where tx.active = 1`
 const FROM_STATE = `from ${STATE} cross join tx on tx.txid = state.txid
@@ -100,7 +100,7 @@ function due(sql: Sql, { now, limit }: { now: number; limit: number }): Ancestor
   })
 }
 
-/** The coin that an output without number received, if that is known. */
+/** The coin that an output without a number received, if it is known. */
 function receivedBy(sql: Sql, { txid, vout }: Outpoint): Outpoint | undefined {
   const row = sql.get(RECEIVED, blobOf(txid), vout)
   return row && outpointOf(row)
@@ -109,7 +109,7 @@ function receivedBy(sql: Sql, { txid, vout }: Outpoint): Outpoint | undefined {
 /** How many coins are followed at once. */
 const COINS_A_PAGE = 1000
 
-/** The entry that stands for the lineage of an output, or for a transaction: that of the first known coin before it. */
+/** The entry for a transaction, or for the lineage of an output: that of its first known coin. */
 async function entryOf(reader: Reader, outpoint: Outpoint): Promise<Row | undefined> {
   const slice = new TimeSlice()
   for (let at: Outpoint | undefined = outpoint; at !== undefined; await slice.yieldIfOver()) {

@@ -26,7 +26,7 @@ export class Chain {
   }
 }
 
-/** The blocks that stored proofs lead to: those that count, and those of what is pending. */
+/** The blocks of proofs that count, and of proofs of pending transactions. */
 export class Blocks {
   constructor(private readonly reader: Reader) {}
 
@@ -40,7 +40,7 @@ export class Blocks {
     return Number(this.reader.answer((sql) => sql.get(LAST_HEIGHT))?.height ?? 0)
   }
 
-  /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */
+  /** Blocks that prove conflicts of these spends: other spenders of the same coins that are mined, or have a mined descendant. */
   async ofConflicts(spends: SpendRecord[]): Promise<Block[]> {
     const heightsOf = (sql: Sql, { outpoint: { txid, vout }, spender }: SpendRecord): number[] =>
       sql.all(HEIGHTS_OF_CONFLICTS, blobOf(txid), vout, blobOf(spender)).map(({ height }) => Number(height))

@@ -4,10 +4,10 @@ import { NAME_CHARACTERS } from '../protocol/mine-node.js'
 import type { Guard } from './guard.js'
 import type { Reader } from './reader.js'
 
-/** A prefix in the tree of names, with what grows from it as far as it was asked for. */
+/** A prefix in the tree of names, with its branches as far as they were requested. */
 export interface Branch {
   domain: string
-  /** How many names begin with it, it among them. */
+  /** How many names begin with it, itself included. */
   names: number
   branches: Branch[]
 }
@@ -16,11 +16,11 @@ export interface BranchQuery {
   domain: string
   /** How many levels below it are read. */
   levels: number
-  /** Branches with less than this share of all names below the domain are read without what grows from them. */
+  /** Branches with less than this share of all names below the domain are read without their own branches. */
   share: number
 }
 
-/** Names that were proven in blocks of some heights. */
+/** The names proven in one step of blocks. */
 export interface NamesAt {
   /** The lowest height. */
   from: number
@@ -28,13 +28,13 @@ export interface NamesAt {
 }
 
 export interface NamesByHeight {
-  /** How many blocks each count is about. */
+  /** Blocks per count. */
   step: number
   /** By height; steps without names are left out. */
   counts: NamesAt[]
 }
 
-/** What inscriptions are counted as. */
+/** The kinds that inscriptions are counted as. */
 export type TalliedKind = 'directory' | 'image' | 'audio' | 'video' | 'page' | 'json' | 'text' | 'other'
 
 /** Inscriptions of one kind whose lengths have the same number of digits. */
@@ -51,8 +51,8 @@ const MOST_STEPS = 100
 
 const LARGEST = Math.max(...TALLY_STEPS)
 /**
- * What charts show: counts that the index keeps. Blocked things are counted, too. Each call reads a bounded number of rows, whatever the
- * store holds.
+ * Counts for charts, which the index keeps. Blocked things are counted, too. Each call reads a bounded number of rows, whatever
+ * the store holds.
  */
 export class Charts {
   constructor(
@@ -60,7 +60,7 @@ export class Charts {
     private readonly guard: Guard,
   ) {}
 
-  /** The tree below a domain. At most 1 / share branches of a level are followed, which 37 others can grow from. */
+  /** The tree below a domain. At most 1 / share branches of a level are followed, each with up to 37 branches. */
   branches({ domain, levels, share }: BranchQuery): Branch {
     const { list } = this.guard
     return this.reader.answer((sql) => {
@@ -83,7 +83,7 @@ export class Charts {
     })
   }
 
-  /** Names by height, in the smallest steps of which there are few. Names without a proof are left out. */
+  /** Names by height, in the smallest steps that give few counts. Unproven names are left out. */
   namesByHeight(): NamesByHeight {
     return this.reader.answer((sql) => {
       const [lowest] = sql.all(`${AT_HEIGHTS} limit 1`, TALLY_STEPS[0])
@@ -91,7 +91,7 @@ export class Charts {
       if (lowest === undefined || highest === undefined) return { step: TALLY_STEPS[0], counts: [] }
       const blocks = (highest.key - lowest.key) * TALLY_STEPS[0]
       const tallied = TALLY_STEPS.find((each) => blocks / each <= MOST_STEPS) ?? LARGEST
-      // Where nobody checks heights, they may be any.
+      // Heights that nobody checks may be any.
       const together = Math.max(1, Math.ceil(blocks / tallied / MOST_STEPS))
       const step = tallied * together
       const rows = sql.all(IN_STEPS, together, tallied)
@@ -113,11 +113,11 @@ export class Charts {
 const NAMES_BELOW = `select key, n from tally where what = 'tree' and key in (select value from json_each(?)) and n > 0`
 const AT_HEIGHTS = 'select key, n from tally where what = ? and n > 0 order by key'
 const IN_STEPS =
-  // A bound number is a real one.
+  // Bound numbers are reals.
   'select key / cast(? as integer) as at, sum(n) as n from tally where what = ? and n > 0 group by at order by at'
 const CONTENT = `select key, n, bytes from tally where what = 'content' and n > 0`
 
-/** How many names begin with each of some domains, without those that none begins with. */
+/** How many names begin with each of these domains; those without any are left out. */
 function namesBelow(sql: Sql, domains: string[]): Map<string, number> {
   // Every name begins with one of the characters.
   if (domains[0] === '') {

@@ -19,13 +19,13 @@ export interface ByteRange {
 export const SHORT_BODY = 64 * 1024
 
 export interface BodyMemory {
-  /** How many chunks of a body may be there. */
+  /** How many chunks of a body may be in memory. */
   readonly chunksOfBody: number
-  /** A chunk from memory, or else what `read` finds. */
+  /** A chunk from memory, or else from `read`. */
   chunk(sha256: string, position: number, read: () => Uint8Array | undefined): Uint8Array | undefined
-  /** A body that patches make, by a key of its own, if it is in memory. */
+  /** A body made by patches, by its own key, if it is in memory. */
   made(key: string): Uint8Array | undefined
-  /** Keeps one, unless it is long. */
+  /** Keeps such a body, unless it is long. */
   keepMade(key: string, body: Uint8Array): void
 }
 
@@ -82,7 +82,7 @@ export class Content {
   }
 }
 
-/** Where a body is; the body itself, too, if its transaction is short. */
+/** The place of a body; also the body itself, if its transaction is short. */
 const BODY = `select coff, clen, txid, substr(log.body, coff + 1, clen) as bytes
   from out cross join tx on tx.id = tid cross join log.log as log on log.seq = tx.seq
   where sha = ? limit 1`
@@ -91,8 +91,8 @@ const OWN_BODY = `select body as bytes from log.log where kind = ${FACT.body} an
 /**
  * Part of a body. Undefined if there is no such body, or it ends before the part; an empty body has an empty part.
  *
- * @param part.isPage Whether no more is to be read than the chunk of the log in which the part begins, as it is verified as a whole.
- * @throws DamagedError if its bytes are not those that were stored; BlockedError if they were purged.
+ * @param part.isPage Whether to stop at the end of the log's chunk in which the part begins, as chunks are verified as a whole.
+ * @throws DamagedError if its bytes are missing or corrupt; BlockedError if they were purged.
  */
 function bodyPart(
   { sql, log }: { sql: Sql; log: LocalLog },

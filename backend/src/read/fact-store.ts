@@ -43,16 +43,16 @@ import { Transactions } from './transactions.js'
 export interface CacheOptions<Answer> {
   /** The whole question, without spaces. */
   key: string
-  /** What the answer follows from and a write may change. */
+  /** What the answer depends on and a write may change. */
   dependsOn: (answer: Answer) => readonly Dependency[]
-  /** About how many bytes the answer takes in memory, beyond what every answer takes. */
+  /** Approximate bytes of the answer in memory, beyond what every answer takes. */
   weightOf: (answer: Answer) => number
 }
 
-/** Keeps answers in memory until something changes that they follow from. */
+/** Keeps answers in memory until something that they depend on changes. */
 export interface AnswerMemory {
   get(key: string): unknown
-  /** @param answer.commits How many commits were made before it was read, at least; undefined if some were made meanwhile. */
+  /** @param answer.commits At least how many commits it has seen; undefined if some were made while it was read. */
   keep(
     key: string,
     answer: {
@@ -71,15 +71,15 @@ export interface GraphReadsOptions {
   answers?: AnswerMemory | undefined
   /** Keeps bodies; if missing, each is read. */
   bodies?: BodyMemory | undefined
-  /** Those of other reads of the same index, which they share; by default, its own. */
+  /** Shared with other reads of the same index; by default, its own. */
   transactions?: Transactions
-  /** Resolves when there is something to read from: before, reads that are no promises throw. By default, there is. */
+  /** Resolves when the index can be read: until then, synchronous reads throw. By default, it can be read at once. */
   opened?: () => Promise<void>
 }
 
-/** Everything that is read of the admitted graph. Every read is answered from the index; none follows the chain. */
+/** All reads of the admitted graph. Every read is answered from the index; none follows the chain. */
 export class GraphReads {
-  /** Resolves when there is something to read from, in the host of another engine: until then, all else throws. */
+  /** In the host of another engine: resolves when the index can be read. Until then, everything else throws. */
   opened?: () => Promise<void>
   readonly transactions: Transactions
   readonly names: Names
@@ -95,7 +95,7 @@ export class GraphReads {
   constructor(
     private readonly from: GraphReadsOptions,
     readonly guard: Guard,
-    /** Answers from memory, and reads of what may be in memory, since the start. */
+    /** Hits and misses of answers in memory, since the start. */
     readonly answersUse = { hits: 0, misses: 0 },
   ) {
     const { reader, bodies, opened, transactions = new Transactions(reader) } = from
@@ -112,7 +112,7 @@ export class GraphReads {
     this.things = new Things(reader, guard, this.content)
   }
 
-  /** The same reads, but each tip that is read has to pass a check, and so does a stream that reaches the tip. */
+  /** The same reads, with a check of each tip that is read, and of each stream that reaches the tip. */
   checkingTips(checkTip: (tip: OrdinalStep | undefined) => void): GraphReads {
     const { from, guard, answersUse, transactions } = this
     return new GraphReads(
@@ -123,7 +123,7 @@ export class GraphReads {
   }
 
   /**
-   * Runs reads that belong together: all of them see one snapshot. Nothing may wait in them.
+   * Runs synchronous reads that belong together, on one snapshot.
    *
    * @param cache How the answer may be kept in memory.
    */
@@ -161,7 +161,7 @@ export class GraphReads {
     this.from.answers?.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
   }
 
-  /** Each request for a range of a stream asks for it, and each of its chunks is a row. */
+  /** Keeps it in memory: each request for a range of a stream needs it, and it reads a row for each chunk. */
   private async summaryOf(
     { chunkTypes, outpoint }: StreamQuery,
     read: () => Promise<StreamSummary | undefined>,
@@ -183,7 +183,7 @@ export class GraphReads {
   }
 }
 
-/** What a segment of a stream takes in memory, about, in bytes. */
+/** Approximate bytes of a stream's segment in memory. */
 const SEGMENT_WEIGHT = 256
 
 export interface FactStoreOptions extends GraphReadsOptions {
@@ -198,26 +198,23 @@ export interface RecordOptions {
   /** Transactions that are refused if they do not count, unless they are mined. */
   subjects?: readonly string[]
   /**
-   * Stores subjects that lose nevertheless, for a store that derives admissions: they wait, without being part of any answer,
-   * until a proof or a sighting makes them win, and count from that write on. But none that lost to a mined one, or that come
-   * with double spends among what they are built on. How many wait is limited: first to go are the oldest of the client that
-   * has the most.
+   * Keeps subjects that lose: they wait, outside of all answers, until a proof or a sighting makes them win, and count from that
+   * write on. Not if they lost to a mined one, or if their ancestors conflict with each other. Room is limited: the oldest of the
+   * client that has the most go first.
    */
   keepLost?: {
-    /** Who submits it, as up to 8 bytes in hex. */
+    /** The client that submits them, as up to 8 bytes in hex. */
     client?: string | undefined
   }
-  /** Where the write stands, for a store that has a queue. */
+  /** The place of the write in the queue. */
   place?: Place
-  /** Called for what the rules do not admit. */
+  /** Called for everything that the rules refuse. */
   onRefusal?: OnRefusal
 }
 
-/**
- * The facts of a log, as a host has them: reads from its index, blocked things included, and writes by the one writer.
- */
+/** The store of a host: reads from the index, blocked things included, and writes through the one writer. */
 export class FactStore extends GraphReads {
-  /** The same without what is blocked, as everybody may see it (`docs/operating.md`, Blocking). */
+  /** The same reads without blocked things, for the public (`docs/operating.md`, Blocking). */
   readonly served: GraphReads
   readonly blocks: Blocks
   readonly frontier: Frontier
@@ -238,7 +235,7 @@ export class FactStore extends GraphReads {
     this.frontier = new Frontier(reader)
     this.admissions = new Admissions(reader)
     this.settings = {
-      // One that derivation depends on is a register, any other is state. Read from the log: the index may be behind it.
+      // Settings that derivation depends on are registers, all others state. Read from the log, as the index may be behind it.
       get: (name) =>
         this.whenOpened(() =>
           reader.answer((sql, log) => {
@@ -264,7 +261,7 @@ export class FactStore extends GraphReads {
       ...ancestorsIn(reader, async () => await this.opened?.()),
       postpone: async (entry, { due }) => {
         const { hole, tries, fetched } = entry
-        // Whatever waits in line was there before it.
+        // It goes behind everything that waits.
         const attempt = { hole, due, place: steadyTime(), tries, ...fetched }
         await this.after(writer.note('postpone', await sharingEntries(reader, entry), attempt))
       },
@@ -300,11 +297,11 @@ export class FactStore extends GraphReads {
   }
 
   /**
-   * What the network said of transactions: answers to questions of this host, and callbacks that carry its token
-   * (`docs/spec/overlay.md`, Sightings). Not derived from anything else, and kept for good.
+   * What the network said about transactions: answers to this host, and callbacks with its token (`docs/spec/overlay.md`,
+   * Sightings). Not derived from anything else, and kept for good.
    */
   readonly sightings = {
-    /** What was recorded of these transactions themselves. */
+    /** The sightings of these transactions themselves. */
     of: (txids: string[]): Map<string, Sighting> => {
       const found = this.options.reader.all([...new Set(txids)], (sql, txid): [string, Sighting][] => {
         const row = sql.get(SAID, blobOf(txid))
@@ -313,8 +310,8 @@ export class FactStore extends GraphReads {
       return new Map(found)
     },
     /**
-     * Records what was said last of transactions, also of such as are not stored: then it counts when they come. Conflicts are
-     * decided in the same write. What is known already is not written again.
+     * Records the latest sightings, also of transactions that are not stored yet. Conflicts are decided in the same write. Known
+     * sightings are not written again.
      */
     record: async (records: readonly SightingRecord[]): Promise<RecordedSightings> =>
       (await this.after(this.options.writer.change('sightings', records))).result,
@@ -354,12 +351,12 @@ export class FactStore extends GraphReads {
   }
 
   /**
-   * Stores transactions: all of one call or none of them. One that is already stored changes nothing but its proof. Which of them
-   * count, and all else, follows in the same write.
+   * Stores transactions: all of one call or none. Of a transaction that is stored already, only the proof is added. Conflicts and
+   * everything derived are decided in the same write.
    *
-   * @returns The outputs that topics hold because of this call, and did not before.
-   * @throws LostConflictError if one of the subjects is refused; then nothing is added, unless it waits
-   * ({@link RecordOptions.keepLost}). WriterBusyError if it waited longer than `options.place.patience`.
+   * @returns The outputs that topics newly hold because of this call.
+   * @throws LostConflictError if a subject is refused; then nothing is added, unless it waits ({@link RecordOptions.keepLost}).
+   * WriterBusyError if it waited longer than `options.place.patience`.
    */
   async record(
     transactions: readonly TransactionRecord[],
@@ -375,8 +372,8 @@ export class FactStore extends GraphReads {
   }
 
   /**
-   * Removes the proofs that lead to a block, which the chain no longer has. What depended on them is decided again in the
-   * same write.
+   * Removes the proofs by a block that the chain no longer has. Everything that depended on them is decided again in the same
+   * write.
    *
    * @returns How many transactions lost their proof.
    */
@@ -384,7 +381,7 @@ export class FactStore extends GraphReads {
     return (await this.after(this.options.writer.change('disprove', block))).result
   }
 
-  /** How often what earlier writes had derived has changed, or what is blocked. */
+  /** How often results of earlier writes changed, or what is blocked. */
   get reorgs(): number {
     return this.options.reader.reorgs
   }
@@ -399,7 +396,7 @@ export class FactStore extends GraphReads {
     return read()
   }
 
-  /** Tells of what was reorganised by a write. */
+  /** Reports what a write reorganised. */
   private async after<Result>(write: Promise<Result>): Promise<Result> {
     const written = await write
     this.report(written as Partial<Written> | undefined)
@@ -411,7 +408,7 @@ export class FactStore extends GraphReads {
   }
 }
 
-// Of the log: the index may have to be derived first.
+// Read from the log: the index may not be derived yet.
 const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit 1`
 const ANY_PENDING = 'select 1 from log.pending limit 1'
 

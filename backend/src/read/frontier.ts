@@ -4,14 +4,14 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 import { spenderOf } from './transactions.js'
 
-/** How many ordinals of some transactions are read: a transaction may have any number. */
+/** The most ordinals in one answer: a transaction may have any number. */
 const ORDINALS_A_PAGE = 500
-/** How many transactions are looked at for the next outputs: most have none. */
+/** How many transactions are searched for the next outputs: most have none. */
 const TRANSACTIONS_A_PAGE = 1000
-/** No transaction has an output of this index. */
+/** No transaction has an output with this index. */
 const BEHIND_ALL = 0xffffffff
 
-/** A coin whose spender leads on: of a live node, the next mint; of an ordinal, its next transfer. */
+/** A coin whose spender continues the graph: a live node by the next mint, an ordinal by its next transfer. */
 export interface FrontierCoin {
   kind: 'node' | 'ordinal'
   outpoint: Outpoint
@@ -35,8 +35,8 @@ export class Frontier {
   }
 
   /**
-   * Those of the next `limit` unproven transactions for which a proof or a sighting matters, by txid: topics hold an output of
-   * them, and they are active, were rejected, or wait because they lost a conflict.
+   * Those of the next `limit` unproven transactions, by txid, for which a proof or a sighting matters: topics hold an output of
+   * them, and they are active or were rejected; or they wait because they lost a conflict.
    */
   unproven(query: { after?: string; limit: number }): { txids: string[]; next?: string } {
     return this.reader.answer((sql) => unproven(sql, query))
@@ -93,7 +93,7 @@ const UNPROVEN = `select txid, active, said, exists (select 1 from admission whe
   from tx where seq is not null and own is null and txid > ? order by txid limit ?`
 const WAITING = 'select txid from log.pending where +waiting = 1 and txid > ? order by txid limit ?'
 
-/** Those that wait are not in the index. */
+/** Waiting transactions are not in the index. */
 function unproven(
   sql: Sql,
   { after, limit }: Parameters<Frontier['unproven']>[0],

@@ -14,8 +14,8 @@ export interface GuardOptions {
 }
 
 /**
- * What reads leave out or refuse, as it is blocked (`docs/operating.md`, Blocking). A read of a single thing that leads to
- * something blocked throws BlockedError; a read of many leaves it out and still returns as many as requested.
+ * Keeps blocked things out of reads (`docs/operating.md`, Blocking). A read of a single thing that leads to something blocked
+ * throws BlockedError; a read of many leaves it out and still returns as many as requested.
  *
  * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or by its
  * origin; an ordinal at a step by its output there, and by the output with its content.
@@ -54,7 +54,7 @@ export class Guard {
   }
 
   /**
-   * The bytes of a transaction contain all of its outputs, of which it may have any number.
+   * Checks all outputs of a transaction, which its bytes contain. Yields, as there may be any number.
    *
    * @throws BlockedError if one of them is blocked.
    */
@@ -62,7 +62,7 @@ export class Guard {
     await inSlices(this.outputsPassing(txid))
   }
 
-  /** As {@link refuseTransaction}, of one that is short. */
+  /** As {@link refuseTransaction}, for a short one, without yielding. */
   refuseShort(txid: string): void {
     atOnce(this.outputsPassing(txid))
   }
@@ -81,13 +81,13 @@ export class Guard {
     }
   }
 
-  /** What was found at an outpoint. @throws BlockedError if it is blocked. */
+  /** Passes on what was found at an outpoint. @throws BlockedError if it is blocked. */
   passing<Found extends { outpoint: Outpoint }>(found: Found | undefined): Found | undefined {
     if (found !== undefined) this.refuse([found.outpoint])
     return found
   }
 
-  /** A step of an ordinal. @throws BlockedError if it stands in a blocked output or shows one. */
+  /** Passes on a step of an ordinal. @throws BlockedError if it is in a blocked output or shows one. */
   passingStep(step: OrdinalStep | undefined, sequence: number): OrdinalStep | undefined {
     this.refuse(placesOf(step))
     if (sequence === TIP) this.options.checkTip?.(step)
@@ -98,7 +98,7 @@ export class Guard {
     return this.options.checkTip
   }
 
-  /** The blocked ones among the outputs, as text, and by what they are blocked. */
+  /** The blocked ones among the outputs, as text, with the kind of each block. */
   blockedAmong(outpoints: Outpoint[]): Map<string, BlockedKind> {
     const { list } = this
     const blocked = new Map<string, BlockedKind>()
@@ -131,9 +131,9 @@ export class Guard {
   }
 
   /**
-   * The first items of a list of which no output is blocked: as many as requested, while there are any; a page a step.
+   * The first items of a list without blocked outputs, as many as requested if there are; one page a step.
    *
-   * @param query.page The next items after one, at most so many; fewer at the end.
+   * @param query.page Reads the items after one, up to a limit; fewer at the end.
    */
   *filled<Item>(query: {
     limit: number
@@ -167,7 +167,7 @@ const OUTPUTS_A_PAGE = 1000
 const BLOCKED = 'select kind, value from blocked where blocked = 1'
 
 /**
- * What is blocked, which is read again once a commit has changed it.
+ * The blocklist, which is read again once a commit has changed it.
  *
  * @param onChange Called when it has changed.
  */
@@ -190,7 +190,7 @@ export function listBlocked(reader: Reader, onChange: (() => void) | undefined):
 
 const NOTHING = new Blocklist()
 
-/** How many items are read at once where some of a list were blocked: there may be a row of them. */
+/** How many items are read at once after some were blocked: many may follow each other. */
 const BLOCKED_A_PAGE = 500
 
 /** The outputs that an ordinal is in and shows at a step. */

@@ -13,34 +13,34 @@ import type { TransactionView } from '../protocol/transaction.js'
 import type { GraphReads } from './fact-store.js'
 
 /**
- * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
- * one, and often without options (`docs/plugin.md`).
+ * State shared by the topic managers and lookup services of one process in the host of another engine, which constructs them one
+ * by one, often without options (`docs/plugin.md`).
  */
 
 export type IndexReader = Pick<GraphReads, 'opened' | 'transactions' | 'names' | 'ordinals'> & {
-  /** In the host of another engine: what topic managers see, before anybody has verified it. */
+  /** In the host of another engine: submissions that topic managers see before anybody has verified them. */
   submissions?: SeenSubmissions
 }
 
 export interface SeenSubmissions {
   /** @param mode How it came to the engine. */
   see(beef: ReadBeef, mode: SubmitMode | undefined): void
-  /** The engine does not take it after all. */
+  /** Called if the engine refuses it after all. */
   refuse(txid: string): void
 }
 
-/** Where lookup services bring what an engine calls them with. Nothing is thrown: what cannot be recorded is kept, and tried again. */
+/** Receives an engine's calls of lookup services. Nothing is thrown: what cannot be recorded is kept and retried. */
 export interface HostHooks {
   /** Resolves when the index can be read. */
   opened(): Promise<void>
   /**
-   * Whether hooks need the BEEF: where the engine's tables cannot be read. Writing it for each output and service takes an engine
-   * longer than the rest of a mint.
+   * Whether hooks need the BEEF, because the engine's tables cannot be read. Writing it for each output and service takes an
+   * engine longer than the rest of a mint.
    */
   readonly needsTransactions: boolean
   /** The engine has verified a transaction, and stored an output of it. */
   admitted(payload: OutputAdmittedByTopic): Promise<void>
-  /** A transaction that the engine has verified, and may still refuse: 0.4.6 broadcasts after it has said what is spent. */
+  /** The engine has verified a spender, but may still refuse it: 0.4.6 broadcasts after it has reported spends. */
   spentBy(txid: string, beef?: number[]): Promise<void>
   evicted(outpoint: Outpoint): Promise<void>
   close(): Promise<void>
@@ -50,7 +50,7 @@ export interface HostRules {
   /** The tree to follow, once a topic manager or service of names is configured. */
   deployment?: Deployment
   policy?: OrdinalsPolicy
-  /** What the host asks about proofs, once it is known. */
+  /** The host's chain tracker, once it is known. */
   chainTracker?: RootChecker
 }
 
@@ -59,17 +59,17 @@ export const hostRules = memoizeByObject((_store: object): HostRules => ({}))
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-/** The BEEFs that came last, by the txids of their subjects: so many bytes of them, but the last one however large it is. */
+/** The latest BEEFs, by the txids of their subjects, up to a total of bytes; the last one however large it is. */
 export function recentBeefs(): LRUCache<string, ReadBeef> {
   return new LRUCache({ maxSize: MAX_BYTES, sizeCalculation: ({ length }) => Math.min(length, MAX_BYTES) })
 }
 
-/** Those that engines received from peers, as they sync. */
+/** The latest BEEFs that engines received from peers while syncing. */
 export const syncedBeefs = recentBeefs()
 
 /**
- * A BEEF with the transactions that its subject spends from and that were synced by themselves: an engine that syncs passes on
- * one transaction at a time, each without what it spends. They are authentic, as the subject names them by their hash.
+ * A BEEF completed by parents of its subject that were synced separately: a syncing engine passes on one transaction at a time,
+ * without its parents. They are authentic, as the subject names them by their hash.
  */
 export function withSources(beef: BeefContents): BeefContents {
   const sources = new Map<string, BeefContents>()
@@ -97,23 +97,23 @@ export function sharedIndex(): IndexReader | undefined {
   return current
 }
 
-/** A database holds the tree of another genesis, or with other rules: the nodes of two would be mixed up. */
+/** A database holds a tree of another genesis, or with other rules: the nodes of two would be mixed up. */
 export class OtherTreeError extends CodedError {
   override readonly name = 'OtherTreeError'
   readonly code = 'OTHER_TREE'
 }
 
 /**
- * Whether an engine may be asking if a peer has to send what a transaction spends: it asks that of mined ones, which nobody
- * has verified yet. Then nothing is admitted that the index could still find to be something else.
+ * Whether an engine may be asking if a peer has to send the inputs of a transaction. It asks that about mined ones, before
+ * anybody has verified them: nothing is admitted then that the index could still find to be something else.
  */
 export function asksForInputs({ subject, proof }: BeefContents, mode: SubmitMode | undefined): boolean {
   return mode === 'historical-tx' && proof(subject.txid) !== undefined
 }
 
 /**
- * What the index knows, or the answer without it. An engine of today drops a transaction for which a topic manager throws, and
- * 0.4.6 also the coins that it spends; it is better kept, for the index to judge when it is back.
+ * The answer by the index, or the one without it. Current engines drop a transaction if a topic manager throws, and 0.4.6 also
+ * the coins that it spends. It is better kept, for the index to judge when it is back.
  *
  * @throws OtherTreeError
  */
@@ -132,9 +132,9 @@ export async function ifAvailable<Answer>(
 }
 
 /**
- * The inputs whose coins an engine is to retain: history is the product. It names those that it has stored when it asks. 0.4.6, which
- * says no mode, looks for them again once it has answered, and drops what it has stored since unless that is retained, too: so it gets
- * all that may be coins.
+ * The inputs whose coins an engine must retain: history is the product. The engine names those that it has stored when it asks.
+ * 0.4.6, which passes no mode, looks again after the answer, and drops coins stored meanwhile unless they are retained, too: so
+ * it gets all inputs that may be coins.
  */
 export function coinsToRetain(
   { subject, transaction }: BeefContents,
@@ -156,7 +156,7 @@ export function coinsToRetain(
   })
 }
 
-/** The outputs that a topic admits; none, and a refusal, if the database holds another tree. */
+/** The outputs that a topic admits; none, with a refusal, if the database holds another tree. */
 export async function unlessOtherTree(
   admitted: () => Promise<number[]>,
   { topic, txid, onRefusal }: { topic: string; txid: string; onRefusal: OnRefusal },

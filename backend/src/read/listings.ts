@@ -26,17 +26,17 @@ import {
 import { blobOf, hexOf, idOf, outpointOf, type Reader } from './reader.js'
 import { PENDING_STATUS, pendingHeight, spenderOf } from './transactions.js'
 
-/** Blocked things are counted, too. */
+/** Counts that include blocked things. */
 export interface StoreCounts {
   /** Genuine names. */
   names: number
   /** See {@link isListed}. */
   inscriptions: number
-  /** All in the log; what only this gateway keeps, as it lost or waits, is not. */
+  /** Those in the log, without those that only this gateway keeps because they lost or wait. */
   transactions: number
 }
 
-/** Where a row is in the order of a list, with the row's outpoint. */
+/** The place of a row in the order of a list. */
 export interface ListPlace {
   recency: number
   outpoint: Outpoint
@@ -47,7 +47,7 @@ export interface NewestQuery {
   limit: number
 }
 
-/** `height` is that of the block that proves the transaction of the outpoint; undefined if it is unproven. */
+/** `height` is that of the block that proves the outpoint's transaction; undefined if it is unproven. */
 export interface ListedName extends NameRecord, ListPlace {
   height?: number
 }
@@ -59,7 +59,7 @@ export interface ListedOutput extends Pick<OutputRecord, 'satoshis' | 'owner' | 
 
 export interface ListedNode {
   domain: string
-  /** The live node. Undefined if the one that was is spent by a mint that this store cannot judge yet. */
+  /** The live node. Undefined if the last one was spent by a mint that this store cannot judge yet. */
   outpoint?: Outpoint
   /** How many characters were claimed from it. */
   children: number
@@ -108,13 +108,13 @@ export interface HistoryStep {
   content?: ContentSummary
   /** The parent that this step named. */
   parent?: Outpoint
-  /** In bytes, of the MAP of this step itself; undefined if it has none. */
+  /** Bytes of the MAP of this step itself; undefined if it has none. */
   mapLength?: number
   /** Set if the operator has blocked this step: nothing that was written in it is shown. */
   blocked?: true
 }
 
-/** A step, but for its place, of what an output says. @param height Of the block that its transaction is proven to be in. */
+/** A step, without its sequence, from an output. @param height Of the block that proves its transaction. */
 export function historyStep(
   { outpoint, owner, content, parent, mapLength }: OutputRecord,
   height: number | undefined,
@@ -129,7 +129,7 @@ export function historyStep(
   }
 }
 
-/** An ordinal where it is now. */
+/** An ordinal at its current output. */
 export interface ListedOrdinal {
   outpoint: Outpoint
   /** Absent if the start of its lineage is missing: then neither origin nor content is known. */
@@ -159,18 +159,18 @@ export interface TransactionOutput {
   output?: OutputRecord
   /** The name that was mined in it. */
   name?: string
-  /** The domain of the node that it is. */
+  /** Its domain, if it is a node. */
   domain?: string
-  /** The txid of what spends it. */
+  /** The txid of its spender. */
   spender?: string
   /** Set if the operator has blocked it: nothing else is shown. */
   blocked?: true
 }
 
 /**
- * The lists that people look through: what is newest, what is below a node, the life of an ordinal, ordinals by what they are
- * found by, and what of a transaction is here. Each call takes a fixed number of indexed reads, whatever the store holds; rows
- * come with all that a list shows of them.
+ * The lists that people look through: the newest names and inscriptions, the nodes below a domain, the life of an ordinal,
+ * ordinals by attribute, and the outputs of a transaction. Each call takes a fixed number of indexed reads, whatever the store
+ * holds; rows have everything that a list shows of them.
  */
 export class Listings {
   constructor(
@@ -188,9 +188,9 @@ export class Listings {
   }
 
   /**
-   * Genuine names, those mined last first (`recencyOf`).
+   * Genuine names, the latest mined first (`recencyOf`).
    *
-   * @param query.after Continues after this row, wherever it is by now.
+   * @param query.after Continues after this place, even if its row has moved.
    */
   newestNames(query: NewestQuery): ListedName[] {
     return this.newest(query, { pages: NEWEST_NAMES, what: 'names' }, listedName)
@@ -238,9 +238,8 @@ export class Listings {
   }
 
   /**
-   * Where the ordinals with all of these attributes are now, in an order that does not change when they are transferred;
-   * continues after the ordinal that is or was in `after`. At most `limit`. Yields between pages: strangers decide how many of those
-   * with one attribute lack another.
+   * The current outpoints of up to `limit` ordinals with all of these attributes, in an order that transfers do not change.
+   * Yields between pages, as any number of those with one attribute may lack another.
    */
   async tipsWith(query: OrdinalsQuery): Promise<Outpoint[]> {
     const { reader } = this
@@ -263,9 +262,9 @@ export class Listings {
   }
 
   /**
-   * What of a transaction the topics hold, by output index. Undefined if this store does not have the transaction.
+   * The outputs of a transaction that topics hold, by index. Undefined if this store does not have the transaction.
    *
-   * @param query.after An output index: continues after that.
+   * @param query.after Continues after this output index.
    */
   transaction(query: TransactionQuery): ListedTransaction | undefined {
     const { guard } = this
@@ -282,10 +281,10 @@ export class Listings {
   }
 
   /**
-   * Inscriptions ({@link isListed}) that name an output as their parent, where that counts: in the order of their blocks, within one
-   * in that of their outpoints, and those of no block last. What is blocked is missing from its page.
+   * Inscriptions ({@link isListed}) whose claim to this parent counts: by block, within one by outpoint, unproven ones last.
+   * Blocked ones are missing from their page.
    *
-   * @param query.skipped So many come before: reading past each takes 0.15 µs.
+   * @param query.skipped How many to skip: each takes 0.15 µs.
    */
   children({ parent, skipped, limit }: ChildrenQuery): { children: Outpoint[]; hasMore: boolean } {
     const key = outpointKey(blobOf(parent.txid), parent.vout)
@@ -295,8 +294,8 @@ export class Listings {
   }
 
   /**
-   * When blocks were mined, by height: the time in their header, in seconds since 1970. Only of the headers in this store,
-   * which it has if the host keeps its own.
+   * The times of blocks by their headers, by height, in seconds since 1970. Only for headers in this store, which has them if the
+   * host keeps its own.
    */
   blockTimes(heights: number[]): Map<number, number> {
     const times = this.reader.all([...new Set(heights)], (sql, height): [number, number][] => {
@@ -339,7 +338,7 @@ const CHILDREN = `select txid, vout from (select tid, vout from out
 const NODES = `select domain, count(*) as nodes from node
   where domain in (select value from json_each(?)) and active = 1 group by domain order by domain`
 
-/** The pages of a list by recency: the start, the rest of a transaction, the rest of a block, and what is older. */
+/** Statements for the pages of a list by recency: the start, the rest of a transaction, the rest of a block, and everything older. */
 interface NewestPages {
   start: string
   sameTransaction: string
@@ -367,10 +366,10 @@ export const NEWEST_OUTPUTS = newestPages(
   'recency is not null',
 )
 
-/** How many bytes of a txid are in the column \`tkey\`. */
+/** Bytes of a txid in the column `tkey`. */
 const KEY_BYTES = 6
 
-/** A page of rows. @param query.after Continues after this row, wherever it is by now. */
+/** A page of rows. @param query.after Continues after this place, even if its row has moved. */
 export function newest(sql: Sql, pages: NewestPages, { after, limit }: NewestQuery): Row[] {
   if (after === undefined) return sql.all(pages.start, limit)
   const { recency, outpoint } = after
@@ -427,7 +426,7 @@ function historyOf(sql: Sql, { outpoint, order, from, limit }: HistoryQuery): Or
   const rows = isForward
     ? sql.all(`${HISTORY}, ${BY_RANK} limit ?`, lin, first, tip.step, limit)
     : sql.all(`${HISTORY} desc, ${BY_RANK} limit ?`, lin, origin, first, limit)
-  // Of two at one step, the second does not count.
+  // Of two rows at one step, the second does not count.
   const steps = rows.filter((row, at) => row.step !== rows[at - 1]?.step)
   return {
     ...{ origin: begin, last },
@@ -440,12 +439,12 @@ function historyOf(sql: Sql, { outpoint, order, from, limit }: HistoryQuery): Or
 
 const OWN_HEIGHT = 'select own from tx where txid = ?'
 
-/** How many ordinals are counted for an attribute to find the rarest. */
+/** How far the ordinals of an attribute are counted to find the rarest. */
 const COUNTED = 1000
 /** How many ordinals with the rarest attribute are checked for the others at once. */
 const FOUND_A_PAGE = 200
 
-/** The place of an ordinal in the lists by attribute: that of the first output of its lineage, as far as it is known. */
+/** The place of an ordinal in the lists by attribute: that of the first known output of its lineage. */
 interface FoundPlace {
   okey: number
   vout: number
@@ -455,16 +454,17 @@ interface FoundPlace {
 const ATTRIBUTE = 'select id from attribute where hash = ?'
 const COUNT = 'select count(*) as count from (select 1 from found where attribute = ? limit ?)'
 const FOUND_PLACE = 'select tkey as okey, vout from out where oid = ?'
-/** Without a number, an ordinal stands where the first output before it does that is known. */
+/** The place of an ordinal without a number: that of the first known output of its run. */
 const RUN_PLACE = `select head.tkey as okey, head.vout from out cross join run on run.id = out.run
   cross join out as head on head.oid = run.head where out.oid = ?`
 const HAS_OTHER = `exists (select 1 from found as other where other.attribute = ?
   and other.okey = found.okey and other.vout = found.vout and other.lin = found.lin)`
 
 /**
- * The ordinals with all of some attributes, in the order of where they began. Walks those with the rarest attribute, a page a step.
+ * The ordinals with all of these attributes, in the order of their first outputs. Walks those with the rarest attribute, one page
+ * a step.
  *
- * @param how.show What to return of an ordinal by its lineage, or by the negative `oid` of an output without number.
+ * @param how.show The result for an ordinal, by its lineage or by the negative `oid` of an output without a number.
  */
 function* found<Shown>(
   reader: Reader,
@@ -541,7 +541,7 @@ function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
   const outpoint = outpointOf(row)
   const height: number | null = lin < 0 ? row.own : (sql.get(OWN_HEIGHT, row.txid)?.own ?? null)
   const mined = height === null ? {} : { height }
-  // A coin in front of an ordinal is part of no answer.
+  // A carrier is part of no answer.
   if (row.carrier) return { outpoint, ...mined }
   const held = { outpoint, ...(row.owner !== null && { owner: hexOf(row.owner) }), ...mined }
   if (lin < 0 || row.origin === null || row.latest === null) return held

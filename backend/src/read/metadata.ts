@@ -7,8 +7,8 @@ import type { Guard } from './guard.js'
 import { blobOf, type Reader } from './reader.js'
 
 /**
- * MAP of outputs, and merged along ordinals. An output has its own MAP as inscribed, and each of a lineage leads back to the
- * latest MAP at or before it and to the latest snapshot, which has all MAP up to it; those of a blocked output are left out.
+ * The MAP of outputs, and MAP merged along ordinals. Each output of a lineage points to the latest MAP at or before it and to the
+ * latest snapshot, which has all MAP up to there; MAP of blocked outputs is left out.
  */
 export class Metadata {
   constructor(
@@ -24,10 +24,10 @@ export class Metadata {
   }
 
   /**
-   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi,
-   * its own.
+   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi, its
+   * own.
    *
-   * @param limit How many bytes of stored MAP may be read; undefined is returned if it takes more.
+   * @param limit The most bytes of stored MAP to read; if it takes more, the result is undefined.
    */
   merged(outpoint: Outpoint, limit?: number): MapState | undefined {
     this.guard.refuse([outpoint])

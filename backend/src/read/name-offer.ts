@@ -4,7 +4,7 @@ import type { GraphReads } from './fact-store.js'
 
 export type NameOffer =
   | { kind: 'taken' }
-  /** The tree cannot write it, or there is none here. */
+  /** The tree cannot have such a name, or there is no tree here. */
   | { kind: 'impossible' }
   | ({ kind: 'free' /** The longest prefix that is mined. */; domain: string } & MiningCost)
 
@@ -19,7 +19,7 @@ export interface TreeTerms {
 const REACH = { longest: 64 * 1024, chunks: 16 }
 
 /**
- * Whether names are free, mints that nobody has seen included. Takes three indexed reads for each.
+ * Whether names are free; mints that nobody has seen count, too. Takes three indexed reads for each name.
  *
  * @throws BlockedError for a name that the operator has blocked.
  */

@@ -9,7 +9,7 @@ import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** Which mints count for a question about live nodes. */
 export interface NodeFilter {
-  /** Only those that are proven or seen: an unseen one neither makes a node nor spends one. */
+  /** Only mints that are proven or seen: an unseen one neither makes a node nor spends one. */
   seen?: boolean
 }
 
@@ -89,7 +89,7 @@ export class Names {
         return rows.map((row) => ({ outpoint: outpointOf(row), name: String(row.name) }))
       },
     })
-    // What is left out the operator has blocked, one by one.
+    // Few are left out, as the operator blocks names one by one.
     return atOnce(steps)
   }
 }
@@ -109,13 +109,13 @@ const isLive = (isMint: string): string => `node.active = 1 and not exists (
   select 1 from spend cross join tx as minting on minting.id = sid
   where pid = node.tid and spend.vout = node.vout and minting.active = 1 and minting.mint = 1 and ${isMint})`
 
-/** Each mint of a node leaves one more with its domain: the live one is usually the last. */
+/** Each mint of a node leaves another one with the same domain: the live one is usually the last. */
 const liveNodeBy = (isNode: string, isMint: string): string =>
   `select txid, node.vout from node cross join tx on tx.id = node.tid
    where domain = ? and ${isNode} and ${isLive(isMint)} order by node.tid desc limit 1`
 
 const LIVE_NODE = liveNodeBy('1', '1')
-/** As if there were no mints that nobody has seen. */
+/** Ignores mints that nobody has seen. */
 const LIVE_SEEN_NODE = liveNodeBy(isSeen('tx'), isSeen('minting'))
 
 const LAST_DOMAIN = 'select domain from node where domain <= ? and active = 1 order by domain desc limit 1'
@@ -150,7 +150,7 @@ function longestNode(sql: Sql, name: string): NodeRecord | undefined {
   }
 }
 
-/** The tiers pass to what a mint is built on: if a domain has a seen node, so does each of its prefixes. */
+/** Ancestors of a seen mint are seen, too: if a domain has a seen node, so does each of its prefixes. */
 function longestSeenNode(sql: Sql, name: string): NodeRecord | undefined {
   const last: string | undefined = sql.get(LAST_DOMAIN, name)?.domain
   if (last === undefined) return undefined

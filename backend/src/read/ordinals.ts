@@ -32,15 +32,15 @@ export class Ordinals {
   }
 
   /**
-   * Where the ordinal in `outpoint` is now; undefined if it was burnt or went where this store does not see. Without numbers, it is
-   * followed from coin to coin, with a yield now and then.
+   * The current output of the ordinal in `outpoint`; undefined if it was burnt or left what this store sees. Without numbers, it
+   * is followed coin by coin, yielding now and then.
    */
   currentOutput(outpoint: Outpoint): Awaitable<Outpoint | undefined> {
     this.guard.refuse([outpoint])
     return whenReady(this.follow(outpoint), (tip) => this.passingTip(tip))
   }
 
-  /** As {@link currentOutput}, of the origin of a name: that always has a number. */
+  /** As {@link currentOutput}, for the origin of a name, which always has a number. */
   currentOfName(origin: Outpoint): Outpoint | undefined {
     this.guard.refuse([origin])
     return this.passingTip(this.reader.answer((sql) => followed(sql, origin)).tip)
@@ -98,7 +98,7 @@ export class Ordinals {
   }
 }
 
-/** An output, and those that its ordinal shows there. */
+/** An output, and the one whose content its ordinal shows there. */
 export function shownAt(sql: Sql, tip: Outpoint): Outpoint[] {
   return [tip, ...placesOf(ordinalAt(sql, tip, TIP))]
 }
@@ -132,8 +132,8 @@ const CLAIM_OF = 'select step, parent from out where oid = ?'
 
 const STEP = 'oid, step, origin, latest, latestparent'
 /**
- * The tip of the lineage of an output, which is `asked`: a statement takes longer to begin than to find one more row. It is rarely
- * tied with another output, and to sort them would take as long as the rest.
+ * An output, as `asked`, with the tip of its lineage in one statement: to begin a statement takes longer than to find one more
+ * row. The tip is rarely tied with another output, and sorting those here would take as long as the rest.
  */
 const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
     out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
@@ -217,7 +217,7 @@ export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): Ordin
   const row = step === tip.step ? tip : sql.get(STEP_OF, tip.lin, step)
   if (row === undefined || row.latest === null) return undefined
   const saying = row.latest === row.oid ? row : sql.get(OUTPUT_OF, row.latest)
-  // Most ordinals show what they began with.
+  // Most ordinals show their first content.
   const begin = [row, saying].find((each) => each?.step === origin)
   const first = begin === undefined ? outpointAt(sql, tip.lin, origin) : outpointOf(begin)
   if (saying === undefined || first === undefined) return undefined
@@ -235,7 +235,7 @@ export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): Ordin
   }
 }
 
-/** The parent that an output names, unless it stands before the origin. */
+/** The parent that an output claims, unless the output is before the origin. */
 function parentSince(sql: Sql, oid: number, origin: number): Outpoint | undefined {
   const claim = sql.get(CLAIM_OF, oid)
   return claim === undefined || claim.step < origin ? undefined : parentIn(claim.parent)
@@ -256,7 +256,7 @@ function singleStep(output: OutputRecord | undefined, sequence: number): Ordinal
 /** A lineage may have any number of steps: no more than this are read at once. */
 const STEPS_A_PAGE = 1000
 
-/** The output that received the coin of another one, where neither has a number. */
+/** The output that received a coin, where neither has a number. */
 export const RECEIVER = `select oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout ${AT_STEP}
   where ptid = ? and pvout = ? and lin is null and out.active = 1 order by ${BY_RANK} limit 1`
 
@@ -267,7 +267,7 @@ function followed(
   const unspent = (tip: Outpoint): Outpoint | undefined =>
     spenderOf(sql, tip) === undefined ? tip : undefined
   const place = placeOf(sql, from)
-  // A host that runs no `tm_ordinals` knows only the origins of names; a coin in front of an ordinal is part of no answer.
+  // A host that runs no `tm_ordinals` knows only the origins of names; a carrier is part of no answer.
   if (place === undefined || place.carrier) return { tip: unspent(from), isLast: true }
   if (place.lin !== null) {
     const tip = tipOf(sql, place.lin)

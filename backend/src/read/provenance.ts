@@ -23,7 +23,7 @@ export class Collection {
   private readonly collected = new Map<string, Collected>()
   private readonly seen = new Set<string>()
 
-  /** The bytes of the transactions and their merkle paths: about those of a BEEF of them. */
+  /** Bytes of the transactions and their merkle paths: about the length of their BEEF. */
   bytes = 0
 
   constructor(
@@ -31,7 +31,7 @@ export class Collection {
     private readonly pace: Pace = () => undefined,
   ) {}
 
-  /** A transaction without its scripts, in its turn. */
+  /** Reads a transaction without its scripts, when the pace allows it. */
   outline(txid: string): Awaitable<TransactionOutline | undefined> {
     return whenReady(this.pace(), () => readOutline(txid, this.store))
   }
@@ -81,8 +81,8 @@ export class Collection {
   }
 
   /**
-   * All of them, parents before children (BRC-62), otherwise in the order in which they were added. So a transaction of which
-   * all others are ancestors is last. Yields to the event loop, however many there are.
+   * All transactions, parents before children (BRC-62), otherwise in the order in which they were added. So one that descends
+   * from all others is last. Yields to the event loop, however many there are.
    */
   async parentsFirst(): Promise<ListedTransaction[]> {
     const ordered: ListedTransaction[] = []
@@ -102,16 +102,16 @@ function listed({ txid, length, proof }: TransactionOutline): ListedTransaction 
 
 /** Transactions that prove an output, parents before children, that of the output last. */
 export interface Part {
-  /** What they prove: what was asked for, or as much of the way to it as fits. */
+  /** The outpoint that they prove: the requested one, or the furthest on the way to it that fits. */
   end: Outpoint
   transactions: ListedTransaction[]
 }
 
 /**
- * The start of a list of transactions that is a proof by itself: up to the last of its stops that fits, and at least to the
- * first. So no stranger can make an answer longer than one step and what proves it.
+ * The start of a list of transactions that is a proof by itself: up to the last stop that fits, but at least to the first. So an
+ * answer over the limit is only ever one step and its proof.
  *
- * @param stops What the transactions on the way prove, by txid.
+ * @param stops The outpoints that transactions on the way prove, by txid.
  */
 function firstPart(
   transactions: ListedTransaction[],
@@ -136,7 +136,7 @@ function firstPart(
 /** Where the transactions of a proof and their order are read from. */
 export type ProvenanceStore = Pick<GraphReads, 'transactions' | 'names' | 'ordinals'>
 
-/** Called before each read: a promise says when it may go on. Throws once nobody waits for it any more. */
+/** Called before each read, which waits for the promise, if any. Throws once nobody waits for the answer any more. */
 export type Pace = () => Promise<void> | undefined
 
 /** Everything needed to check where an ordinal comes from, or why it is not available. */
@@ -154,18 +154,18 @@ export type Provenance =
   | { kind: 'incomplete'; txid: string }
 
 /**
- * Collects the provenance (BRC-150, BRC-159) of the ordinal in an outpoint: every transaction of its unbroken 1-sat lineage,
- * and for each the transactions whose values place the ordinal in it. For the first output these show that no 1-sat coin
- * starts where it starts. Unproven transactions come with their ancestors down to proven ones, as far as the store has them.
+ * Collects the provenance (BRC-150, BRC-159) of the ordinal in an outpoint: every transaction of its unbroken 1-sat lineage, and
+ * for each the transactions whose values place the ordinal in it. For the first output these show that no 1-sat coin starts where
+ * it starts. Unproven transactions come with their ancestors down to proven ones, as far as the store has them.
  *
- * The origin of a name starts a lineage by rule (protocol.md 5), whatever came before: what places it is included if the store
- * has all of it, and is not required.
+ * The origin of a name starts a lineage by rule (protocol.md 5), whatever came before: the transactions that place it are
+ * included if the store has all of them, and are not required.
  *
  * Raw transactions are read one at a time and not kept: a lineage may have any number of steps.
  *
- * @param known Outpoints that the caller has verified. What comes up to the last of them on this lineage is left out, as far as
- * no unproven transaction needs it; the transaction of the tip never is. Others are ignored.
- * @param maxBytes How much of it is enough: then a part is listed, as {@link firstPart}.
+ * @param known Outpoints that the caller has verified. Everything up to the last of them on this lineage is left out, unless an
+ * unproven transaction needs it; the transaction of the tip is always included. Other outpoints are ignored.
+ * @param maxBytes If it takes more, a part is listed, as by {@link firstPart}.
  */
 export async function provenanceOf(
   outpoint: Outpoint,
@@ -188,7 +188,7 @@ export async function provenanceOf(
   return { kind: 'complete', tip: part.end, transactions: part.transactions }
 }
 
-/** What a caller has verified, and how much more is enough. */
+/** What the caller has verified, and the limits of an answer. */
 export interface PartOptions {
   known?: readonly Outpoint[] | undefined
   /** In bytes of transactions and merkle paths. */
@@ -211,7 +211,7 @@ function* hopsAfter(known: readonly Outpoint[], lineage: () => Iterable<Outpoint
   const asked = new Set(known.map(formatOutpoint))
   let left = 0
   let count = 0
-  // Most callers know nothing, and for them a lineage is read once.
+  // Most callers know nothing: for them, the lineage is read only once.
   if (asked.size > 0)
     for (const hop of lineage()) {
       count++
@@ -250,7 +250,7 @@ export async function addHop(options: {
       ? await startingInputs(step, hop, { store, collection })
       : carryingInputs(step, previous)
   const inputs = placing.kind === 'placed' ? placing.inputs : []
-  // The last one carries the ordinal: where it comes from is what a caller knows.
+  // The last one carries the ordinal, whose past the caller knows.
   const parents = parentsOf({ inputs: isPreviousKnown ? inputs.slice(0, -1) : inputs })
   for (const txid of parents) await collection.addAncestry(txid)
   await collection.addOutlined(step)
@@ -260,7 +260,7 @@ export async function addHop(options: {
 /** The leading inputs of a transaction that place an ordinal in it, or the transaction that is missing to find them. */
 type Placing = { kind: 'placed'; inputs: Outpoint[] } | { kind: 'missing'; txid: string }
 
-/** The inputs up to the one that carries the ordinal, as the lineage says. */
+/** The inputs up to the one that carries the ordinal, according to the lineage. */
 function carryingInputs({ txid, inputs }: TransactionOutline, previous: Outpoint): Placing {
   const carrier = inputs.findIndex((input) => isSameOutpoint(input, previous))
   // The lineage changed while it was read.
@@ -337,14 +337,13 @@ export type NameProof =
 
 /**
  * Collects the proof of a name (BRC-174 section 4, step 3.2): the genesis transaction and every mint on the way from it to the
- * mint of the name, each once. Unproven transactions come with their ancestors down to proven ones, as far as the store has
- * them.
+ * mint of the name, each once. Unproven transactions come with their ancestors down to proven ones, as far as the store has them.
  *
  * A name of n characters has at most 37 n mints on its way, one for each character claimed at each node.
  *
  * @param options.known Outputs of mints that the caller has verified. The way is shown from the last of them on; others are
  * ignored. The mint of the name is always shown.
- * @param options.maxBytes How much is enough: then a part is listed, as {@link firstPart}.
+ * @param options.maxBytes If it takes more, a part is listed, as by {@link firstPart}.
  */
 export async function nameProof(
   name: string,
@@ -364,12 +363,12 @@ export async function nameProof(
   return { kind: 'complete', origin: part.end, transactions: part.transactions }
 }
 
-/** The names of the mints that created nodes. */
+/** The names made by the mints that created these nodes. */
 function namesAt(stops: Map<string, Outpoint>): Map<string, Outpoint> {
   return new Map([...stops.keys()].map((txid) => [txid, { txid, vout: MINTED_VOUT }]))
 }
 
-/** Which output of a mint holds its name (service.md 2.7). */
+/** The output of a mint that holds its name (service.md 2.7). */
 const MINTED_VOUT = 2
 
 /** As for {@link nameProof} and {@link provenanceOf}. */
@@ -379,9 +378,9 @@ export interface HistoryOptions extends PartOptions {
 }
 
 /**
- * Everything from the current output of a name back to genesis, its transaction last: the lineage of its ordinal from the origin
- * with what places it, and the proof of the name. What the store lacks is left out: a check finds where it ends. A part of it
- * ends with the origin of an earlier name on the way.
+ * All transactions from genesis to the current output of a name, whose transaction is last: the proof of the name, and the
+ * lineage of its ordinal with the transactions that place it. Missing ones are left out: a check finds where the proof ends. A
+ * part ends with the origin of an earlier name on the way.
  */
 export async function nameHistory(
   { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
@@ -400,10 +399,7 @@ export async function nameHistory(
   return firstPart(await collection.parentsFirst(), { stops, end: tip, maxBytes })
 }
 
-/**
- * Everything from a node back to genesis, its transaction last, as in {@link nameHistory}. A part of it ends with an earlier
- * node on the way.
- */
+/** All transactions from genesis to a node, as in {@link nameHistory}. A part ends with an earlier node on the way. */
 export async function nodeHistory(
   node: NodeRecord,
   { store, genesis, known, maxBytes, pace }: { store: NodesStore; genesis: Outpoint } & PartOptions,
@@ -414,7 +410,7 @@ export async function nodeHistory(
   return firstPart(await collection.parentsFirst(), { stops, end: node.outpoint, maxBytes })
 }
 
-/** Everything from the origin of a name back to genesis. A part of it ends with the origin of an earlier name on the way. */
+/** All transactions from genesis to the origin of a name. A part ends with the origin of an earlier name on the way. */
 export async function originHistory(
   { name, origin }: { name: string; origin: Outpoint },
   options: { store: NodesStore; genesis: Outpoint } & PartOptions,
@@ -429,10 +425,11 @@ export function mintedBeside(origin: Outpoint, name: string): NodeRecord {
 }
 
 /**
- * Adds what makes a node genuine to an empty collection: the transaction that created it, the one that created the node which
- * that spends, and so on to genesis, or to the first that the caller knows. The store's records say which input spends a node, never a script.
+ * Adds the proof of a node to an empty collection: the transaction that created it, the one that created the node which that one
+ * spends, and so on to genesis, or to the first that the caller knows. The store's records say which input spends a node, never a
+ * script.
  *
- * @returns The txid at which it ends before genesis: of a transaction that the store lacks, or that spends no known node.
+ * @returns The txid at which the proof ends before genesis: of a transaction that the store lacks, or that spends no known node.
  * Undefined if it is complete.
  */
 async function addDescent(

@@ -8,19 +8,19 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import type { Steps } from '../protocol/steps.js'
 
 /**
- * A read-only connection to the index, with the log attached as `log`: bytes are read in the same statement as what points to
- * them. Statements are synchronous.
+ * A read-only connection to the index, with the log attached as `log`: one statement reads bytes together with the row that
+ * points to them. Statements are synchronous.
  */
 export class Reader {
   private open: Open | undefined
-  /** How many commits are in the snapshot that is read now, at least. */
+  /** At least how many commits the current snapshot has. */
   private seen: number | undefined
-  /** Long lists that were read for the answer that is made now, and how many commits there were before, at least. */
+  /** Long lists read ahead for the current answer, and at least how many commits there were before. */
   private ahead: { lists: Map<string, unknown[]>; commits: number } | undefined
 
   /**
-   * @param files Both must exist. Without them, all reads throw StoreUnavailableError until it is attached to another one.
-   * @param writer Counts commits, at least those that were answered; by default, SQLite is asked.
+   * @param files Both must exist. Without them, all reads throw StoreUnavailableError until {@link attach}.
+   * @param writer Counts at least the commits that were answered; by default, SQLite is asked.
    */
   constructor(files?: { index: string; log: string }, writer?: Open['writer']) {
     if (files === undefined) return
@@ -44,17 +44,17 @@ export class Reader {
     return this.opened.writer?.commits.value ?? this.version
   }
 
-  /** As {@link snapshot}, of the files. Nothing may wait in it. */
+  /** As {@link snapshot}, with the files. `read` must be synchronous. */
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
     const { sql, log } = this.opened
     return this.snapshot(() => read(sql, log))
   }
 
   /**
-   * Runs reads that belong together: all of them see one snapshot. Those of a turn of the event loop share it while nothing is
-   * committed, as a snapshot takes as long as a read.
+   * Runs reads that belong together, on one snapshot. Reads in one turn of the event loop share it while nothing is committed, as
+   * a snapshot takes as long as a read.
    *
-   * @param read Gets how many commits the snapshot has, at least. Nothing may wait in it.
+   * @param read Must be synchronous. Gets at least how many commits the snapshot has.
    */
   snapshot<Answer>(read: (commits: number) => Answer): Answer {
     if (this.seen !== undefined) return read(this.seen)
@@ -65,13 +65,13 @@ export class Reader {
       return read(this.seen)
     } finally {
       this.seen = undefined
-      // Without commits that are counted, nobody says when it is outdated.
+      // Without counted commits, nothing shows that it is outdated.
       if (opened.writer === undefined) release(opened)
     }
   }
 
   /**
-   * Runs a read of several snapshots, and again if there was a reorganisation meanwhile, so that no answer mixes two states.
+   * Runs a read of several snapshots, and repeats it if there was a reorganisation meanwhile, so that no answer mixes two states.
    *
    * @throws UnstableReadError if reorganisations keep happening.
    */
@@ -80,7 +80,7 @@ export class Reader {
       const { reorgs } = this
       const [found] = await Promise.allSettled([read()])
       const isFailed = found.status === 'rejected'
-      // An error, too, may come from a mix of two states; but not that nothing can be read.
+      // Errors, too, may come from a mix of two states, except that the store is unavailable.
       if (isFailed && found.reason instanceof StoreUnavailableError) throw found.reason
       if (this.reorgs !== reorgs) continue
       if (isFailed) throw found.reason
@@ -92,10 +92,10 @@ export class Reader {
   }
 
   /**
-   * Reads a list. Usually that takes few steps, unless much is left out: a stranger may inscribe blocked content a million times.
+   * Reads a list. That takes few steps, unless much is left out: blocked content may be inscribed a million times.
    *
    * @param key The question.
-   * @throws LongList, which {@link afterLong} catches, if it takes more than a few.
+   * @throws LongList if it takes more than a few steps; {@link afterLong} catches it.
    */
   list<Item>(key: string, steps: Steps<Item[]>): Item[] {
     const known = this.ahead?.lists.get(key)
@@ -139,7 +139,7 @@ export class Reader {
     return this.seen ?? this.counted()
   }
 
-  /** How often what earlier writes had derived has changed, or what is blocked. */
+  /** How often results of earlier writes changed, or what is blocked. */
   get reorgs(): number {
     return this.count('reorgs')
   }
@@ -156,8 +156,8 @@ export class Reader {
   }
 
   /**
-   * Answers a question about each of many items, a page of them from one snapshot, and yields in between: strangers decide how
-   * many there are. Synchronous if one page is enough.
+   * Answers a question about each of many items, each page of them from one snapshot, yielding in between. Synchronous if one
+   * page is enough.
    */
   each<Item, Found>(
     items: readonly Item[],
@@ -179,7 +179,7 @@ export class Reader {
     return found
   }
 
-  /** Another number after each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version). */
+  /** Changes with each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version). */
   get version(): number {
     return Number(this.opened.sql.get('pragma data_version')?.data_version)
   }
@@ -193,14 +193,17 @@ interface Open {
   sql: Sql
   log: LocalLog
   writer: { readonly commits: { readonly value: number } } | undefined
-  /** How many commits the snapshot has that is held, at least. */
+  /** At least how many commits the held snapshot has. */
   held?: number | undefined
 }
 
-/** Names are read all over the index: with the 2 MiB of pages that SQLite keeps by itself, a read takes a quarter longer at 90,000 transactions. */
+/**
+ * Reads of names use pages all over the index: with SQLite's default cache of 2 MiB, they take a quarter longer at 90,000
+ * transactions.
+ */
 const PRAGMAS = 'pragma query_only = 1; pragma cache_size = -16384'
 
-/** Begins a snapshot, unless one is held that has as many commits. It ends with this turn of the event loop. */
+/** Begins a snapshot, unless one with as many commits is held. It ends with this turn of the event loop. */
 function hold(open: Open, commits: number): number {
   const { sql } = open
   if (open.held === commits && sql.inTransaction) return commits
@@ -218,7 +221,7 @@ function release(open: Open): void {
   if (open.sql.inTransaction) open.sql.exec('commit')
 }
 
-/** A list that has to be read before the answer that it is part of. */
+/** A long list, which has to be read before the answer that it is part of. */
 class LongList extends Error {
   constructor(
     readonly key: string,
@@ -228,13 +231,13 @@ class LongList extends Error {
   }
 }
 
-/** Some milliseconds. */
+/** Takes some milliseconds. */
 const STEPS_AT_ONCE = 4
 
 /** How often a long read is tried while reorganisations interrupt it. */
 const TRIES = 20
 
-/** About a millisecond. */
+/** Takes about a millisecond. */
 const PAGE = 200
 
 /** Txids and hashes as columns hold them: 32 bytes in display order. */
@@ -243,7 +246,7 @@ export function blobOf(hex: string): Buffer {
   return last.blob
 }
 
-/** Questions about one transaction or body repeat its hash. */
+/** Kept because questions about one transaction or body repeat its hash. */
 let last = { hex: '', blob: Buffer.alloc(0) }
 
 export function hexOf(blob: Buffer): string {
@@ -272,11 +275,11 @@ interface ChangesRead {
   keys: Dependency[] | undefined
 }
 
-// The one at the cursor shows that these commits are those that follow it.
+// The row at the cursor shows that the others follow it.
 const CHANGES = 'select id, keys from changes where id >= ? order by id limit ?'
 const LAST = 'select max(id) as last from changes'
 
-/** What was changed after a commit, by its place in the table of changes. */
+/** The changes after a commit, which is given by its id in the table of changes. */
 export function changesAfter(sql: Sql, cursor: number): ChangesRead {
   const everything = (): ChangesRead => ({ cursor: sql.get(LAST)?.last ?? 0, keys: undefined })
   const keys: Dependency[] = []

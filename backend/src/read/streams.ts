@@ -11,9 +11,9 @@ import type { Guard } from './guard.js'
 import { contentOf, ordinalAt, type Place, placeOf, RECEIVER } from './ordinals.js'
 import { outpointOf, type Reader } from './reader.js'
 
-/** Streams: what an ordinal holds, step after step. */
+/** Streams: the content of an ordinal, step after step. */
 export class Streams {
-  /** By what a stream that was checked is blocked, and at which version of the list. */
+  /** For checked streams: the kind of their block, and the version of the blocklist. */
   private readonly checked = new WeakMap<StreamSummary, { version: number; kind: BlockedKind | undefined }>()
 
   constructor(
@@ -26,8 +26,8 @@ export class Streams {
   ) {}
 
   /**
-   * The stream that starts with an output; undefined if the store does not hold it or it has no content. Anything blocked in a stream
-   * blocks all of it, whatever part is asked for: before its first byte.
+   * The stream that starts with an output; undefined if the store does not hold it or it has no content. Anything blocked in a
+   * stream blocks all of it, before the first byte of any part.
    *
    * @throws UnstableReadError if reorganisations keep happening.
    */
@@ -40,18 +40,18 @@ export class Streams {
     if (stream === undefined) return undefined
     if (!guard.isOpen) await this.refuseBlocked(stream, query)
     const tip = guard.checkTip && reader.answer((sql) => ordinalAt(sql, query.outpoint, TIP))
-    // Half of it would look complete.
+    // An incomplete stream would look complete.
     if (tip?.output.content !== undefined) guard.checkTip?.(tip)
     return stream
   }
 
   /**
-   * Its chunks in order, read a page at a time: the output itself and what its ordinal holds at the next steps, up to one
-   * without content, one of a type that is no chunk's, or one that is missing. An output of another value than 1 satoshi is
-   * a stream of one.
+   * The chunks of a stream in order, read a page at a time: the content of the output itself and of its ordinal's next steps, up
+   * to a step that is missing, has no content, or is of a type that is no chunk's. An output of another value than 1 satoshi is a
+   * stream of one.
    *
    * @param from How many chunks to leave out; the caller knows that they exist.
-   * @param count How many the caller wants, if it knows: then no page has more.
+   * @param count How many chunks the caller wants, if it knows: then no page has more.
    */
   async *chunks(query: StreamQuery, from?: number, count?: number): AsyncGenerator<StreamChunk> {
     for await (const chunk of streamChunks(this.reader, query, from, count)) {
@@ -76,7 +76,7 @@ export class Streams {
     if (seen.kind !== undefined) throw new BlockedError(seen.kind)
   }
 
-  /** By what a chunk is blocked. Names need no check: the origin of a name starts a lineage, so no later chunk is one. */
+  /** The kind of block of a chunk. Names need no check: the origin of a name starts a lineage, so no later chunk is one. */
   private blockedBy({ outpoint, sha256 }: StreamChunk): BlockedKind | undefined {
     const { list } = this.guard
     if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
@@ -126,7 +126,7 @@ const ROWS_A_PAGE = 500
 /** Most outputs start no stream, which a few rows show. */
 const FIRST_ROWS = 10
 
-/** Along a lineage: towards its tip, or towards its first output. Without numbers, from coin to coin. */
+/** A direction along a lineage: towards its tip, or towards its first output. Without numbers, it leads from coin to coin. */
 interface Direction {
   /** +1 or -1: how the steps count. */
   sign: number
@@ -187,7 +187,7 @@ async function* steps(
     if (page.isLast) return
     reached = page.reached
     away += page.rows.length
-    // The connection answers at once: without this, a long stream would hold the thread to its end.
+    // SQLite answers synchronously: without this, a long stream would hold the thread to its end.
     await yieldToEventLoop()
     signal?.throwIfAborted()
   }
@@ -215,7 +215,7 @@ function numberedPage(
   const rows: Row[] = []
   for (const row of found) {
     const expected = first + sign * rows.length
-    // Of two at one step, the second does not count.
+    // Of two rows at one step, the second does not count.
     if (row.step === expected - sign) continue
     if (row.step !== expected) return { rows, isLast: true }
     rows.push(row)

@@ -32,7 +32,7 @@ export interface NameThing extends ListedName {
 /** The chunks of a stream that follow the first one. */
 export interface FurtherChunks {
   count: number
-  /** In bytes, of all of them. */
+  /** Of all of them, in bytes. */
   length: number
   isMore: boolean
   last: Outpoint
@@ -40,23 +40,24 @@ export interface FurtherChunks {
 
 /** How many rows are read at once. */
 const PAGE = 50
-/** A name is mined on the way to a longer one that follows it within so many blocks: half an hour. */
+/** A name is on the way to a longer one that follows it within this many blocks: half an hour. */
 const ON_THE_WAY = 3
-/** Up to how many prefixes of a name are counted, and chunks of a stream. */
+/** The most prefixes of a name, and chunks of a stream, that are counted. */
 const MOST_PREFIXES = 64
 const MOST_CHUNKS = 64
 /** How many prefixes are counted before other requests run. */
 const PREFIXES_AT_ONCE = 200
-/** Up to how many bytes of the directories of a transaction are read, and how many before other requests run. */
+/** The most bytes of a transaction's directories that are read, and how many before other requests run. */
 const MOST_OF_DIRECTORIES = 128 * 1024
 const AT_ONCE = 32 * 1024
-/** As how many bytes a directory counts at least, and looking for those of a transaction. */
+/** The least bytes that a directory counts as, and the bytes that the search for a transaction's directories counts as. */
 const LEAST = 512
 const LOOK = 2048
 
 /**
- * What people look for, rather than the outputs that it takes: a name without the prefixes on the way to it, a site without its
- * files, the length of a stream. Whether a row is part of another one follows from these two, not from the page that is asked for.
+ * Lists of things that people look for, rather than of single outputs: a name without the prefixes on the way to it, a site
+ * without its files, the length of a stream. Whether a row is part of another one follows from these two alone, not from the
+ * requested page.
  */
 export class Things {
   constructor(
@@ -84,7 +85,7 @@ export class Things {
     return this.reader.answer((sql) => furtherChunks(sql, outpoint))
   }
 
-  /** The content of those of the outputs that are here, by outpoint. */
+  /** The content of those of the outputs that are stored, by outpoint. */
   contents(outpoints: Outpoint[]): Map<string, { outpoint: Outpoint; content: ContentSummary }> {
     const found = this.reader.all(outpoints, (sql, outpoint) => {
       const row = sql.get(CONTENT_AT, blobOf(outpoint.txid), outpoint.vout)
@@ -163,7 +164,7 @@ export class Things {
         }
         if (!known.parts.has(vout)) found.push(row)
         if (found.length === limit) return found
-        // What is long takes several of the steps that are made at once.
+        // Long directories count as several steps.
         for (; bytes > AT_ONCE; bytes -= AT_ONCE) yield
       }
       last = rows.at(-1)
@@ -219,12 +220,12 @@ function siblingOf(text: string, txid: string): number | undefined {
   return pointer?.kind === 'outpoint' && pointer.outpoint.txid === txid ? pointer.outpoint.vout : undefined
 }
 
-/** The height of the latest block with a name, which unproven ones are taken to be in. */
+/** The height of the latest block with a name. Unproven names are taken to be in it. */
 const LATEST = 'select recency from name where active = 1 and recency < ? order by recency desc limit 1'
-/** The name of the first mint of the node that the mint of a name has left: its output 1 (`docs/spec/protocol.md`, Mints). */
+/** The name of the first mint from the node that a name's mint created: its output 1 (`docs/spec/protocol.md`, Mints). */
 const LONGER = `select child.name, child.recency, txid, child.vout from spend cross join name as child on child.tid = sid
   cross join tx on tx.id = child.tid where pid = ? and spend.vout = 1 and child.active = 1`
-/** The name of which a mint was the first of its node. */
+/** The name whose node a mint was the first to spend. */
 const SHORTER = `select name, txid, parent.vout, tid, recency from name as parent cross join tx on tx.id = tid
   where name = ? and parent.active = 1 and exists (select 1 from spend where pid = tid and spend.vout = 1 and sid = ?)`
 /** A transaction may have any number of outputs: one that publishes a folder begins with it. */
@@ -254,7 +255,7 @@ function furtherChunks(sql: Sql, outpoint: Outpoint): FurtherChunks | undefined 
   const rows = sql.all(STEPS_AFTER, place.lin, place.step, MOST_CHUNKS + 1)
   let step = place.step
   for (const row of rows) {
-    // Of two at one step, the second does not count.
+    // Of two rows at one step, the second does not count.
     if (row.step === step) continue
     const content = contentOf(row)
     if (row.step !== step + 1 || content === undefined || !CHUNK_TYPES.includes(content.contentType)) break

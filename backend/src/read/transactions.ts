@@ -20,10 +20,7 @@ import { isOnBestChain } from '../index/headers.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
-/**
- * Stored transactions: those of the log, and pending ones. What is in the log a moment before it is in the index is stored
- * already.
- */
+/** Stored transactions: those of the log, even before they are in the index, and pending ones. */
 export class Transactions {
   constructor(private readonly reader: Reader) {}
 
@@ -51,15 +48,15 @@ export class Transactions {
   }
 
   /**
-   * Why a stored transaction does not count; undefined if it counts or is not known. What is pending is not in the index: it is
-   * inactive if it, or one that it is built on, was rejected or spends what an active one spends; or if it lost to another pending
+   * Why a stored transaction does not count; undefined if it counts or is unknown. Pending ones are not in the index: one does
+   * not count if it or an ancestor was rejected, or spends a coin that an active one spends, or if it lost to another pending
    * one.
    */
   reasonAgainst(txid: string): Reason | undefined {
     return this.reader.answer((sql) => reasonIn(sql, txid))
   }
 
-  /** How far these are known to the network, by themselves or by a descendant; of stored ones only. */
+  /** How far stored transactions are known to the network, by themselves or by a descendant. */
   tiers(txids: string[]): Map<string, Tier> {
     const found = this.reader.all([...new Set(txids)], (sql, txid): [string, Tier][] => {
       const tier = tierIn(sql, txid)
@@ -106,7 +103,7 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
   return tierOf({ mined: pendingHeight(sql, pending), seen: sql.get(SIGHTED, key)?.said === 1 })
 }
 
-/** What was purged is not here. */
+/** Undefined if it was purged. */
 function transactionRecord(
   sql: Sql,
   log: LocalLog,
@@ -155,7 +152,7 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
   })
 }
 
-/** A transaction of which a body was removed: what is known of it but its bytes. */
+/** A transaction from which content was removed: everything but its bytes. */
 function purged(
   txid: string,
   { length, proof }: { length: number; proof: Pick<TransactionRecord, 'proof'> },
@@ -168,7 +165,7 @@ function purged(
   }
 }
 
-/** The proof of a transaction that counts; of several at one height the last, as the chain had its block last. */
+/** The counting proof of a transaction; of several at one height the last, as the chain had its block last. */
 function indexedProof(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
   const row = sql.get(PROOF, key)
   return row === undefined ? {} : { proof: proofOf(row) }
@@ -177,7 +174,7 @@ function indexedProof(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
 const PROOF = `select height, ${PROOF_ROOT} as root, body as merkle_path from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
   where txid = ? and proof.seq = (select max(seq) from proof as counting where counting.tid = id and height = own and ok = 1)`
 
-/** The height of the proof of a pending transaction that counts. */
+/** The height of a pending transaction's counting proof. */
 export function pendingHeight(sql: Sql, row: Row | undefined): number | undefined {
   return row && countingProof(sql, row)?.height
 }
@@ -187,7 +184,7 @@ function pendingProof(sql: Sql, row: Row): Pick<TransactionRecord, 'proof'> {
   return counting === undefined ? {} : { proof: proofOf(counting) }
 }
 
-/** Of the proofs of a pending transaction, the one that counts: the index judges them only when it enters the log. */
+/** The counting proof of a pending transaction. The index judges proofs only when the transaction enters the log. */
 function countingProof(sql: Sql, row: Row): Row | undefined {
   const proofs = sql.all(PENDING_PROOFS, row.txid)
   if (proofs.length === 0 || sql.get(TRACKER)?.value !== 'headers') return proofs[0]
