@@ -44,7 +44,7 @@ export interface AppOptions {
   /** By default, the engine handles submissions in this thread. */
   submit?: Submit
   graph: FactStore
-  /** Asks the network about unproven transactions; if missing, nobody does. */
+  /** Asks the network about unproven transactions; if missing, the network is not asked. */
   sightings?: Sightings
   /** If missing, proofs are not verified again. */
   reorgMonitor?: ReorgMonitor
@@ -55,7 +55,7 @@ export interface AppOptions {
   ping: () => Promise<void>
   /** Served at `/metrics`; by default, nothing is counted. */
   metrics?: Metrics
-  /** The port that it listens on, once it does; by default, the one in the settings. */
+  /** The port the server listens on, once it does; by default, the one in the settings. */
   port?: (() => number | undefined) | undefined
   /** Reasons why the host is not ready; the index and the chain tracker are added. */
   readiness?: Readiness
@@ -68,12 +68,12 @@ export interface AppOptions {
   chain?: ChainParts
   /** See `ArcIngestOptions`. */
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
-  /** How far the tree of names was followed; by default, nothing is followed. */
+  /** How far the name tree was followed; by default, nothing is followed. */
   progress?: TreeProgress
   logger: Logger
 }
 
-/** All routes of the server, behind its gates and the responses that are cached. */
+/** All routes of the server, behind its gates and the cached responses. */
 export function createApp(options: AppOptions): App {
   const { config, graph, ping, logger } = options
   const { engine, discovery, proofs, refused } = options.overlay
@@ -147,7 +147,7 @@ export function createApp(options: AppOptions): App {
       response,
       (error = new AnswerError('NOT_FOUND', 'there is no route for this path')) => next(error),
     )
-  /** No route has other methods, and Express would answer OPTIONS. */
+  /** No route has other methods, and Express would answer OPTIONS itself. */
   const refuseOther: RequestHandler = (request, response, next) => {
     if (METHODS.has(request.method)) next()
     else refuse(request, response, next)

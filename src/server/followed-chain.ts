@@ -11,15 +11,15 @@ import type { Submit } from './writer/submission-queue.js'
 export interface FollowedChainOptions {
   node: FollowingNode
   logger: Logger
-  /** Where transactions are submitted; by default in this thread. */
+  /** Submits transactions; by default in this thread. */
   submit?: Submit | undefined
-  /** Whether peers tell of the tree, too. */
+  /** Whether the tree is also synced from peers. */
   hasPeers?: boolean
 }
 
 /**
- * How a node knows the chain and follows it: the follower with its sources, the check of stored proofs, how far the tree was
- * followed, and what it says of all that.
+ * A node's knowledge of the chain: the follower with its sources, the check of stored proofs, how far the tree was followed,
+ * and the status of all these.
  */
 export class FollowedChain {
   /** Undefined if there is no tree to follow, or no source. */
@@ -64,12 +64,12 @@ export class FollowedChain {
     this.log = new CatchUpLog({ parts, logger })
   }
 
-  /** Whether it is this process that does a job, of those that share the log. */
+  /** Whether this process does a job, if several share the log. */
   isMine(job: Job): boolean {
     return this.options.node.jobs?.isMine(job) ?? true
   }
 
-  /** Reads how far the tree was followed. */
+  /** Reads the stored progress. */
   async open(): Promise<void> {
     await this.progress.open({ isOwn: await isDeployedHere(this.options.node.graph) })
   }
@@ -84,7 +84,7 @@ export class FollowedChain {
     this.log.start()
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when the store is no longer in use. */
   async stop(): Promise<void> {
     this.log.stop()
     await this.reorgMonitor?.stop()

@@ -6,15 +6,15 @@ import type { IsMine } from '../chain/ancestors/is-mine.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/as-of.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
 
-/** The setting in the store that says how far its tree was followed. */
+/** The setting that stores how far the tree was followed. */
 const FOLLOWED = 'tree_followed'
-/** After so long without an answer of any source, in milliseconds, the store is answered from as if nothing were followed. */
+/** If no source has answered for this long, in milliseconds, answers are given as if nothing were followed. */
 const UNANSWERED = 600_000
-/** How often the state is stored where it has changed, or read where another process follows, in milliseconds. */
+/** How often changed state is stored, or read if another process follows, in milliseconds. */
 const EVERY = 5_000
 
 const stored = z.object({
-  /** Whether a sweep was complete since the store was made. */
+  /** Whether a sweep has ever been complete. */
   complete: z.boolean(),
   asOf: asOf.optional(),
   /** For how many milliseconds no source had answered. */
@@ -27,7 +27,7 @@ type Settings = FactStore['settings']
 
 export interface TreeFollower {
   progress(): CatchUpProgress
-  /** When a source of the chain last gave a usable answer, as `monotonic()` tells; undefined if none ever did. */
+  /** When a chain source last gave a usable answer, by `monotonic()`; undefined if none ever did. */
   answeredAt(): number | undefined
 }
 
@@ -35,9 +35,9 @@ export interface FollowedTreeOptions {
   settings: Settings
   /** Missing if this process follows nothing. */
   follower?: TreeFollower | undefined
-  /** Whether other processes share the database: one of them may follow. */
+  /** Whether other processes share the database: one of them may be following. */
   isShared: boolean
-  /** Whether this process follows now, and not another one; by default, it always does. */
+  /** Whether this process is the one that follows; by default, it always is. */
   isMine?: IsMine | undefined
   logger: Logger
   /** The clock: milliseconds that never go back. */
@@ -45,18 +45,18 @@ export interface FollowedTreeOptions {
 }
 
 /**
- * How far the tree of a store was followed (`docs/follow.md`, Absence). That it was followed to its end once is in the store, and
- * so is for how long no source has answered: a host that restarts often counts on.
+ * How far the tree of a store was followed (`docs/follow.md`, Absence). The store says whether it was once followed to its end,
+ * and how long no source has answered, so that a host that restarts often continues to count.
  */
 export class FollowedTree implements TreeProgress {
   private state: Stored = { complete: false }
-  /** What was last read or written, as text. */
+  /** The text that was last read or written. */
   private text: string | undefined
   private readonly now: () => number
   private startedAt: number | undefined
-  /** Where another process follows: when its state last changed. */
+  /** When the state of another process that follows last changed. */
   private changedAt: number
-  /** When a peer last had something to tell. */
+  /** When a peer that has caught up last answered. */
   private heardAt: number | undefined
   private timer: NodeJS.Timeout | undefined
   private working: Promise<void> = Promise.resolve()
@@ -86,7 +86,7 @@ export class FollowedTree implements TreeProgress {
     return this.follower?.progress() ?? this.state.progress ?? {}
   }
 
-  /** Reads the state. @param isOwn Whether the tree was deployed into this store: then nobody else had any of it. */
+  /** Reads the state. @param isOwn Whether the tree was deployed into this store, so that nobody else had any of it. */
   async open({ isOwn = false }: { isOwn?: boolean } = {}): Promise<void> {
     await this.read()
     if (isOwn) this.state = { ...this.state, complete: true }
@@ -98,12 +98,12 @@ export class FollowedTree implements TreeProgress {
     }, EVERY).unref()
   }
 
-  /** A peer answers that is no further behind. */
+  /** Call when a peer that is no further behind has answered. */
   heard(): void {
     this.heardAt = this.now()
   }
 
-  /** The tree was followed to its end, up to a block if it is known. */
+  /** Call when the tree was followed to its end, up to a block if it is known. */
   completed(tip: AsOf | undefined): void {
     const block = tip && { height: tip.height, ...(tip.hash !== undefined && { hash: tip.hash }) }
     const before = this.state.asOf
@@ -114,7 +114,7 @@ export class FollowedTree implements TreeProgress {
   }
 
   /**
-   * A peer has followed it to its end, up to a block if it says so. That is believed unless it is higher than the chain.
+   * Call when a peer has followed the tree to its end, up to a block if it says so. A block above the chain is not believed.
    *
    * @param chainHeight Undefined if it is not known.
    */
@@ -123,14 +123,14 @@ export class FollowedTree implements TreeProgress {
     this.completed(isLater && block.height <= (chainHeight ?? block.height) ? block : undefined)
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when the store is no longer in use. */
   async close(): Promise<void> {
     clearInterval(this.timer)
     this.working = this.working.then(() => this.work())
     await this.working
   }
 
-  /** For how long nobody has answered who may know more. */
+  /** How long nobody who may know more has answered, in milliseconds. */
   private get unanswered(): number {
     const { follower } = this
     if (follower === undefined) return Math.max(this.state.unanswered ?? 0, this.now() - this.changedAt)
@@ -140,7 +140,7 @@ export class FollowedTree implements TreeProgress {
     return (this.state.unanswered ?? 0) + this.now() - this.startedAt
   }
 
-  /** What follows the tree, if it is this process that does. */
+  /** The follower, if this process is the one that follows. */
   private get follower(): TreeFollower | undefined {
     const { follower, isMine } = this.options
     return isMine?.() === false ? undefined : follower
@@ -155,7 +155,7 @@ export class FollowedTree implements TreeProgress {
       await work()
       this.hasFailed = false
     } catch (error) {
-      // A store that stays away is reported once.
+      // An outage of the store is reported once.
       const level = this.hasFailed ? 'debug' : 'warn'
       this.options.logger[level]({ err: error }, 'could not store how far the tree was followed; will retry')
       this.hasFailed = true
@@ -178,11 +178,11 @@ export class FollowedTree implements TreeProgress {
     const text = JSON.stringify({
       ...{ complete, asOf },
       ...(!complete && unanswered > 0 && { unanswered }),
-      // For processes that do not follow.
+      // Read by processes that do not follow.
       ...(!complete && isShared && { progress: this.progress() }),
     })
     if (text === this.text) return
-    // Another process may have completed it.
+    // Another process may have completed the tree.
     const before = complete ? undefined : parsed(await settings.get(FOLLOWED))
     if (before?.complete) {
       this.state = before
@@ -193,7 +193,7 @@ export class FollowedTree implements TreeProgress {
   }
 }
 
-/** Undefined for what is no state. */
+/** Undefined if the text is not a state. */
 function parsed(text: string | undefined): Stored | undefined {
   try {
     return text === undefined ? undefined : stored.safeParse(JSON.parse(text)).data

@@ -17,19 +17,21 @@ import type { Overlay } from './writer/overlay.js'
 import { askingBeforeLoss, recordSightings } from './writer/sighted-submissions.js'
 import type { Submit } from './writer/submission-queue.js'
 
-/** How many coins are asked about at once: the rate of the sources is the limit. */
+/** How many coins are asked about at once: the rate of the sources is the actual limit. */
 const PARALLEL = 8
-/** How many unmined transactions are admitted between two blocks. */
+/** The most unmined transactions that are admitted between two blocks. */
 const MAX_UNPROVEN = 100
-/** A follower has time: its submissions wait at the write lock as if so many others were ahead of them. */
+/** The follower's submissions wait at the write lock as if this many others were ahead of them: it has time. */
 const AHEAD = 1000
 
-/** What of a node is needed to follow the chain: that of our own server, or one over the index of another host. */
+/**
+ * The parts of a node needed to follow the chain; the node may be our own server, or over the index of another host.
+ */
 export interface FollowingNode {
   /** The settings, with the tree that the store holds. */
   config: Config
   graph: FactStore
-  /** The same as `graph`, past all that is in memory. */
+  /** The same store as `graph`, without caches. */
   store: FactStore
   ancestors: AncestorQueue
   overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit' | 'onEvent'>
@@ -40,16 +42,16 @@ export interface FollowingNode {
 export interface FollowingOptions {
   node: FollowingNode
   logger: Logger
-  /** Where transactions are submitted; by default in this thread. */
+  /** Submits transactions; by default in this thread. */
   submit?: Submit | undefined
   /** See `FollowerOptions`. */
   onSwept(tip: ChainTip | undefined): void
-  /** Whether it is this process that follows; by default, it always is. */
+  /** Whether this process follows; by default, it always does. */
   isMine?: IsMine | undefined
 }
 
 /**
- * How a node follows the chain: its sources, the follower, what fetches missing ancestors, and a feed if there is a
+ * The parts that follow the chain: sources, follower, fetcher of missing ancestors, and a feed if there is a
  * subscription.
  */
 export class Following {
@@ -86,7 +88,7 @@ export class Following {
     this.follower = new Follower({
       node: {
         genesis,
-        // Past the cache, which is for readers: a sweep reads everything once.
+        // Without the cache, which is for readers: a sweep reads everything once.
         store: node.store,
         admit,
       },
@@ -118,10 +120,10 @@ export class Following {
     this.feed?.onBlock(tip)
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when the store is no longer in use. */
   async stop(): Promise<void> {
     const stopped = [this.follower.stop(), this.ancestors.stop(), this.sightings.stop(), this.feed?.stop()]
-    // Aborts the requests that they wait for.
+    // Aborts the requests that those parts wait for.
     this.sources.close()
     await Promise.all(stopped)
   }
@@ -133,7 +135,7 @@ export class Following {
     const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
     const { headers } = overlay.proofs
     if (subscription === undefined || junglebus === undefined) return undefined
-    // Without headers, the JungleBus says how high the chain is.
+    // Without headers, JungleBus provides the height of the chain.
     const tip = () => headers?.currentHeight() ?? junglebus.height()
     const { txid } = follower.genesis
     return new Feed({

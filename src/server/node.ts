@@ -12,7 +12,7 @@ import { openFacts, type Stores } from './store/open-facts.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
 import { createOverlay, type Overlay } from './writer/overlay.js'
 
-/** A node without its HTTP side: the store, and the overlay over it. */
+/** A node without HTTP: the store, and the overlay over it. */
 export interface Node extends Omit<Stores, 'held' | 'logRead' | 'deriveBy'> {
   /** The settings, with the tree that the store holds. */
   config: Config
@@ -23,7 +23,7 @@ export interface Node extends Omit<Stores, 'held' | 'logRead' | 'deriveBy'> {
 export const WRITER_THREAD = new URL('./writer-worker.js', import.meta.url)
 
 /**
- * Opens the store in the settings, and puts the overlay on it.
+ * Opens the store named in the settings, and the overlay over it.
  *
  * @throws StartError if the store cannot be opened; ConfigError if it holds another tree than the settings name.
  */
@@ -33,7 +33,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     return await open(options)
   } catch (error) {
     const { index } = storeFiles(config.dataDir)
-    // Which file it is, SQLite does not say: an index can be derived again.
+    // SQLite does not say which file is damaged. The index can be derived again, so try that.
     if (!isDamagedFile(error) || !existsSync(index)) throw error
     logger.warn({ index, err: error }, 'the index may be damaged: it is derived again')
     removeIndexes(config.dataDir)
@@ -48,7 +48,7 @@ interface NodeOptions {
   deploy?: Deploy
   /** The compiled `writer-worker`; without it, this thread writes. */
   writerThread?: URL | undefined
-  /** Gets what says how far the store is opened. */
+  /** Receives the state of the opening store. */
   onIndex?: (index: NodeIndex) => void
 }
 

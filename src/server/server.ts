@@ -27,7 +27,7 @@ import { LargeSubmissions } from './writer/large-submissions.js'
 import { NonFinalPoller } from './writer/non-final-submissions.js'
 
 export interface RunningServer {
-  /** Where it listens, as `http://host:port`. */
+  /** The server's address, as `http://host:port`. */
   url: string
   node: Node
   chain: ChainParts
@@ -35,14 +35,14 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-/** The setting in the store that is written to find out whether it has space. */
+/** The setting that is written to check whether the store has space. */
 const PROBE: (typeof OWN_STATE)[number] = 'space probed'
 
 /**
  * Opens the store and listens.
  *
- * @throws StartError if the files of the pages cannot be read, the store not opened or the address not listened on. Whatever was
- * opened is closed again.
+ * @throws StartError if the files of the pages cannot be read, the store cannot be opened or the address cannot be listened on.
+ * Whatever was opened is closed again.
  */
 export async function startServer({
   config: settings,
@@ -66,15 +66,15 @@ export async function startServer({
   deploy?: Deploy
   /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pages?: URL
-  /** Whether the process runs this server alone: then `/metrics` covers the process too. */
+  /** Whether the process runs only this server: then `/metrics` covers the process too. */
   ownsProcess?: boolean
 }): Promise<RunningServer> {
   const pageFiles = pageFolder && readFiles(pageFolder)
   const opening = { config: settings, logger, writerThread, ...(deploy && { deploy }) }
-  // At the same time: a thread opens the store, and this one loads the routes.
+  // In parallel: a thread opens the store while this one loads the routes.
   const [{ node, early }, { createApp }] = await Promise.all([openListening(opening), import('./app.js')])
   const { config } = node
-  // The worker needs the thread of the writer, which takes its writes.
+  // The worker needs the writer thread, which performs its writes.
   const large =
     submissionWorker && writerThread
       ? new LargeSubmissions({ config, node, logger, worker: submissionWorker })
@@ -85,9 +85,9 @@ export async function startServer({
     ...{ config, graph: node.graph, overlay: node.overlay, logger },
     isMine: () => chain.isMine('sync'),
     async onRound(topic, { isComplete, peer }) {
-      // Two that catch up from each other would wait for ever.
+      // Two hosts that catch up from each other would wait forever.
       if (topic !== TOPICS.names || peer.isCatchingUp) return
-      // A peer that says of no block that it is followed up to that may have any part of the tree.
+      // A peer that does not say up to which block it is followed may have any part of the tree.
       if (peer.asOf === undefined && chain.following?.sources.scope !== undefined) return
       if (!(await hasGenesis(node))) return
       progress.heard()
@@ -154,7 +154,7 @@ export async function startServer({
   peersSync?.start()
   chain.start()
   nonFinal.start()
-  // After those who wait for this start.
+  // After the requests that waited for this start.
   setImmediate(() => {
     if (node.index.status.state === 'equal' && server.listening)
       void warmUp(server, node.graph).catch(() => {})
@@ -178,7 +178,7 @@ export async function startServer({
   }
 }
 
-/** How long a store may take to open until the server listens without it, in milliseconds. */
+/** How long opening the store may take before the server listens without it, in milliseconds. */
 const PATIENCE = 2000
 
 /** A server that listens before its store is open. */
@@ -188,7 +188,7 @@ interface EarlyServer {
   leave(): Promise<void>
 }
 
-/** Opens a node. If a log is read first, and that takes long, a server listens meanwhile and says so. */
+/** Opens a node. If that takes long because a log is read first, a server listens meanwhile and says so. */
 async function openListening(
   options: Parameters<typeof openNode>[0],
 ): Promise<{ node: Node; early?: EarlyServer }> {

@@ -10,8 +10,8 @@ import { healthOf, healthRoutes } from './routes/health-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-status.js'
 
 /**
- * What a server answers while its store is opened, which may take a while where a log is read first: how far that is, and 503 to
- * everything else.
+ * The app that answers while the store is being opened, which may take a while if a log is read first: it reports the progress,
+ * and answers everything else with 503.
  */
 export function startingApp({
   config,

@@ -5,12 +5,12 @@ import { admissionOptions } from './store/admission-options.js'
 import { openWriter, type WriterPlace } from './store/start-writer.js'
 
 /**
- * The thread of the writer: it parses, derives and writes for as long as that takes, while other threads answer readers. What it is
- * to write comes as messages (`backend/src/writer/client.ts`), and so do the settings that the rules follow from.
+ * The writer thread: it parses, derives and writes, however long that takes, while other threads answer readers. Its work and the
+ * settings that the rules depend on come as messages (`backend/src/writer/client.ts`).
  */
 const port = parentPort
 if (port === null) throw new Error('writer-worker runs in a worker thread only')
-// What it cannot open ends the thread with the reason.
+// A failure to open ends the thread with the reason.
 void openWriter(workerData as WriterPlace).then((writer) =>
   serveWriter(writer, port, {
     deriveBy: (config) => writer.deriveBy(admissionOptions(config as Config)),

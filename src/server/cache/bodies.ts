@@ -1,23 +1,26 @@
 import { LRUCache } from 'lru-cache'
 import { type BodyMemory, SHORT_BODY } from '../../../backend/src/read/content.js'
 
-/** How many chunks of a longer body may be in memory: those of the first mebibyte. */
+/** How many chunks of a longer body may be in memory: the first mebibyte. */
 const CHUNKS_OF_BODY = 4
-/** Of how many chunks it is known that they were read once. */
+/** How many chunks are remembered as read once. */
 const READ_ONCE = 1000
 
-/** The largest part of the memory that a body may take that patches make. */
+/** The largest share of the memory for a body made by patches. */
 const MAX_SHARE = 1 / 4
 
-/** Short bodies, bodies that patches make, and first chunks of longer ones that were read twice: most are not. A hash says for good what they are. */
+/**
+ * Short bodies, bodies made by patches, and those first chunks of longer ones that were read twice; most are read once. Keys are
+ * hashes, so entries never go stale.
+ */
 export class Bodies implements BodyMemory {
   readonly chunksOfBody = CHUNKS_OF_BODY
-  /** Since the start. */
+  /** Hits and misses since the start. */
   readonly use = { hits: 0, misses: 0 }
   private readonly chunks: LRUCache<string, Uint8Array>
   private readonly readOnce = new LRUCache<string, true>({ max: READ_ONCE })
 
-  /** @param maxBytes That all take together. */
+  /** @param maxBytes The limit for all entries together. */
   constructor(private readonly maxBytes: number) {
     this.chunks = new LRUCache({
       maxSize: Math.max(Math.floor(maxBytes), 1),

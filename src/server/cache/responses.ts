@@ -3,36 +3,36 @@ import { type Dependency, dependency } from '../../../backend/src/graph/dependen
 import type { AnswerMemory } from '../../../backend/src/read/fact-store.js'
 import { changesAfter, type Reader } from '../../../backend/src/read/reader.js'
 
-/** The largest part of the memory that one answer may take. */
+/** The largest share of the memory for one answer. */
 const MAX_SHARE = 1 / 32
-/** What an answer weighs beside its bytes: its keys, and what it depends on. */
+/** The weight of an answer besides its bytes: its keys and dependencies. */
 const USUAL_WEIGHT = 1024
-/** Of how many things it is known when they changed last. */
+/** How many keys are remembered with the commit that last changed them. */
 const MAX_CHANGES = 10_000
 
 interface Kept {
   value: unknown
   dependsOn: readonly Dependency[]
   weight: number
-  /** Up to which commit it is known to be what would be read. */
+  /** The commit up to which the value is known to be current. */
   trueAt: number
 }
 
 /**
- * Whole answers, those least recently used first to go. Before one is used, the table of changes says whether anything was
- * committed that it depends on. One that was not asked for while more than {@link MAX_CHANGES} things changed is read again.
+ * An LRU cache of whole answers. Before one is used, the table of changes says whether a commit changed anything that it depends on.
+ * An answer that was not used while more than {@link MAX_CHANGES} keys changed is read again.
  */
 export class Responses implements AnswerMemory {
   private readonly answers: LRUCache<string, Kept>
-  /** At which commit something changed last, by the order of these. */
+  /** The commit at which each key last changed, in the order of commits. */
   private readonly changedAt = new Map<Dependency, number>()
-  /** Of earlier commits it is not known what they changed. */
+  /** Changes of earlier commits are unknown. */
   private knownFrom = 0
-  /** The last commit whose changes were read, and how many the reader was sure to see then. */
+  /** The last commit whose changes were read, and the reader's number of commits at that time. */
   private cursor = 0
   private seen: number | undefined
 
-  /** @param maxBytes That all answers take together. */
+  /** @param maxBytes The limit for all answers together. */
   constructor(
     private readonly reader: Reader,
     maxBytes: number,
@@ -48,7 +48,7 @@ export class Responses implements AnswerMemory {
     try {
       this.look()
     } catch {
-      // A store that cannot be asked says so to whoever reads from it.
+      // If the store fails, the caller's own read reports it.
       return undefined
     }
     const kept = this.answers.get(key)
@@ -64,13 +64,13 @@ export class Responses implements AnswerMemory {
   }
 
   keep(key: string, { value, commits, dependsOn, weight }: Parameters<AnswerMemory['keep']>[1]): void {
-    // Another question may have been asked meanwhile, and have read later changes, which this answer lacks.
+    // Another query may have read later changes meanwhile, which this answer lacks.
     if (commits === undefined || commits !== this.seen) return
     const kept = { value, dependsOn, weight: USUAL_WEIGHT + key.length + weight, trueAt: this.cursor }
     this.answers.set(key, kept)
   }
 
-  /** Reads what was changed since it was last asked. The commits are counted first: one that comes in between is looked for again. */
+  /** Reads the changes since the last call. Commits are counted first, so that one that comes in between is looked at again. */
   private look(): void {
     const { reader } = this
     const { commits } = reader

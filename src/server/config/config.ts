@@ -48,7 +48,7 @@ const bearerToken = z
   // RFC 6750 2.1.
   .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'may only have characters of A-Z a-z 0-9 - . _ ~ + /, and = at the end')
 
-/** How many bytes a direct push of the marker may have. */
+/** The most bytes that a direct push of the marker may have. */
 const MAX_PUSH = 75
 
 const flag = z
@@ -56,7 +56,7 @@ const flag = z
   .default('false')
   .transform((text) => text === 'true')
 
-/** The order of secp256k1 (SEC 2, 2.4.1): a key is below it. */
+/** The order of secp256k1 (SEC 2, 2.4.1): keys are below it. */
 const KEYS = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 
 function isPrivateKey(text: string): boolean {
@@ -69,7 +69,7 @@ function isDatabase({ protocol, hostname, pathname }: URL): boolean {
   return protocol === 'mysql:' && hostname !== '' && /^\/[^/]+$/.test(pathname)
 }
 
-/** The longest URL by which a store can keep the progress of a sync. */
+/** The longest URL for which the store can keep the progress of a sync. */
 const MAX_PEER_URL = 255
 
 /** Whether a URL can be the base of a peer's routes. */
@@ -84,13 +84,13 @@ function hasNoUser(text: string): boolean {
   return username + password === ''
 }
 
-/** Room before it for a name in one label, or an outpoint in one with its zone, in the 253 characters of a host name. */
+/** Of the 253 characters of a host name, this leaves room for a name in one label, or an outpoint in one with its zone. */
 const MAX_GATEWAY_HOST = 189
 
 const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`)
 
-/** Whether a text is a host name in lower case. An address is none: nothing is below it. */
+/** Whether a text is a host name in lower case. An IP address is not: it has no subdomains. */
 function isHostName(text: string): boolean {
   return HOST_NAME.test(text) && isIP(text) === 0
 }
@@ -100,19 +100,19 @@ const hostName = z
   .transform((text) => text.toLowerCase())
   .refine(isHostName, 'must be a host name, without scheme and port')
 
-/** An IP address as `Resolver.setServers` takes it: one of IPv6 is in brackets if a port follows. */
+/** Whether a text is an IP address that `Resolver.setServers` accepts: IPv6 is in brackets if a port follows. */
 function isServerAddress(text: string): boolean {
   const [, v6, other = '', port = '53'] = /^(?:\[([^\]]*)\]|([^[\]]*?))(?::(\d{1,5}))?$/.exec(text) ?? []
   const isPort = Number(port) > 0 && Number(port) <= 65_535
   return isIP(text) === 6 || (isPort && (v6 === undefined ? isIP(other) === 4 : isIP(v6) === 6))
 }
 
-/** Each is the environment variable of the same name in capitals: `dataDir` is `DATA_DIR`. */
+/** Each key is an environment variable in camel case: `dataDir` is `DATA_DIR`. */
 const settings = {
   port: wholeNumber(0, 65535).default(8080),
   host: z.string().default('127.0.0.1'),
   dataDir: z.string().default('./data'),
-  /** The URL of the MySQL or MariaDB database that holds the log; undefined: it is in MongoDB, or in the folder. */
+  /** The URL of the MySQL or MariaDB database that holds the log; if undefined, the log is in MongoDB or in the folder. */
   knexUrl: z
     .string()
     .refine(
@@ -120,7 +120,7 @@ const settings = {
       'must look like mysql://user:password@host:port/database',
     )
     .optional(),
-  /** The URL of the MongoDB database that holds it instead. */
+  /** The URL of the MongoDB database that holds the log instead. */
   mongoUrl: z
     .string()
     .refine(isMongoUrl, 'must look like mongodb://user:password@host:port/database or mongodb+srv://…')
@@ -142,32 +142,32 @@ const settings = {
     .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z 0-9 -')
     .optional(),
   chainTracker: chainTracker.optional(),
-  /** Where the headers of a chain of our own come from, if not from the chain sources. */
+  /** Sources for our own chain of headers, if not the chain sources. */
   headersSources: sourceList(HEADER_SOURCE_KINDS)
     .refine(({ length }) => length > 0, 'must name a source')
     .optional(),
-  /** The block that it must have; undefined: that of the network. */
+  /** The block that the chain must contain; by default, the network's. */
   headersCheckpoint: headersCheckpoint.optional(),
-  /** How long a response of the chain tracker may take. */
+  /** How long a response of the chain tracker may take, in milliseconds. */
   chainTrackerTimeoutMs: wholeNumber(1, 600_000).default(10_000),
-  /** The services that the host follows the chain by, in order of preference; empty: it does not. */
+  /** The services for following the chain, in order of preference; if empty, it is not followed. */
   chainSources: sourceList(SOURCE_KINDS).optional(),
-  /** The most requests a second to each. */
+  /** The most requests a second to each chain source. */
   chainSourceRate: wholeNumber(1, 10_000).default(10),
-  /** The subscription at the first JungleBus among them that names transactions to look at. */
+  /** The subscription at the first JungleBus in `chainSources` that names transactions to look at. */
   junglebusSubscription: z
     .string()
     .regex(/^[\w-]{1,128}$/, 'must be the id of a subscription: up to 128 characters of a-z A-Z 0-9 _ -')
     .optional(),
-  /** Which ordinals the host follows. The name tree is followed in any case. */
+  /** The ordinals that the host follows. The name tree is followed in any case. */
   followOrdinals: z.enum(['names', 'all', 'none'], 'must be names, all or none').default('names'),
-  /** From the end of one sweep over what is followed to the next, if no new block starts it earlier. */
+  /** Milliseconds from the end of one sweep to the next, unless a new block starts it earlier. */
   followPollMs: wholeNumber(100, 86_400_000).default(60_000),
-  /** How often the sources of headers are asked, and stored proofs checked; 0: at the start only. */
+  /** How often header sources are asked and stored proofs are checked, in milliseconds; 0: at the start only. */
   headersPollMs: wholeNumber(0, 86_400_000).default(60_000),
-  /** How many of the last blocks are checked. */
+  /** How many of the last blocks are checked again. */
   reorgDepth: wholeNumber(1, 10_000).default(10),
-  /** The bearer token of `/arc-ingest`; undefined: none is needed. */
+  /** The bearer token of `/arc-ingest`; if undefined, none is needed. */
   arcCallbackToken: bearerToken.optional(),
   network: z
     .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
@@ -178,10 +178,10 @@ const settings = {
     .url({ protocol: /^https?$/, error: 'must be a URL' })
     .refine(hasNoUser, 'must have no user and no password: everybody gets to read it')
     .optional(),
-  /** The key that signs what this host advertises, in hex. */
+  /** The key that signs the host's advertisements, in hex. */
   serverPrivateKey: z
     .string()
-    // Its value is not quoted.
+    // The message must not quote the value.
     .refine(isPrivateKey, 'must be a private key, up to 64 characters of hex')
     .transform((hex) => hex.padStart(64, '0'))
     .optional(),
@@ -189,9 +189,9 @@ const settings = {
   maxBodyBytes: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
   /** Whether bodies may be compressed; then their inflated size counts. */
   acceptCompressedBodies: flag,
-  /** The longest content that `tm_ordinals` admits. */
+  /** The longest content that `tm_ordinals` admits, in bytes. */
   maxContentBytes: wholeNumber(1, 1024 ** 3).default(64 * 1024 * 1024),
-  /** The content types that it admits, as `text/plain` or `image/*`; undefined: all. */
+  /** The content types that `tm_ordinals` admits, such as `text/plain` or `image/*`; undefined: all. */
   contentTypes: z
     .string()
     .transform((list) => list.split(',').map((type) => type.trim().toLowerCase()))
@@ -200,31 +200,33 @@ const settings = {
       'must be comma-separated content types, such as text/plain,image/*',
     )
     .optional(),
-  /** More directives for the sandbox of content that a browser would run. */
+  /** More directives for the sandbox of content that a browser might run. */
   contentSecurityPolicy: z
     .string()
     .max(1000, 'must be at most 1000 characters')
-    // No comma: it would start another policy.
+    // No comma, which would start another policy.
     .regex(
       /^[\x21-\x2b\x2d-\x7e]+(?: [\x21-\x2b\x2d-\x7e]+)*$/,
       'must be directives in ASCII, without commas',
     )
     .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot contain sandbox: that is set already')
     .optional(),
-  /** The host below which names and outpoints have theirs; `none`: they have none. Undefined: that of the profile. */
+  /**
+   * The domain whose subdomains are hosts of names and outpoints; `none`: there are no such hosts. By default, the profile's.
+   */
   gatewayHost: hostName
     .refine(({ length }) => length <= MAX_GATEWAY_HOST, `must be at most ${MAX_GATEWAY_HOST} characters`)
     .optional(),
-  /** Further hosts of the service. If there are any, no others are its own. */
+  /** Further hosts of the service. If there are any, all others are not its own. */
   serviceHosts: z
     .string()
     .default('')
     .transform((list) => [...new Set(list.split(',').map((host) => host.trim().toLowerCase()))])
     .transform((hosts) => hosts.filter((host) => host !== ''))
     .refine((hosts) => hosts.every(isHostName), 'must be comma-separated host names, without ports'),
-  /** Whether other hosts are domains that may say in DNS what they show. */
+  /** Whether other hosts may be domains whose DNS records say what they show. */
   customDomains: flag,
-  /** Where their records are looked up; empty: at the servers of the system. */
+  /** DNS servers for the records of custom domains; if empty, the system's. */
   dnsServers: z
     .string()
     .default('')
@@ -234,10 +236,10 @@ const settings = {
       (servers) => servers.every(isServerAddress),
       'must be comma-separated IP addresses, with or without ports',
     ),
-  /** Whether pages below `/content/` are sent on to the origin of their outpoint. */
+  /** Whether pages below `/content/` redirect to the origin of their outpoint. */
   contentRedirect: flag,
   seed: z.enum(['local', 'none'], 'must be local or none').optional(),
-  /** The bearer token of the routes below `/admin`; undefined: there are none. */
+  /** The bearer token of the routes below `/admin`; if undefined, there are no such routes. */
   adminToken: bearerToken.optional(),
   /** The URLs of the hosts to sync with. */
   syncPeers: z
@@ -245,7 +247,7 @@ const settings = {
     .default('')
     .transform((list) => [...new Set(list.split(',').map((url) => url.trim()))].filter((url) => url !== ''))
     .refine((urls) => urls.every(isPeerUrl), 'must be comma-separated URLs of hosts'),
-  /** From the end of one sync with a peer to the next; 0: at the start only. */
+  /** Milliseconds from the end of one sync with a peer to the next; 0: at the start only. */
   syncIntervalMs: wholeNumber(0, 86_400_000).default(60_000),
   logLevel: z
     .enum(
@@ -272,30 +274,32 @@ export interface Config
   > {
   profile: Profile
   terms: DeploymentTerms
-  /** The rules that are set, and do not follow from the profile. */
+  /** The rules that were set explicitly, rather than by the profile. */
   setTerms: TermsOverrides
-  /** The tree to follow; undefined if no genesis is set: then that of the store, and without one, names are off. */
+  /**
+   * The tree to follow. If no genesis is set, it is the tree of the store; undefined if there is none, which turns names off.
+   */
   deployment: Deployment | undefined
   /** Whether to fill an empty store with a local network. */
   seed: boolean
-  /** The host below which names and outpoints have theirs; undefined: they have none. */
+  /** The domain whose subdomains are hosts of names and outpoints; undefined: there are no such hosts. */
   gatewayHost: string | undefined
-  /** Whether proofs are checked, against a chain of headers of our own. */
+  /** Whether proofs are checked against our own chain of headers. */
   chainTracker: 'headers' | 'scripts-only'
-  /** The chain tracker of another host, which then decides which proofs count. It is no setting. */
+  /** The chain tracker of another host, which then decides which proofs count. Not a setting. */
   givenTracker?: GivenTracker | undefined
-  /** Whether this host mines what is submitted: on a local network, whose tree it has deployed. It is no setting. */
+  /** Whether this host mines what is submitted: on a local network whose tree it has deployed. Not a setting. */
   minesBlocks?: boolean
   chainSources: SourceAddress[]
   headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits
-  /** Settings of other overlay hosts and earlier versions that are set and that the service does not use, a sentence each. */
+  /** One sentence for each setting, of another overlay host or an earlier version, that is set but not used. */
   unused: string[]
-  /** Warnings about other environment variables, a sentence each. */
+  /** One sentence for each suspicious environment variable. */
   warnings: string[]
 }
 
-/** Settings of other overlay hosts, and what others call ours: why each has no effect. */
+/** Why settings of other overlay hosts, and other names for ours, have no effect. */
 export const UNUSED_SETTINGS: Readonly<Record<string, string>> = {
   ...FOREIGN_SETTINGS,
   ARC_API_KEY: 'only `minetree mine` and `minetree advertise` use it',
@@ -313,7 +317,7 @@ export const SETTINGS: readonly string[] = [
  * Reads the settings from environment variables; an empty one counts as not set.
  *
  * @throws ConfigError that names the first invalid setting, or a variable that must be a misspelled setting, which would
- * otherwise have no effect without a word.
+ * otherwise be ignored without notice.
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const set = Object.fromEntries(
@@ -337,7 +341,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const isLive = deployment !== undefined && formatOutpoint(deployment.genesis) === profile.genesis
   if (isLive && deployment.covenantVersion !== profile.covenantVersion)
     throw new ConfigError(`COVENANT_VERSION: must be ${profile.covenantVersion} for the live tree`)
-  // A local network has no headers; proofs of the live one are checked unless that is disabled explicitly.
+  // A local network has no headers; live proofs are checked unless that is disabled explicitly.
   const usual = profile.name === 'mainnet' ? 'headers' : 'scripts-only'
   const { chainTracker = usual } = others
   const chainSources = others.chainSources ?? (isLive ? parseSources('junglebus') : [])
@@ -346,7 +350,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'
   if (seed === 'local' && !canSeed)
     throw new ConfigError('SEED: local requires PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
-  // Browsers resolve what is below `localhost` without DNS (RFC 6761 6.3).
+  // Browsers resolve subdomains of `localhost` without DNS (RFC 6761 6.3).
   const { gatewayHost: host = profile.name === 'local' ? 'localhost' : 'none' } = others
   const gatewayHost = host === 'none' ? undefined : host
   if (others.contentRedirect && gatewayHost === undefined)
@@ -361,7 +365,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     seed: canSeed && seed !== 'none',
     chainTracker,
     chainSources,
-    // No setting yet: not all of it is there.
+    // A placeholder until the headers' settings are complete.
     headersSources: headersSourcesOf(others),
     limits: readLimits(set, others),
     unused: Object.entries(UNUSED_SETTINGS)

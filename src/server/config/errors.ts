@@ -12,13 +12,13 @@ export class StartError extends CodedError {
   readonly code = 'UNAVAILABLE'
 }
 
-/** What went wrong, in one line; after trying several addresses, Node gives nothing but a code. */
+/** The reason of an error in one line; after trying several addresses, Node's error has only a code. */
 export function reasonOf(error: unknown): string {
   const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown }
   return String(message || code || error).split('\n')[0] ?? ''
 }
 
-/** What to do about what a start meets, by the codes of Node, TLS, SQLite and MySQL. */
+/** What to do about errors at the start, by the codes of Node, TLS, SQLite and MySQL. */
 const ADVICE: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another program listens there: stop it, or choose another port with --port or PORT',
   EADDRNOTAVAIL:
@@ -43,7 +43,7 @@ const SAME: Readonly<Record<string, string>> = {
   EDQUOT: 'ENOSPC',
 }
 
-/** As {@link reasonOf}, with what to do where that is known of the error, or of one that caused it. */
+/** As {@link reasonOf}, with advice if there is some for the error or one of its causes. */
 export function reasonWithAdvice(error: unknown): string {
   const reason = reasonOf(error)
   for (let at = error; at !== undefined && at !== null; at = (at as { cause?: unknown }).cause) {

@@ -46,8 +46,8 @@ export const chainTracker = z.enum(
 )
 
 /**
- * Where headers are fetched from: what `HEADERS_SOURCES` names, else the services of `CHAIN_SOURCES` that have headers, else the
- * public ones. The public JungleBus has those of the main network alone.
+ * The sources of headers: those in `HEADERS_SOURCES`, else the services in `CHAIN_SOURCES` that have headers, else the public
+ * ones. The public JungleBus has headers of the main network only.
  */
 export function headersSourcesOf(set: {
   headersSources?: HeaderSourceAddress[] | undefined

@@ -16,21 +16,21 @@ interface Limit {
 }
 
 /**
- * What strangers may cost this host: each limit with its setting; `docs/settings.md` gives the reasons. Sizes are in bytes, times
- * in milliseconds, rates in requests a minute. A default that equals the upper bound is the specification's, and can only be
- * lowered. Whatever else is limited follows from these ({@link derivedLimits}).
+ * Limits on the resources that strangers may use, each with its setting; `docs/settings.md` gives the reasons. Sizes are in
+ * bytes, times in milliseconds, rates in requests a minute. A default that equals the upper bound is the specification's, and can
+ * only be lowered. All other limits are derived from these ({@link derivedLimits}).
  */
 export const LIMITS = {
-  /** Memory of the bodies that are being received, and of answers that wait to be read. */
+  /** Memory for bodies being received, and answers waiting to be read. */
   maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 192 * MiB },
-  /** The JSON of a directory. */
+  /** The size of a directory's JSON. */
   maxDirectoryBytes: {
     setting: 'MAX_DIRECTORY_BYTES',
     least: 2,
     most: 16 * MiB,
     usual: GATEWAY_LIMITS.maxDirectoryBytes,
   },
-  /** The MAP in a record. */
+  /** The size of the MAP in a record. */
   maxMapBytes: {
     setting: 'MAX_MAP_BYTES',
     least: 4 * KiB,
@@ -38,32 +38,32 @@ export const LIMITS = {
     usual: GATEWAY_LIMITS.maxMapBytes,
   },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 2500 },
-  /** What the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
+  /** The cost of a submission's scripts, in the units of `RunBudget`: some ten nanoseconds each. */
   maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: DEFAULT_SCRIPT_WORK },
   /** Submissions in progress and waiting. */
   maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
-  /** What is fetched to place one output: transactions from chain sources, and bytes from those or a peer. */
+  /** Transactions fetched from chain sources to place one output, and bytes fetched from those or a peer. */
   maxAncestors: { setting: 'MAX_ANCESTORS', least: 1, most: 10_000_000, usual: 20_000 },
   maxAncestorBytes: { setting: 'MAX_ANCESTOR_BYTES', least: KiB, most: 64 * GiB, usual: 256 * MiB },
   /** The bytes of stored transactions that nothing admitted depends on. */
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * GiB, usual: 256 * MiB },
-  /** Of one client a minute; 0 is no limit. */
+  /** Requests of one client a minute; 0 is no limit. */
   readRate: { setting: 'READS_PER_MINUTE', least: 0, most: 10_000_000, usual: 6000 },
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** Memory of cached answers and content. */
   maxCachedBytes: { setting: 'MAX_CACHED_BYTES', least: MiB, most: 64 * GiB, usual: 64 * MiB },
-  /** The disk of images that were made of others; 0: none are made. */
+  /** Disk space for converted images; 0: none are made. */
   maxImageCacheBytes: { setting: 'MAX_IMAGE_CACHE_BYTES', least: 0, most: 1024 * GiB, usual: 256 * MiB },
   /** How many proxies in front of this host are trusted to name the client. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
-  /** Domains that are looked up in DNS a minute. */
+  /** DNS lookups of domains a minute. */
   lookupRate: { setting: 'DNS_LOOKUPS_PER_MINUTE', least: 1, most: 1_000_000, usual: 300 },
   /** How long one response of a peer may take. */
   syncTimeout: { setting: 'SYNC_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 30_000 },
   maxConnections: { setting: 'MAX_CONNECTIONS', least: 1, most: 1_000_000, usual: 5000 },
-  /** Of one address; 0 is no limit. Not applied behind a proxy. */
+  /** Connections of one address; 0 is no limit. Not applied behind a proxy. */
   maxClientConnections: { setting: 'MAX_CLIENT_CONNECTIONS', least: 0, most: 1_000_000, usual: 500 },
-  /** How long all of a request may take to arrive. */
+  /** How long a whole request may take to arrive. */
   requestTimeout: { setting: 'REQUEST_TIMEOUT_MS', least: 20, most: 3_600_000, usual: 300_000 },
   /** How long a connection is kept for the next request. */
   keepAliveTimeout: { setting: 'KEEP_ALIVE_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 5000 },
@@ -71,11 +71,11 @@ export const LIMITS = {
 
 type LimitSettings = Record<keyof typeof LIMITS, number>
 
-/** The mean size of a pending transaction for which both of their limits are the same, in bytes. */
+/** The mean size in bytes of a pending transaction at which both limits on them are reached together. */
 const PENDING_BYTES = 2684
 
 /**
- * What else is limited, as `docs/settings.md` explains: each is in proportion to a setting, or the same for every host.
+ * The other limits, as `docs/settings.md` explains: each is proportional to a setting, or fixed.
  *
  * @param maxBodyBytes The largest body of a submission.
  */
@@ -89,7 +89,7 @@ function derivedLimits(set: LimitSettings, maxBodyBytes: number) {
     maxPageBytes: GATEWAY_LIMITS.maxPageBytes,
     /** The share of one client in the memory of bodies and answers: two of the largest bodies. */
     maxClientUploadBytes: Math.ceil((set.maxUploadBytes * 3) / 4),
-    /** The bodies of submissions that wait. */
+    /** The bodies of waiting submissions. */
     maxSubmissionBytes: Math.ceil((set.maxUploadBytes * 4) / 3),
     /** Waiting submissions of one client. */
     maxClientSubmissions: Math.ceil(set.maxSubmissions / 4),
@@ -103,12 +103,12 @@ function derivedLimits(set: LimitSettings, maxBodyBytes: number) {
     maxUnprovenParts: set.maxBeefTransactions * 2,
     /** A single script of an unproven transaction: it may hold content. */
     maxScriptBytes: maxBodyBytes,
-    /** How long verifying a submission may take, with everything that is verified beside it. */
+    /** How long verifying a submission may take, along with those that are verified in parallel. */
     verificationTimeout: 60_000,
     /** Blocks that the chain tracker is asked about for one submission. */
     maxTrackerBlocks: 256,
     maxPendingTransactions: Math.floor(set.maxPendingBytes / PENDING_BYTES),
-    /** What a sync requests from a peer for one output that it offers. */
+    /** Transactions that a sync requests from a peer for one offered output. */
     maxSyncTransactions: Math.ceil((set.maxAncestors * 5) / 2),
     /** How long all responses of a peer for one output may take. */
     syncGraphTimeout: set.syncTimeout * 20,

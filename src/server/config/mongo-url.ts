@@ -15,13 +15,13 @@ export function mongoPlace(text: string): string {
   return `${scheme}://${hosts}/${database}`
 }
 
-/** The names of its options, in lower case: they are case-insensitive. */
+/** The names of the URL's options, in lower case: they are case-insensitive. */
 export function mongoOptions(text: string): Set<string> {
   const { options } = PARTS.exec(text)?.groups ?? {}
   return new Set([...new URLSearchParams(options).keys()].map((name) => name.toLowerCase()))
 }
 
-/** Its secrets: the password, and options that contain one, as written and decoded. */
+/** The secrets in a URL: the password, and options that contain one, as written and decoded. */
 export function mongoSecrets(text: string): string[] {
   const { user = '', options } = PARTS.exec(text)?.groups ?? {}
   const [, password = ''] = /^[^:]*:(.*)$/.exec(user) ?? []

@@ -4,12 +4,12 @@ import { mongoPlace } from './mongo-url.js'
 
 type Place = Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>
 
-/** Whether the store is in a folder of this machine, and in no database that other hosts may share. */
+/** Whether the store is in a local folder, rather than in a database that other hosts may share. */
 export function isEmbedded({ knexUrl, mongoUrl }: Omit<Place, 'dataDir'>): boolean {
   return knexUrl === undefined && mongoUrl === undefined
 }
 
-/** Where in `DATA_DIR` a gateway keeps its copy of a log that others share, and its index. */
+/** The folder in `DATA_DIR` for a gateway's copy of a shared log, and its index. */
 const GATEWAY = 'gateway'
 
 /** The folder with the files of a host. */
@@ -17,7 +17,7 @@ export function storeFolder({ dataDir, ...database }: Place): string {
   return isEmbedded(database) ? dataDir : join(dataDir, GATEWAY)
 }
 
-/** Where the store is, for logs and errors: without credentials. */
+/** The place of the store, for logs and errors, without credentials. */
 export function placeOf({ dataDir, knexUrl, mongoUrl }: Place): string {
   if (mongoUrl !== undefined) return mongoPlace(mongoUrl)
   if (knexUrl === undefined) return dataDir

@@ -4,11 +4,11 @@ import { mongoSecrets } from './mongo-url.js'
 const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 /** Settings that are URLs, which may contain a password, or a key in the path or the query. */
 const ADDRESSES = ['HOSTING_URL', 'KNEX_URL']
-/** A path segment of at least this length is taken for a key. */
+/** Path segments of at least this length count as keys. */
 const LEAST_KEY = 16
-/** Settings that are one or several URLs, separated by commas, which may have a key in path or query. */
+/** Settings that are one or several URLs, separated by commas, with a key in path or query. */
 const KEYED = ['HEADERS_SOURCES', 'CHAIN_SOURCES', 'SYNC_PEERS']
-/** Shorter texts are no secrets, and occur anywhere. */
+/** Shorter texts are not hidden: they are no secrets, and occur anywhere. */
 const LEAST = 4
 
 export const HIDDEN = '[hidden]'
@@ -18,17 +18,17 @@ const LONG_BASE58 = /[1-9A-HJ-NP-Za-km-z]{51,}/g
 /** The lengths of a private key in WIF. */
 const WIF_LENGTHS = [51, 52]
 const HEX_KEY = /^[0-9a-f]{64}$/i
-/** The scheme of an address, if it has one, and what is before its host. */
+/** The scheme of an address, if it has one, and the user part before its host. */
 const USER = /^([\w+.-]*:(?=[/\\]))?[/\\]*([^/?#\s]*@)/
 
 const SECRET_OPTIONS = ['--arc-api-key']
 
 /**
  * Returns a function that replaces the secrets of the settings and of the command line in a text, plain or URL-encoded, so that no
- * log line or message can contain one, however it got there.
+ * log line or message can contain one.
  *
  * @param env The settings, as environment variables.
- * @param args The command line: of URLs in it, users, passwords, queries and keys in the path.
+ * @param args The command line: users, passwords, queries and keys in the path of its URLs are secret.
  */
 export function hidingSecrets(
   env: Record<string, string | undefined>,
@@ -44,7 +44,7 @@ export function hidingSecrets(
   const written = secrets
     .filter(({ length }) => length >= LEAST)
     .flatMap((secret) => [secret, encodeURIComponent(secret)])
-    // The longer first, as one secret may be the beginning of another.
+    // The longest first, as one secret may be the beginning of another.
     .sort((one, other) => other.length - one.length)
   return (text) => {
     const origins = urls.reduce(withOrigin, text)
@@ -52,14 +52,14 @@ export function hidingSecrets(
   }
 }
 
-/** A URL without the kind of service that may be before it: `chaintracks=https://…`. */
+/** A URL without a preceding kind of service: `chaintracks=https://…`. */
 function withoutKind(written: string): string {
   return written.replace(/^[a-z]+=/, '')
 }
 
 interface KeyedUrl {
   host: string
-  /** Its path and query, as written and as parsed. */
+  /** Path and query, as written and as parsed. */
   paths: string[]
 }
 
@@ -86,10 +86,10 @@ function secretsIn(address: string): string[] {
   return [search.slice(1), ...searchParams.values(), hash.slice(1), password, ...keys].flatMap(withDecoded)
 }
 
-/** Private keys in WIF, also with something before them: a key in the wrong place is quoted as an option, a file or an address. */
+/** Private keys in WIF, even after other text: a key in the wrong place is quoted as an option, a file or an address. */
 function keysIn(arg: string): string[] {
   const runs = arg.match(LONG_BASE58) ?? []
-  // Names, which may be as long, have no capitals.
+  // Names may be as long, but have no capitals.
   const keys = runs.filter((run) => /[A-Z]/.test(run))
   return keys.flatMap((run) => [run, ...WIF_LENGTHS.map((length) => run.slice(-length))])
 }
@@ -99,9 +99,9 @@ function secretsInArgument(arg: string, before: string): string[] {
   if (SECRET_OPTIONS.includes(option)) return [value]
   return value.split(',').flatMap((part) => {
     const address = withoutKind(part.trim())
-    // Elsewhere it looks like a txid.
+    // Without such an option, it may be a txid.
     if (option.startsWith('--key') && HEX_KEY.test(address)) return [address]
-    // Also of what is no URL: it is quoted in an error.
+    // Even if it is no URL, as errors quote it.
     const [, scheme = '', user = ''] = USER.exec(address) ?? []
     const [name = '', ...password] = user.slice(0, -1).split(':')
     if (!address.includes('://') && scheme === '' && password.length === 0) return []

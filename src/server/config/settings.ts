@@ -34,7 +34,7 @@ const BY_LOG = 'KNEX_URL or MONGO_URL names a log in a database'
 const BY_PORT = 'the setting is PORT'
 const BY_HOST = 'the setting is HOST'
 
-/** What other programs call settings of ours, and what those are called here. */
+/** The names that other programs use for settings, and ours for each. */
 export const FOREIGN_SETTINGS: Readonly<Record<string, string>> = {
   DATABASE_URL: BY_LOG,
   DB_URL: BY_LOG,
@@ -52,8 +52,8 @@ export const FOREIGN_SETTINGS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Settings whose names, or similar ones, other programs use too: `LOGLEVEL` and `MONGO_URI` may be meant for those. So a
- * variable that resembles one of these is only warned about.
+ * Settings whose names, or similar ones, other programs use too: `LOGLEVEL` and `MONGO_URI` may be meant for those. So
+ * variables that resemble these only cause a warning.
  */
 const COMMON = new Set([
   ...Object.keys(FOREIGN_SETTINGS),
@@ -70,7 +70,7 @@ const COMMON = new Set([
 ])
 /** Names so short that almost anything resembles them: `POST`, `GHOST`, `SEEDS`. */
 const TOO_SHORT = 5
-/** How many letters of a long name may be wrong. */
+/** The most wrong letters in a long name. */
 const MAX_APART = 2
 
 /** An environment variable that is no setting but resembles one. */
@@ -110,12 +110,12 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   const short = known.find((setting) => setting.length <= TOO_SHORT && slippedFrom(setting, name))
   if (short !== undefined) return short
   const longer = known.find((setting) => continues(setting, name))
-  // Of several prefixes, the longest.
+  // The longest of several prefixes.
   const shorter = known.filter((setting) => continues(name, setting))
   return longer ?? shorter.sort((one, other) => other.length - one.length)[0]
 }
 
-/** Whether a name is a short one with a letter doubled, or two beside each other exchanged: `PORTT`, `PROT`. */
+/** Whether a name is a short setting with a letter doubled, or two adjacent letters exchanged: `PORTT`, `PROT`. */
 function slippedFrom(setting: string, name: string): boolean {
   const slips = [...setting].flatMap((letter, at) => [
     setting.slice(0, at) + letter + setting.slice(at),
@@ -124,7 +124,7 @@ function slippedFrom(setting: string, name: string): boolean {
   return name !== setting && slips.includes(name)
 }
 
-/** Whether the longer of two names is the shorter one plus a word. The shorter has at least two: `MAX` alone says nothing. */
+/** Whether a longer name is a shorter one plus a word. The shorter one needs at least two words: `MAX` alone says nothing. */
 function continues(longer: string, shorter: string): boolean {
   return shorter.includes('_') && longer.startsWith(`${shorter}_`)
 }

@@ -2,10 +2,10 @@ import type { Logger } from 'pino'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { type ChainParts, type ChainStatus, chainStatus } from './chain-status.js'
 
-/** How often a host that catches up logs how far it is, in milliseconds. */
+/** How often a host that is catching up logs its progress, in milliseconds. */
 const INTERVAL = 60_000
 
-/** Logs how far a host is while it catches up with the chain: a line a minute, and one once it keeps up. */
+/** Logs the progress of catching up with the chain: a line a minute, and one when it is done. */
 export class CatchUpLog {
   private timer: NodeJS.Timeout | undefined
   private isCatchingUp = true
@@ -35,7 +35,7 @@ export class CatchUpLog {
     else if (wasCatchingUp) this.options.logger.info(reached, 'caught up with the chain')
   }
 
-  /** What was done a second since the last time. */
+  /** The rates since the last call. */
   private measure({ follow, sources = [] }: ChainStatus): object {
     const { last } = this
     const at = monotonic()

@@ -4,7 +4,7 @@ import { type ChainParts, type ChainStatus, chainStatus } from './chain-status.j
 
 type Row = [name: string, help: string, value: (status: ChainStatus) => number | undefined]
 
-/** The metrics of each part. Those called `total` are counters. */
+/** The metrics of each part; those named `total` are counters. */
 const ROWS: Record<keyof ChainParts, Row[]> = {
   headers: [['minetree_chain_height', 'The height of the chain.', ({ height }) => height]],
   follower: [
@@ -68,7 +68,7 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
   ],
 }
 
-/** The metrics of each source, by what it is asked for and its name. */
+/** The metrics of each source, by use and name. */
 const OF_SOURCES: [name: string, help: string, value: (source: SourceStatus) => number][] = [
   ['minetree_source_requests_total', 'Requests to a source of the chain.', ({ requests }) => requests],
   ['minetree_source_failures_total', 'Requests to a source that failed.', ({ failures }) => failures],
@@ -80,8 +80,8 @@ const OF_SOURCES: [name: string, help: string, value: (source: SourceStatus) => 
 ]
 
 /**
- * Adds the metrics of the parts that know the chain and follow it. A part that is not configured has none, and a value that is
- * not known yet has no sample: 0 would be a height.
+ * Adds the metrics of the parts that follow the chain. A part that is not configured has none, and an unknown value has no
+ * sample, since 0 would be a height.
  */
 export function addChainMetrics(registry: Registry, parts: ChainParts): void {
   for (const [part, rows] of Object.entries(ROWS)) {
@@ -96,11 +96,11 @@ export function addChainMetrics(registry: Registry, parts: ChainParts): void {
   }
   if (parts.sources === undefined && parts.headers === undefined) return
   for (const [name, help, read] of OF_SOURCES) {
-    // As many as the settings name.
+    // As many labels as sources in the settings.
     addMetric({ name, help, registers: [registry], labelNames: ['use', 'source'] }, (metric) => {
       const { sources = [], headers } = chainStatus(parts)
       for (const [use, asked] of Object.entries({ follow: sources, headers: headers?.sources ?? [] })) {
-        // Two URLs of one origin have one name.
+        // Two URLs of one origin share a name.
         for (const source of asked) metric.inc({ use, source: source.name }, read(source))
       }
     })

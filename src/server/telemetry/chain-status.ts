@@ -9,7 +9,9 @@ interface Reporting<Status> {
   status(): Status
 }
 
-/** The parts of a host that know the chain and follow it. One that is not configured is missing; what another process does has no status. */
+/**
+ * The parts of a host that follow the chain. Those that are not configured are missing; those run by another process have no status.
+ */
 export interface ChainParts {
   headers?: Reporting<HeadersStatus>
   follower?: Reporting<FollowStatus | undefined>
@@ -17,11 +19,11 @@ export interface ChainParts {
   sources?: Reporting<SourceStatus[]> & { readonly contradictions: number }
 }
 
-/** What those parts say of themselves. */
+/** The status of those parts. */
 export interface ChainStatus {
   /** The height of the chain; missing while unknown. */
   height?: number
-  /** How many of its blocks are newer than what everything followed was last asked about; missing while unknown. */
+  /** How many blocks the last complete sweep is behind the chain; missing while unknown. */
   lag?: number
   headers?: HeadersStatus
   follow?: FollowStatus
@@ -31,7 +33,7 @@ export interface ChainStatus {
   contradictions?: number
 }
 
-/** How far the parts are that catch up with the chain. */
+/** The progress of the parts that catch up with the chain. */
 export function catchUpProgress({ headers, follower }: ChainParts): CatchUpProgress {
   const chainHeight = headers?.status().height
   const { found: height, sweep } = follower?.status() ?? {}
@@ -42,7 +44,7 @@ export function catchUpProgress({ headers, follower }: ChainParts): CatchUpProgr
   }
 }
 
-/** The status of the parts, with texts that anyone may read (`publicText`). A part that is missing leaves no field. */
+/** The status of the parts, with texts that anyone may read (`publicText`). Missing parts have no field. */
 export function chainStatus({ headers, follower, ancestors, sources }: ChainParts): ChainStatus {
   const status = {
     headers: headers?.status(),
@@ -61,7 +63,7 @@ export function chainStatus({ headers, follower, ancestors, sources }: ChainPart
   })
 }
 
-/** The same value with every text fit for the public, and without undefined fields. */
+/** The same value with every text made fit for the public, and without undefined fields. */
 function readable<Value>(value: Value): Value
 function readable(value: unknown): unknown {
   if (typeof value === 'string') return publicText(value)

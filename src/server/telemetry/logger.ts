@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js'
 import { HIDDEN } from '../config/redaction.js'
 import { cut, escapeControlChars } from './public-text.js'
 
-/** The most characters of a text that are logged: clients decide how long some are. */
+/** The most characters of a text that are logged: clients control the length of some. */
 const MAX_TEXT = 1000
 const MAX_STACK = 8000
 /** The most fields of an object or elements of a list that are logged, and the greatest depth of objects. */
@@ -22,8 +22,8 @@ export interface LoggerSettings {
 }
 
 /**
- * A log of JSON lines. Whatever is logged, an entry is one line, without secrets, without characters that a terminal would
- * interpret or hide, and with bounded texts. All of that happens when a line is written, so callers need not think of it.
+ * A log of JSON lines. Every entry is one line, without secrets, without characters that a terminal would interpret or
+ * hide, and with bounded texts. All of that happens when a line is written, so callers need not care.
  */
 export function createLogger({ level, hideSecrets = (text) => text, write }: LoggerSettings): Logger {
   const clean = (line: string): string => JSON.stringify(cleaned(recordIn(line), { hideSecrets }))
@@ -42,7 +42,7 @@ function recordIn(line: string): unknown {
   }
 }
 
-/** The fields that every error has: those that libraries add may contain any of their input. */
+/** The fields that every error has: those that libraries add may contain any input. */
 function errorRecord(error: unknown, depth = 0): unknown {
   if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return error
   const { name, message, stack, code, cause } = error as Partial<Error> & { code?: unknown }
@@ -57,7 +57,7 @@ interface Cleaning {
 
 function cleaned(value: unknown, { hideSecrets, field = '', depth = 0 }: Cleaning): unknown {
   if (SECRET_FIELD.test(field)) return HIDDEN
-  // Before it is cut: otherwise a part of a secret could remain.
+  // Before cutting: otherwise a part of a secret could remain.
   if (typeof value === 'string') return cut(hideSecrets(value), field === 'stack' ? MAX_STACK : MAX_TEXT)
   if (typeof value !== 'object' || value === null) return value
   if (depth > MAX_DEPTH) return '…'

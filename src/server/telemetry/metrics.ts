@@ -13,7 +13,7 @@ export interface CacheUse {
   misses: number
 }
 
-/** Values that are counted elsewhere, and read when the metrics are. A missing one counts as 0. */
+/** Values that are counted elsewhere, and read with the metrics. A missing one counts as 0. */
 export interface MetricsSources {
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
   /** Facts that the index still lacks. */
@@ -50,18 +50,18 @@ const COUNTERS = {
   ],
 } satisfies Record<string, [help: string, ...labels: string[]]>
 
-/** Upper bounds of the buckets of submission durations, in seconds, with the wait for earlier ones. */
+/** Upper bounds of the buckets of submission durations, in seconds, including the wait for earlier ones. */
 const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
 
 /**
- * The metrics of a server (`docs/operating.md`, Metrics). Each server has a registry of its own, as a process may run several. No label
+ * The metrics of a server (`docs/operating.md`, Metrics). Each server has its own registry, as a process may run several. No label
  * comes from a client: topics, codes and routes are the host's own, and few.
  */
 export class Metrics {
   private readonly registry = new Registry()
   readonly countRequest: (ended: EndedRequest) => void
 
-  /** @param options.prefixes The paths that routers are mounted at. */
+  /** @param options.prefixes The paths where routers are mounted. */
   constructor({
     prefixes = [],
     chain = {},
@@ -90,7 +90,7 @@ export class Metrics {
     registers: [this.registry],
   })
 
-  /** Counts an event of the overlay, in this thread or another. */
+  /** Counts an overlay event of this or another thread. */
   readonly countEvent = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':
@@ -134,13 +134,13 @@ export class Metrics {
    * process ends, so only its owner asks for them.
    */
   addProcess(): void {
-    // By default, its timer of the event loop wakes an idle process a hundred times a second.
+    // By default, the event-loop timer wakes an idle process a hundred times a second.
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 200 })
   }
 
   /**
-   * All metrics in the text format of Prometheus, and its media type. Concurrent calls share one result: this route is not
-   * limited, and some numbers are counted in the store.
+   * All metrics in the text format of Prometheus, and its media type. Concurrent calls share one result: this route has no rate
+   * limit, and some numbers are counted in the store.
    */
   async text(): Promise<{ type: string; body: string }> {
     this.collecting ??= this.registry.metrics().finally(() => {
@@ -190,7 +190,7 @@ export class Metrics {
   }
 }
 
-/** The value of a source; NaN if it fails, such as without a store: the other metrics are needed all the more. */
+/** The value of a source; NaN if it fails, for instance because the store is down: the other metrics are needed all the more. */
 async function sampleOf(source: (() => number | Promise<number>) | undefined): Promise<number> {
   try {
     return (await source?.()) ?? 0

@@ -8,14 +8,14 @@ import { unicodeEscaped } from '../../../backend/src/protocol/bytes.js'
 const UNSAFE = /[\p{C}\p{Zl}\p{Zp}]/gu
 
 /**
- * Escapes untrusted text to one safe line: such a character becomes `\u001b`. The meaning of JSON in one line does not change:
- * it has these characters in strings only, with the same escapes.
+ * Escapes untrusted text to one safe line: unsafe characters become `\u001b` and the like. JSON in one line keeps its meaning:
+ * it has such characters in strings only, with the same escapes.
  */
 export function escapeControlChars(text: string): string {
   return text.replace(UNSAFE, (character) => unicodeEscaped(character))
 }
 
-/** The same for trusted line breaks, as in a stack. */
+/** As {@link escapeControlChars}, but keeps line breaks, for trusted ones such as in a stack. */
 export function escapeControlCharsInLines(text: string): string {
   return text.split('\n').map(escapeControlChars).join('\n')
 }
@@ -23,24 +23,24 @@ export function escapeControlCharsInLines(text: string): string {
 /** The first characters of a text, at most `most`, followed by its length if it was longer. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text
-  // Not half of a pair.
+  // Do not keep half of a surrogate pair.
   const kept = text.slice(0, most).replace(/[\ud800-\udbff]$/, '')
   return `${kept}… (${text.length} characters)`
 }
 
-/** The most characters of a text that are shown, and that are looked at: strangers decide how long some are. */
+/** The most characters of a text that are shown, and that are scanned: strangers control the length of some. */
 const MAX_SHOWN = 300
 const MAX_READ = 2000
 
-/** A URL up to a space, a quote or a bracket, without the punctuation of the sentence after it. */
+/** A URL up to a space, a quote or a bracket, without trailing punctuation. */
 const URLS = /\b[a-z][a-z\d+.-]{1,20}:\/\/[^\s"'<>`]*[^\s"'<>`.,:;)\]}]/gi
 
 /**
- * An error text for anyone to read: one line without characters that a terminal would interpret, of bounded length. Of URLs,
- * only the origin is left, as the rest may contain keys and passwords.
+ * An error text for anyone to read: one line of bounded length, without characters that a terminal would interpret. URLs are
+ * cut to their origin, as the rest may contain keys and passwords.
  */
 export function publicText(text: string): string {
-  // A URL that is cut could end in a password that looks like a host.
+  // A truncated URL could end in a password that looks like a host.
   const read = text.length > MAX_READ ? `${text.slice(0, MAX_READ).replace(/\S*$/, '')} …` : text
   return cut(escapeControlChars(read.replace(URLS, originOf)), MAX_SHOWN)
 }

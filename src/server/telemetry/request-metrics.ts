@@ -9,11 +9,11 @@ import {
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { ErrorCode } from '../../gateway/http/errors.js'
 
-/** Upper bounds of the buckets of request durations, in seconds: from a response out of memory to a long download. */
+/** Upper bounds of the buckets of request durations, in seconds: from a cached response to a long download. */
 const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60]
-/** The first is all other methods that Node parses. */
+/** `other` stands for all further methods that Node parses. */
 const METHODS: readonly string[] = ['other', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']
-/** How a request ended: its status class, or that the client left before the end. */
+/** How a request ended: its status class, or `aborted` if the client left first. */
 const OUTCOMES: readonly string[] = ['aborted', '1xx', '2xx', '3xx', '4xx', '5xx']
 
 /** A request whose response was sent, or whose client left. */
@@ -22,10 +22,10 @@ export interface EndedRequest {
   status: number
   /** The code of an error response; undefined for any other. */
   code: ErrorCode | undefined
-  /** The host that shows content; undefined for the service. */
+  /** The host whose content was requested; undefined for the service. */
   host: string | undefined
   complete: boolean
-  /** When it arrived, by `monotonic()`. */
+  /** When the request arrived, by `monotonic()`. */
   started: number
 }
 
@@ -40,7 +40,7 @@ type Labels = Record<(typeof DURATION.labelNames)[number], string>
 
 /** The durations of one kind of request. */
 class Durations {
-  /** How many were in each bucket and in none before it; the last are those above all bounds. */
+  /** How many fell in each bucket (not cumulative); the last is for those above all bounds. */
   private readonly counts = new Array<number>(SECONDS.length + 1).fill(0)
   private sum = 0
 
@@ -53,7 +53,7 @@ class Durations {
     this.sum += seconds
   }
 
-  /** As a histogram of Prometheus has them: each bucket with all before it. */
+  /** The values of a Prometheus histogram, whose buckets are cumulative. */
   values(): MetricValueWithName<string>[] {
     const { name } = DURATION
     let count = 0
@@ -70,7 +70,7 @@ class Durations {
   }
 }
 
-/** Counts for itself: `prom-client` puts together the text of all labels for each observation, which takes ten times as long. */
+/** Counts by itself: `prom-client` builds the text of all labels for each observation, which takes ten times as long. */
 class DurationHistogram extends Histogram {
   private readonly kinds: Durations[] = []
 
@@ -84,7 +84,7 @@ class DurationHistogram extends Histogram {
     const { name, help } = DURATION
     const values = this.kinds.flatMap((kind) => kind.values())
     const metric = { name, help, type: 'histogram', aggregator: 'sum', values }
-    // The type asks for an enum, of which the library has no value.
+    // The type requires an enum that the library does not export as a value.
     return metric as unknown as MetricObjectWithValues<MetricValueWithName<string>>
   }
 
@@ -96,7 +96,7 @@ class DurationHistogram extends Histogram {
 
 /**
  * Counts requests and their durations. This runs for every request, and some take hardly longer: the labels of each kind of
- * request are combined once, and found by numbers, as text would be put together and hashed each time.
+ * request are combined once and looked up by number, as text would be built and hashed each time.
  */
 export function requestMetrics(
   registry: Registry,
@@ -116,7 +116,7 @@ export function requestMetrics(
     registers: [registry],
   })
   const routeOf = routeLabels(prefixes)
-  /** Of each route, by outcome and method. */
+  /** Durations of each route, by outcome and method. */
   const durations = new Map<string, Map<number, Durations>>()
   return ({ request, status, code, complete, started }) => {
     if (code !== undefined) errors.inc({ code })
@@ -143,19 +143,19 @@ export function requestMetrics(
   }
 }
 
-/** One label for all requests without a route: clients can make up paths without end. */
+/** One label for all requests without a route: clients can invent any number of paths. */
 const NO_ROUTE = 'none'
 
 /**
- * Returns a function from a request to the label of its route, such as `/svc/names/origin/:name`. It is never the path of the
- * request: there are as many labels as routes.
+ * Returns a function from a request to the label of its route, such as `/svc/names/origin/:name`. It is never the requested
+ * path: there are as many labels as routes.
  *
- * @param prefixes The paths that routers are mounted at.
+ * @param prefixes The paths where routers are mounted.
  */
 function routeLabels(prefixes: readonly string[]): (request: Request) => string {
   const escaped = prefixes.map((prefix) => prefix.replace(/[^\w/]/g, '\\$&'))
   const anyPrefix = new RegExp(`^(?:${escaped.join('|')})(?=[/?]|$)`, 'i')
-  // As many entries as routes: this runs for every request.
+  // One entry per route, since this runs for every request.
   const known = new Map<unknown, string>()
   return ({ route, originalUrl }) => {
     const pattern: unknown = route?.path
@@ -165,15 +165,15 @@ function routeLabels(prefixes: readonly string[]): (request: Request) => string 
       text = labelOf(pattern)
       known.set(pattern, text)
     }
-    // On a host that shows content, no path is that of a router.
+    // Routes of hosts that show content have no router prefix.
     if (!text.startsWith('/')) return text
-    // Not `baseUrl`: that has the client's spelling, and after an error it is that of the app.
+    // Not `baseUrl`, which has the client's spelling and is the app's after an error.
     const [prefix = ''] = anyPrefix.exec(originalUrl) ?? []
     return prefix.toLowerCase() + text
   }
 }
 
-/** A readable pattern: for a regular expression, the beginning that every match has. */
+/** A readable pattern: for a regular expression, the common beginning of all matches. */
 function labelOf(pattern: unknown): string {
   if (!(pattern instanceof RegExp)) return String(pattern)
   const [beginning = ''] = /^(?:\\?[/\w-])*/.exec(pattern.source.replace(/^\^/, '')) ?? []
