@@ -365,7 +365,6 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     seed: canSeed && seed !== 'none',
     chainTracker,
     chainSources,
-    // A placeholder until the headers' settings are complete.
     headersSources: headersSourcesOf(others),
     limits: readLimits(set, others),
     unused: Object.entries(UNUSED_SETTINGS)

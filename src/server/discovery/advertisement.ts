@@ -16,7 +16,7 @@ import type { Config } from '../config/config.js'
 /** SHIP advertises a topic (BRC-88), SLAP a lookup service. */
 export type AdvertisementProtocol = 'SHIP' | 'SLAP'
 
-/** What a token says: that this host has a topic or a lookup service. */
+/** The content of a token: this host has a topic or a lookup service. */
 export interface Advertisement {
   protocol: AdvertisementProtocol
   url: string
@@ -32,23 +32,23 @@ export const ADVERTISEMENTS = {
 
 /** The BRC-43 key ID of every token. */
 const KEY_ID = '1'
-/** BRC-87. */
+/** Names of topics and lookup services (BRC-87). */
 const NAME = /^(?=.{1,50}$)(?:tm_|ls_)[a-z]+(?:_[a-z]+)*$/
-/** Longer than a token with a URL of 700 bytes. */
+/** Enough for a token with a URL of 700 bytes. */
 export const MAX_ADVERTISEMENT_BYTES = 1000
 const MAX_KNOWN = 1000
-/** So many outputs of a transaction are looked at. */
+/** How many outputs of a transaction are examined. */
 const MAX_OUTPUTS = 32
 
-/** Whether a signature, DER, is of a message. */
+/** Whether a DER signature matches a message. */
 type Verify = (message: Uint8Array, signature: Uint8Array) => boolean
 
-/** Reads the tokens of one identity key, and of nobody else. */
+/** Reads the tokens of one identity key and ignores all others. */
 export class AdvertisementReader {
   private readonly isSignedByKey: Verify
   private readonly isSignedFor: Record<AdvertisementProtocol, Verify>
   private readonly beginnings: { protocol: AdvertisementProtocol; bytes: Uint8Array }[]
-  /** What scripts say, by their bytes: a token can be copied by anyone, and a signature takes milliseconds to check. */
+  /** The tokens in scripts, by their bytes: anyone can copy a token, and checking a signature takes milliseconds. */
   private readonly known = new LRUCache<string, { token: Advertisement | undefined }>({ max: MAX_KNOWN })
 
   constructor(readonly identityKey: PublicKey) {
@@ -75,8 +75,8 @@ export class AdvertisementReader {
   }
 
   /**
-   * The advertisement in a locking script (PushDrop, BRC-48); undefined if it is none of this key. It must be signed by the
-   * key, and locked with the one that BRC-42 derives of it for everyone.
+   * The advertisement in a locking script (PushDrop, BRC-48); undefined if it is not one of this key. It must be signed by
+   * the key, and locked with the key that BRC-42 derives from it for everyone.
    */
   read(lockingScript: Uint8Array): Advertisement | undefined {
     const protocol = this.claimOf(lockingScript)
@@ -87,7 +87,7 @@ export class AdvertisementReader {
     return known.token
   }
 
-  /** How many outputs of a transaction claim to be tokens of this key: reading each costs the check of a signature. */
+  /** How many outputs of a transaction claim to be tokens of this key: reading each costs a signature check. */
   claimsIn(transaction: TransactionView): number {
     const claims = firstOutputs(transaction, MAX_OUTPUTS).map(({ lockingScript }) =>
       this.claimOf(lockingScript),
@@ -95,14 +95,14 @@ export class AdvertisementReader {
     return claims.filter((protocol) => protocol !== undefined).length
   }
 
-  /** What a locking script claims to be, as far as its beginning says. */
+  /** The protocol that the beginning of a locking script claims. */
   private claimOf(lockingScript: Uint8Array): AdvertisementProtocol | undefined {
     if (lockingScript.length > MAX_ADVERTISEMENT_BYTES) return undefined
     return this.beginnings.find(({ bytes }) => equalBytes(lockingScript.subarray(0, bytes.length), bytes))
       ?.protocol
   }
 
-  /** Whether the holder of the key says that a transaction advertises: see {@link approvalOf}. */
+  /** Whether the holder of the key approved a transaction: see {@link approvalOf}. */
   isApproved({ txid, signature }: Approval): boolean {
     return this.isSignedByKey(approvalText(txid), fromHex(signature))
   }
@@ -115,7 +115,7 @@ export class AdvertisementReader {
     const isOfProtocol =
       NAME.test(topicOrService) && topicOrService.startsWith(ADVERTISEMENTS[protocol].prefix)
     const signed = joinBytes([protocolField, identity, url, name])
-    // The signature last, as it takes longest.
+    // Checks the signature last, as that takes longest.
     if (!isOfProtocol || !this.isSignedFor[protocol](signed, signature)) return undefined
     return { protocol, url: Buffer.from(url).toString(), topicOrService }
   }
@@ -130,29 +130,31 @@ export class AdvertisementReader {
 }
 
 const OP_CHECKSIG = 0xac
-/** Behind the locking key and OP_CHECKSIG. */
+/** The offset after the locking key and OP_CHECKSIG. */
 const FIRST_FIELD = 35
-/** What stands before a compressed key on secp256k1 in the form that Node reads (SPKI, RFC 5480). */
+/** The SPKI header (RFC 5480) with which Node reads a compressed key on secp256k1. */
 const SPKI = fromHex('3036301006072a8648ce3d020106052b8104000a032200')
 
-/** Node's own check of ECDSA over SHA-256: a sixth of the SDK's time, and anyone may submit what looks like a token. */
+/** Node's own ECDSA over SHA-256: it takes a sixth of the SDK's time, and anyone may submit look-alike tokens. */
 function verifierOf(publicKey: PublicKey): Verify {
   const der = Buffer.from([...SPKI, ...(publicKey.toDER() as number[])])
   const key = createPublicKey({ key: der, format: 'der', type: 'spki' })
   return (message, signature) => verify('sha256', message, { key, dsaEncoding: 'der' }, signature)
 }
 
-/** Says of a transaction that its tokens are this host's own, and no copies of them in another transaction. */
+/** States that the tokens of a transaction are this host's own, rather than copies. */
 export interface Approval {
   txid: string
-  /** By the key of the host, DER as hex. */
+  /** DER in hex, by the key of the host. */
   signature: string
 }
 
 /** The request header that an approval is sent in, as `<txid>.<signature>`. */
 export const APPROVAL_HEADER = 'X-Advertisement'
 
-/** Signs that a transaction advertises: the tokens alone do not, as they are not bound to it and anyone can copy them. */
+/**
+ * Signs that a transaction advertises. Its tokens do not prove that, as they are not bound to it and anyone can copy them.
+ */
 export function approvalOf(key: PrivateKey, txid: string): Approval {
   return { txid, signature: key.sign(Array.from(approvalText(txid))).toDER('hex') as string }
 }
@@ -176,7 +178,7 @@ export async function advertisementLock(
   )
 }
 
-/** What spends a token: its revocation. */
+/** Unlocks a token to spend it, which revokes it. */
 export function advertisementUnlock(key: PrivateKey, protocol: AdvertisementProtocol) {
   return new PushDrop(new CompletedProtoWallet(key)).unlock(
     [2, ADVERTISEMENTS[protocol].protocolName],
@@ -185,7 +187,7 @@ export function advertisementUnlock(key: PrivateKey, protocol: AdvertisementProt
   )
 }
 
-/** The key of this host and where it answers, without a slash at the end: clients add `/submit`. */
+/** The key and URL of this host, without a trailing slash: clients append `/submit`. */
 export function advertisedHost(
   config: Pick<Config, 'serverPrivateKey' | 'hostingUrl'>,
 ): { key: PrivateKey; url: string } | undefined {

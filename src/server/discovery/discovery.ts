@@ -20,22 +20,22 @@ import {
   MAX_ADVERTISEMENT_BYTES,
 } from './advertisement.js'
 
-/** How this host is found: `tm_ship` and `tm_slap` hold its own advertisements, `ls_ship` and `ls_slap` find them. */
+/** How clients find this host: `tm_ship` and `tm_slap` hold its own advertisements, `ls_ship` and `ls_slap` find them. */
 export interface Discovery {
   reader: AdvertisementReader
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
-  /** From now on, the tokens of a transaction are found; those of others never are. Call it for a checked approval only. */
+  /** Has the tokens of a transaction found from now on; those of others never are. Call it only for a checked approval. */
   approve(txid: string): Promise<void>
-  /** What is advertised by now, and what of it a run of `minetree advertise` would change. */
+  /** What is advertised, and what a run of `minetree advertise` would change. */
   state(): Promise<DiscoveryState>
 }
 
 export interface DiscoveryState {
   url: string
-  /** The topics and lookup services of this host without a token for its URL. */
+  /** The host's topics and lookup services that have no token for its URL. */
   missing: string[]
-  /** The other URLs that its tokens still name. */
+  /** Other URLs that its tokens still name. */
   otherUrls: string[]
 }
 
@@ -49,7 +49,7 @@ export function openDiscovery(config: DiscoveryConfig, graph: FactStore): Discov
   const reader = new AdvertisementReader(key.toPublicKey())
   const managers: Record<string, TopicManager> = {}
   const lookupServices: Record<string, LookupService> = {}
-  // One at a time, or two at once would each replace the list without the other's.
+  // One at a time: two in parallel would each overwrite the other's entry in the list.
   const approving = new Mutex()
   for (const protocol of ['SHIP', 'SLAP'] as const) {
     const { topic, service } = ADVERTISEMENTS[protocol]
@@ -77,8 +77,8 @@ export function openDiscovery(config: DiscoveryConfig, graph: FactStore): Discov
 }
 
 /**
- * What a host advertises. `ls_ship` as well: a client that knows this host alone, as its tracker, asks there which hosts have
- * a topic.
+ * The advertisements that a host should have. They include `ls_ship`: a client that knows only this host, as its tracker,
+ * asks there which hosts have a topic.
  */
 export function wantedAdvertisements({
   url,
@@ -141,7 +141,7 @@ const page = {
   sortOrder: z.enum(['asc', 'desc']).default('desc'),
 }
 const everything = z.literal('findAll').transform(() => ({ sortOrder: 'desc' as const }))
-/** As `SHIPQuery` and `SLAPQuery` of the overlay services; `names` are the topics or the service. */
+/** Like `SHIPQuery` and `SLAPQuery` of the overlay services; `names` are the topics or the service. */
 const QUERIES = {
   SHIP: z.union([
     everything,
@@ -169,12 +169,12 @@ type AdvertisementQuery = {
 
 /** The setting that holds the txids of approved transactions. */
 const APPROVED = 'advertisements'
-/** Each is looked up by every query. A host has its tokens in one or two. */
+/** The most approved transactions: every query reads them all. A host has its tokens in one or two. */
 const MAX_APPROVED = 50
-/** In the first outputs of a transaction, whose inputs may be many. */
+/** Bounds for reading an early output of a transaction that may have many inputs. */
 const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
 
-/** The tokens of each protocol that nothing spends, oldest first, except blocked ones; all as of one snapshot. */
+/** The unspent tokens of each protocol, oldest first, without blocked ones; all from one snapshot. */
 async function liveTokens(
   protocols: readonly AdvertisementProtocol[],
   { reader, graph }: { reader: AdvertisementReader; graph: FactStore },
@@ -194,7 +194,7 @@ async function liveTokens(
   return tokens
 }
 
-/** The unspent outputs of a transaction that the topics hold; none if it lost to another. */
+/** The unspent outputs of a transaction that the topics hold; none if it has lost a conflict. */
 function unspentOf(
   txid: string,
   topics: string[],
@@ -206,7 +206,7 @@ function unspentOf(
     .filter(({ topic, outpoint }) => topics.includes(topic) && transactions.spenderOf(outpoint) === undefined)
 }
 
-/** Adds a txid to the approved ones. If they are too many, those whose tokens are all revoked are forgotten first. */
+/** Adds an approved txid. If there are too many, one whose tokens are all revoked is forgotten first. */
 async function addApproved(txid: string, graph: FactStore): Promise<void> {
   const approved = await approvedTxids(graph)
   if (approved.includes(txid)) return
@@ -215,14 +215,14 @@ async function addApproved(txid: string, graph: FactStore): Promise<void> {
   await graph.settings.set(APPROVED, JSON.stringify(approved))
 }
 
-/** The place of the first transaction without a live token; of the oldest if all have one. */
+/** The index of the first transaction without a live token; of the oldest if all have one. */
 function firstRevoked(txids: string[], graph: FactStore): number {
   const topics = Object.values(ADVERTISEMENTS).map(({ topic }) => topic)
   const first = txids.findIndex((txid) => unspentOf(txid, topics, graph).length === 0)
   return Math.max(first, 0)
 }
 
-/** Of the transactions that this host advertises with, oldest first. */
+/** The transactions with which this host advertises, oldest first. */
 async function approvedTxids({ settings }: FactStore): Promise<string[]> {
   return JSON.parse((await settings.get(APPROVED)) ?? '[]') as string[]
 }
@@ -237,12 +237,12 @@ class AdvertisementLookup implements LookupService {
     private readonly options: { reader: AdvertisementReader; url: string; graph: FactStore },
   ) {}
 
-  /** Nothing to do: the store derives what the topic holds. */
+  /** Nothing to do: the store derives the topic's outputs. */
   async outputAdmittedByTopic(): Promise<void> {}
 
   async outputEvicted(): Promise<void> {}
 
-  /** @throws QueryError for a question of no known form. */
+  /** @throws QueryError for a query of unknown form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const asked = this.readQuery(question.query)
     const tokens = await liveTokens([this.protocol], this.options)
@@ -264,7 +264,7 @@ class AdvertisementLookup implements LookupService {
     )
   }
 
-  /** Tokens for a URL that the host no longer has are found only by that, or by their key. */
+  /** Tokens for a URL that the host no longer has are found only by that URL or by their key. */
   private isAsked(token: Advertisement, { names, domain, identityKey }: AdvertisementQuery): boolean {
     const { reader, url } = this.options
     if (identityKey !== undefined && identityKey !== reader.identityKey.toString()) return false

@@ -23,13 +23,13 @@ import {
   syncResponse,
 } from '../../gateway/sync/sync-messages.js'
 
-/** Why something that a peer offers is not taken. */
+/** Why an output that a peer offers is not taken. */
 type PeerErrorCode =
-  /** The peer is unavailable: it would not answer the next request either. */
+  /** The peer is unavailable; another request would fail too. */
   | 'AWAY'
-  /** A graph that it sent is invalid. Its other graphs may be fine. */
+  /** A graph from the peer is invalid. Its other graphs may be fine. */
   | 'BAD_GRAPH'
-  /** A graph lacks what the peer will have soon: the engine offers an output before its lookup services know of it. */
+  /** A graph lacks parts that the peer will have soon: the engine offers an output before its lookup services know it. */
   | 'NOT_YET'
   /** A graph may be valid, but this host does not take it: it exceeds a limit, or belongs to no topic here. */
   | 'UNWANTED'
@@ -38,25 +38,25 @@ export class PeerError extends GeneralError<PeerErrorCode> {
   override readonly name = 'PeerError'
 }
 
-/** The longest list of outputs that is read, in bytes: a hundred thousand outputs. */
+/** The longest list of outputs to read, in bytes: a hundred thousand outputs. */
 const MAX_LIST_BYTES = 16 * 1024 * 1024
-/** What a node has beside its transaction, in bytes: a merkle path, and metadata that is not requested. */
+/** The size of a node without its transaction, in bytes: a merkle path, and metadata that is not requested. */
 const MAX_NODE_REST = 256 * 1024
-/** The longest answer of a lookup service that is read, in bytes: the BEEF in it is an array of decimal numbers. */
+/** The longest answer of a lookup service to read, in bytes: its BEEF is an array of decimal numbers. */
 const MAX_LOOKUP_BYTES = 16 * 1024 * 1024
-/** How the engine of other hosts refuses whatever it cannot answer; our server says 404 and 451. */
+/** The status with which the engine of other hosts refuses whatever it cannot answer; our server has 404 and 451. */
 const REFUSED = 400
-/** How long this host waits when a peer limits its rate, in milliseconds, and how often. */
+/** The longest wait when a peer limits its rate, in milliseconds, and the most waits. */
 const MAX_WAIT = 60_000
 const MAX_WAITS = 10
 
 /**
- * The transactions that an output was submitted with, by txid, with valid proofs where there are any; or `not yet` if the
- * peer's lookup service does not know the output.
+ * The transactions that an output was submitted with, by txid, with valid proofs if any; `not yet` if the peer's lookup
+ * service does not know the output.
  */
 export type Sources = ReadonlyMap<string, TransactionRecord> | 'not yet'
 
-/** How far a peer says that it has followed the tree of names. A peer of another make does not say. */
+/** How far a peer has followed the name tree, by its own account. Other implementations do not say. */
 export interface PeerProgress {
   isCatchingUp: boolean
   asOf?: AsOf
@@ -64,24 +64,26 @@ export interface PeerProgress {
 
 export interface PeerOptions {
   url: string
-  /** For one response up to its last byte, in milliseconds. */
+  /** The timeout of one response up to its last byte, in milliseconds. */
   timeout: number
-  /** The longest transaction that is read, in bytes. */
+  /** The longest transaction to read, in bytes. */
   maxBytes: number
 }
 
-/** An output whose transaction is requested, in the graph of an offered one; the topic that would hold it. */
+/**
+ * An output whose transaction is requested, the offered output whose graph it is part of, and the topic that would hold it.
+ */
 export interface AskedNode {
   graph: Outpoint
   outpoint: Outpoint
   topic: string
 }
 
-/** Another host, over the HTTP API that overlay hosts have for GASP. Nothing that it says is believed. */
+/** Another host, accessed through the GASP API of overlay hosts. Its answers are not trusted. */
 export class Peer {
-  /** Whether it has refused something as the overlay engine does. */
+  /** Whether it has refused a request like the overlay engine does. */
   private isEngine = false
-  /** As its last list says. */
+  /** According to its last list. */
   progress: PeerProgress = { isCatchingUp: false }
 
   constructor(private readonly options: PeerOptions) {}
@@ -114,9 +116,9 @@ export class Peer {
    * The transaction of an output in a graph; undefined if the peer does not have it.
    *
    * The overlay engine refuses everything behind a proven transaction ("Incomplete SPV data!"), unless the graph is the
-   * requested output's own. So where an engine refuses, the output is requested as a graph by itself.
+   * requested output's own. So if an engine refuses, the output is requested as a graph of its own.
    *
-   * @throws PeerError `AWAY` if there is no response, `BAD_GRAPH` if it is no transaction, or another one, `UNWANTED` if it is
+   * @throws PeerError `AWAY` if there is no response, `BAD_GRAPH` if it is not the requested transaction, `UNWANTED` if it is
    * too long.
    */
   async node(
@@ -139,14 +141,14 @@ export class Peer {
     const graphID = formatGaspOutpoint(graph)
     const answer = await this.ask('/requestForeignGASPNode', {
       body: { graphID, txid, outputIndex, metadata: false },
-      // Engines since 2.6 give out what the named topic holds, and nothing else.
+      // Engines since 2.6 return only what the named topic holds.
       headers: { 'x-bsv-topic': topic },
       maxBytes: 2 * this.options.maxBytes + MAX_NODE_REST,
       signal,
     })
     if (answer === 'too long') throw new PeerError('UNWANTED', `${txid} exceeds the limit for a transaction`)
     if (answer.status === REFUSED) return 'refused'
-    // Hosts have many ways to say that they do not have something, and one to say that they are unavailable.
+    // Hosts have many ways to say that something is missing, and one to say that they are unavailable.
     if (answer.status >= 400 && answer.status < 500) return undefined
     const node = parsed(gaspNode, answer.body)
     if (node === undefined)
@@ -157,10 +159,10 @@ export class Peer {
   }
 
   /**
-   * The transactions in the BEEF that the peer's lookup service has of an admitted output: what the output was submitted with,
-   * which the engine's GASP does not give out. None if the peer runs no engine, or no such service.
+   * The transactions in the BEEF that the peer's lookup service has for an admitted output: those it was submitted with, which
+   * the engine's GASP does not return. None if the peer does not run an engine, or has no such service.
    *
-   * @param asked.outpoint Of a topic, as admitted there; for `tm_names` that of any output of a mint.
+   * @param asked.outpoint An output admitted to the topic; for `tm_names`, any output of a mint.
    * @throws PeerError `AWAY` if there is no response, `BAD_GRAPH` if it contains no valid BEEF.
    */
   async sources(
@@ -177,7 +179,7 @@ export class Peer {
         : { service: LOOKUP_SERVICES.ordinals, query: { outpoint: formatOutpoint(outpoint) } }
     const answer = await this.ask('/lookup', {
       body: question,
-      // Has the gateway of a host leave the question to its engine.
+      // Makes the gateway of a host leave the query to its engine.
       headers: { 'x-bsv-topic': topic },
       maxBytes: MAX_LOOKUP_BYTES,
       signal,
@@ -252,7 +254,7 @@ function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.o
   try {
     return schema.safeParse(JSON.parse(Buffer.from(body).toString('utf8'))).data
   } catch {
-    // The caller reports what is not JSON like any other invalid response.
+    // The caller reports invalid JSON like any other invalid response.
     return undefined
   }
 }
@@ -270,7 +272,7 @@ function readNode(txid: string, node: z.output<typeof gaspNode>): TransactionRec
     )
   cacheView(view)
   const { raw } = view
-  // Engines let an empty one through as none.
+  // Engines treat an empty proof as none.
   if (proof == null || proof === '') return { txid, raw }
   const checked = valid(`the merkle path of ${txid} is invalid`, () =>
     readProof({ txid, bump: bytesOf(proof) }),
@@ -306,7 +308,7 @@ function valid<Result>(message: string, read: () => Result): Result {
   }
 }
 
-/** In linear time. @throws RangeError if it is not hex. */
+/** Decodes hex in linear time. @throws RangeError if it is not hex. */
 function bytesOf(hex: string): Uint8Array {
   const { buffer, byteOffset, length } = Buffer.from(hex, 'hex')
   if (2 * length !== hex.length) throw new RangeError('must be hex of even length')

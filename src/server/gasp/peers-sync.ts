@@ -11,18 +11,18 @@ import { Peer, PeerError } from './peer.js'
 import { type SyncResult, TopicSync } from './topic-sync.js'
 
 export interface PeersSyncOptions {
-  /** By the URL of a peer: its topics in the order in which they are synced. */
+  /** For each URL of a peer: its topics, in the order in which they are synced. */
   peers: Map<string, TopicSync[]>
   /** Milliseconds from the end of one round to the next; 0: only one round. */
   interval: number
   /** Called after each round that was not interrupted. */
   onRound(topic: string, result: SyncResult): Promise<void>
-  /** Whether it is this process that syncs; by default, it always is. */
+  /** Whether this process syncs; by default, it always does. */
   isMine?: IsMine | undefined
   logger: Logger
 }
 
-/** Syncs with peers in rounds (`docs/follow.md`), each peer by itself, so that none waits for another. */
+/** Syncs with peers in rounds (`docs/follow.md`), each peer independently, so that none waits for another. */
 export class PeersSync {
   private readonly stopping = new AbortController()
   private polling: Promise<unknown> | undefined
@@ -33,7 +33,7 @@ export class PeersSync {
     this.polling = Promise.all([...this.options.peers].map(([url, topics]) => this.poll(url, topics)))
   }
 
-  /** Stops; resolves when it no longer uses the store. */
+  /** Stops; resolves when the store is no longer in use. */
   async stop(): Promise<void> {
     this.stopping.abort(new PeerError('AWAY', 'the node is stopping'))
     await this.polling
@@ -49,7 +49,7 @@ export class PeersSync {
           await onRound(topic.topic, await topic.round(signal))
         } catch (err) {
           if (signal.aborted) return
-          // It ends a round, and may be gone by the next one.
+          // Such an error ends a round, and may be gone by the next one.
           const isTransient =
             err instanceof PeerError ||
             err instanceof ChainTrackerError ||
@@ -85,7 +85,7 @@ export function openPeersSync({
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
   const { engine, emit } = overlay
-  // Without a tree every name would be skipped now, and not requested again once there is one.
+  // Without a tree every name would be skipped, and not requested again once there is one.
   const topics = deployment === undefined ? [TOPICS.ordinals] : [TOPICS.names, TOPICS.ordinals]
   const bounds = {
     maxNodes: limits.maxSyncTransactions,

@@ -21,11 +21,11 @@ export interface GraphLimits {
 export interface CollectOptions {
   offered: Outpoint
   topic: string
-  /** The topics that its transactions are submitted to. */
+  /** The topics to which its transactions are submitted. */
   topics: string[]
   /** Requests the transaction of an outpoint of a topic; undefined if the peer does not have it. */
   ask: (asked: { outpoint: Outpoint; topic: string }) => Promise<TransactionRecord | undefined>
-  /** Requests what an admitted output of a topic was submitted with, where the peer does not have it as nodes. */
+  /** Requests the transactions that an admitted output was submitted with, if the peer does not have them as nodes. */
   askSources: (admitted: { topic: string; outpoint: Outpoint }) => Promise<Sources>
   managers: Record<string, Pick<TopicManager, 'identifyNeededInputs'>>
   store: AppliedReader
@@ -34,10 +34,10 @@ export interface CollectOptions {
 
 /**
  * Collects everything needed to admit an offered output as the peer has it (`docs/follow.md`): its transaction, the spent nodes
- * before a mint, the lineage of an ordinal with what places it in each step, and the ancestors of unproven transactions. It
- * stops at what the topics hold here.
+ * before a mint, the lineage of an ordinal with what places it in each step, and the ancestors of unproven transactions. It stops
+ * at outputs that the topics hold here.
  *
- * @throws PeerError `BAD_GRAPH` if the peer does not have what it offers, `UNWANTED` over the limits; whatever the request throws.
+ * @throws PeerError `BAD_GRAPH` if the peer does not have what it offers, `UNWANTED` over the limits; errors of the requests.
  */
 export async function collectGraph(options: CollectOptions): Promise<SyncGraph> {
   const graph = new SyncGraph(options)
@@ -50,7 +50,7 @@ type SourceOf = (txid: string) => Promise<TransactionRecord | undefined>
 
 /** The transactions behind an offered output that this host lacks. */
 export class SyncGraph {
-  /** Whether the peer offers something that its lookup service does not know yet, so that a coin is missing. */
+  /** Whether a coin is missing because the peer's lookup service does not know an offered output yet. */
   isEarly = false
   private readonly transactions = new Map<string, TransactionRecord>()
   /** The topics that need each transaction. */
@@ -64,7 +64,7 @@ export class SyncGraph {
 
   constructor(private readonly options: CollectOptions) {}
 
-  /** What is to be submitted, parents first, unless its topics have it by now. */
+  /** The transactions to submit, parents first, except those that their topics have by now. */
   txids(): string[] {
     const inOrder = parentsFirst(this.transactions, (record) => viewOf(record).inputs.map(({ txid }) => txid))
     return inOrder.flatMap(({ txid }) => {
@@ -74,8 +74,8 @@ export class SyncGraph {
   }
 
   /**
-   * A transaction with those that it spends from, and unproven ones with their ancestors down to proven ones; undefined if one of
-   * those is missing. Spent transactions that the store has are left out where it does not take them to verify the others.
+   * A transaction with those that it spends, and the ancestors of unproven ones down to proven ones; undefined if one is missing.
+   * Spent transactions that the store has are left out unless they are needed to verify the others.
    */
   async beef(txid: string): Promise<Uint8Array | undefined> {
     const { transactions } = this.options.store
@@ -103,7 +103,7 @@ export class SyncGraph {
     const topics = this.wanted.get(txid) ?? new Set()
     if (topics.has(topic) || isApplied(this.options.store, { topic, txid })) return
     this.wanted.set(txid, topics.add(topic))
-    // Names first: by them it is known which coins are nodes.
+    // Names first: they show which coins are nodes.
     if (topic === TOPICS.names) this.steps.push({ outpoint, topic })
     else this.steps.unshift({ outpoint, topic })
   }
@@ -120,7 +120,7 @@ export class SyncGraph {
     }
     let asked: Promise<Sources> | undefined
     const sourceOf: SourceOf = async (txid) => {
-      // No lookup service ever has the genesis, nor a node among ordinals: then none is not "not yet".
+      // No lookup service ever has the genesis, nor a node among ordinals: then no answer does not mean "not yet".
       if (!hasSources) return undefined
       asked ??= this.options.askSources({ outpoint, topic })
       const sources = await asked
@@ -139,18 +139,18 @@ export class SyncGraph {
     }
   }
 
-  /** Whether an output is a node, as far as that is known here by now: no topic but that of names holds it. */
+  /** Whether an output is a node, as far as is known by now: only the topic of names holds nodes. */
   private isNode({ txid, vout }: Outpoint): boolean {
     if (vout === NAME_OUTPUT) return false
     const { names } = TOPICS
     return this.wanted.get(txid)?.has(names) === true || isApplied(this.options.store, { topic: names, txid })
   }
 
-  /** The nodes that a mint may spend; none if the transaction is no mint. */
+  /** The nodes that a mint may spend; none if the transaction is not a mint. */
   private async nodesBefore(node: TransactionRecord, isOffered: boolean): Promise<Outpoint[]> {
     const manager = this.options.managers[TOPICS.names]
     try {
-      // Topic managers take bytes, too; their type does not say so.
+      // Topic managers take bytes too, though their type does not say so.
       const beef = encodeBeef([{ raw: node.raw }]) as unknown as number[]
       const needed = (await manager?.identifyNeededInputs?.(beef)) ?? []
       return needed.map(({ txid, outputIndex: vout }) => ({ txid, vout }))
@@ -162,7 +162,7 @@ export class SyncGraph {
     }
   }
 
-  /** Loads what places the 1-sat outputs of a transaction, and follows the coins that they continue. */
+  /** Loads the transactions that place the 1-sat outputs of a transaction, and follows the coins that these outputs continue. */
   private async followOrdinals(record: TransactionRecord, sourceOf: SourceOf): Promise<void> {
     const view = viewOf(record)
     const outputValues = view.outputs.map(({ satoshis }) => satoshis)
@@ -188,8 +188,8 @@ export class SyncGraph {
   /**
    * A transaction of the graph.
    *
-   * @param sourceOf Given for one that comes before the transaction that is followed: this host may have it, or the peer may
-   * have it only with that one.
+   * @param sourceOf Given for an ancestor of the followed transaction: this host may have it, or the peer may have it only
+   * together with that transaction.
    */
   private async load(
     asked: { outpoint: Outpoint; topic: string },
@@ -222,10 +222,10 @@ export class SyncGraph {
   }
 }
 
-/** The part of a store that says whether a transaction is needed again. */
+/** The part of a store that says whether a transaction is still needed. */
 export type AppliedReader = Pick<FactStore, 'transactions' | 'admissions'>
 
-/** Whether a topic has a transaction and it counts: a peer may have the proof of one that has lost a conflict. */
+/** Whether a topic has a transaction and it is active: a peer may have a proof for one that has lost a conflict here. */
 export function isApplied(store: AppliedReader, { topic, txid }: { topic: string; txid: string }): boolean {
   return store.admissions.isApplied(topic, txid) && store.transactions.reasonAgainst(txid) === undefined
 }

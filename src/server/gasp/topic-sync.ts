@@ -19,33 +19,33 @@ import type { OverlayEngine } from '../writer/overlay-engine.js'
 import { type AskedNode, type Peer, PeerError, type PeerProgress } from './peer.js'
 import { collectGraph, type GraphLimits, isApplied, type SyncGraph } from './sync-graph.js'
 
-/** How many outputs are requested at once, and how many if those all have one score. */
+/** How many outputs are requested at once, and how many if all of these have the same score. */
 const PAGE = 1000
 const LONG_PAGE = 10_000
-/** How many graphs are taken at once. */
+/** How many graphs are processed in parallel. */
 const PARALLEL = 4
-/** Bytes of transactions that are cached, as a graph often shares some with the one before. */
+/** Bytes of cached transactions: a graph often shares some with the one before. */
 const CACHE_BYTES = 64 * 1024 * 1024
-/** How many graphs that are not taken are logged in one round. */
+/** The most failed graphs that are logged in one round. */
 const MAX_LINES = 20
-/** How many graphs in a row may be invalid before the round ends. */
+/** The most invalid graphs in a row before the round ends. */
 const MAX_FAILURES = 100
-/** How often a graph waits for the lookup service of the peer; after that, it is taken without what the peer lacks. */
+/** How often a graph waits for the lookup service of the peer; after that, it is taken without the missing parts. */
 const MAX_EARLY = 3
-/** How many pages of outputs are requested in one round; the next one continues after them. */
+/** The most pages of outputs that are requested in one round; the next one continues after them. */
 const MAX_PAGES = 10_000
 
 interface SyncTally {
   taken: number
-  /** Could not be taken, and are retried. */
+  /** Graphs that could not be taken, and are retried. */
   open: number
-  /** Are not for this host. */
+  /** Graphs that are not for this host. */
   unwanted: number
 }
 
 export interface TopicSyncOptions {
   peer: Peer
-  /** The URL of the peer, by which the progress is stored. */
+  /** The URL of the peer, which is the key of the stored progress. */
   url: string
   topic: string
   graph: FactStore
@@ -61,11 +61,11 @@ export interface TopicSyncOptions {
 
 export interface SyncResult {
   /**
-   * Whether everything was taken that the peer offers. What could not be taken after a few tries does not count: it may never
-   * be, as a loser of a conflict.
+   * Whether everything that the peer offers was taken. Graphs that failed several times are not counted: they may never be taken,
+   * such as losers of a conflict.
    */
   isComplete: boolean
-  /** What the peer says of how far it has followed the tree of names. */
+  /** How far the peer has followed the name tree, by its own account. */
   peer: PeerProgress
 }
 
@@ -74,13 +74,13 @@ interface SyncRound {
   signal: AbortSignal
 }
 
-/** Outputs of one transaction that a peer offers. */
+/** An offered output, which stands for all of its transaction. */
 interface Offer {
   outpoint: Outpoint
   score: number
 }
 
-/** Takes what a peer has of a topic (`docs/follow.md`). Continues where it stopped, also after a restart. */
+/** Takes what a peer has in a topic (`docs/follow.md`). Continues where it stopped, even after a restart. */
 export class TopicSync {
   private readonly open = new OpenGraphs()
   /** Invalid graphs in a row. */
@@ -100,8 +100,8 @@ export class TopicSync {
   /**
    * Takes everything that the peer offers and this host lacks.
    *
-   * @throws PeerError `AWAY` if the peer ends it; whatever ends it here. What was taken by then stays, and the next round
-   * continues after it.
+   * @throws PeerError `AWAY` if the peer ends the round, or any error that ends it here. What was taken by then stays, and the
+   * next round continues after it.
    */
   async round(signal: AbortSignal): Promise<SyncResult> {
     const { logger, url: peer, topic } = this.options
@@ -132,7 +132,7 @@ export class TopicSync {
         await graph.interactions.setLast(url, topic, this.open.startFrom(since))
       } else if (page.length < limit) return true
       else if (limit < LONG_PAGE) limit = LONG_PAGE
-      // A peer that returns only so many outputs of one score gives no way to page past it.
+      // There is no way to page past the outputs of one score if a peer returns only so many of them.
       else since++
     }
     return false
@@ -152,7 +152,7 @@ export class TopicSync {
     try {
       await Promise.all(taking)
     } finally {
-      // Also stops the others: then nothing uses the store any more.
+      // Stops the others too, so that the store is no longer in use.
       ending.abort(new PeerError('AWAY', 'the page was abandoned'))
       await Promise.allSettled(taking)
     }
@@ -228,7 +228,7 @@ export class TopicSync {
       if (isOpen) this.open.leave(txid, score)
       else this.open.close(txid)
       this.count(result, tally)
-      // A cached transaction may be the reason.
+      // A cached transaction may be the cause.
       this.cache.clear()
       const { code } = error as { code?: unknown }
       if (code === 'BAD_GRAPH' && ++this.failures > MAX_FAILURES)
@@ -248,13 +248,13 @@ export class TopicSync {
     try {
       await this.submitGraph(offer, { topics: withOrdinals([topic]), signal })
     } catch (error) {
-      // A mint needs nothing that places its ordinals: without that, it may be within the limits.
+      // A mint does not need what places its ordinals: without it, the graph may be within the limits.
       if (topic !== TOPICS.names || resultOf(error) !== 'unwanted') throw error
       await this.submitGraph(offer, { topics: [topic], signal })
     }
   }
 
-  /** Submits what is behind an output, parents first, each by itself: what was admitted before a failure does not depend on it. */
+  /** Submits the transactions behind an output one by one, parents first, so that those admitted before a failure stay. */
   private async submitGraph(
     offer: Offer,
     { topics, signal }: { topics: string[]; signal: AbortSignal },
@@ -265,7 +265,7 @@ export class TopicSync {
     for (const txid of graph.txids()) {
       signal.throwIfAborted()
       const beef = await graph.beef(txid)
-      // One of its ancestors is missing: those that follow may be admitted without it.
+      // Undefined if an ancestor is missing: descendants may still be admitted without this transaction.
       if (beef !== undefined) await this.options.engine.submit({ beef, topics })
     }
   }
@@ -276,7 +276,7 @@ export class TopicSync {
   }
 }
 
-/** What becomes of a graph that was not taken; undefined if the error is not its fault. */
+/** How to treat a graph after an error; undefined if the error is not the graph's fault. */
 function resultOf(error: unknown): 'open' | 'unwanted' | undefined {
   if (error instanceof BeefError) return 'open'
   if (!(error instanceof PeerError || error instanceof SubmissionError)) return undefined
@@ -284,14 +284,14 @@ function resultOf(error: unknown): 'open' | 'unwanted' | undefined {
   return ['BAD_GRAPH', 'NOT_YET', 'BAD_BODY', 'CONFLICT'].includes(error.code) ? 'open' : undefined
 }
 
-/** For how long a graph is retried, in milliseconds: by then a block is known everywhere, and most conflicts are mined. */
+/** How long a graph is retried, in milliseconds: by then a block is known everywhere, and most conflicts are mined. */
 const MAX_RETRY_TIME = 24 * 60 * 60 * 1000
-/** How many are open at once. */
+/** The most open graphs. */
 const MAX_OPEN = 1000
 
 /**
- * The graphs of a peer that could not be taken and may be next time. The stored progress stays before them, so that the peer
- * offers them again, also after a restart.
+ * The graphs of a peer that could not be taken, but may be next time. The stored progress stays before them, so that the peer
+ * offers them again, even after a restart.
  */
 export class OpenGraphs {
   private readonly graphs = new Map<string, { score: number; since: number; tries: number }>()
@@ -305,12 +305,12 @@ export class OpenGraphs {
     if (this.graphs.size > MAX_OPEN) this.dropLowest()
   }
 
-  /** How often a graph could not be taken since it was opened. */
+  /** How often taking a graph failed since it was opened. */
   triesOf(txid: string): number {
     return this.graphs.get(txid)?.tries ?? 0
   }
 
-  /** Whether a graph was tried so often at most. */
+  /** Whether a graph was tried at most this often. */
   hasEarly(tries: number): boolean {
     return [...this.graphs.values()].some((graph) => graph.tries <= tries)
   }
@@ -319,7 +319,7 @@ export class OpenGraphs {
     this.graphs.delete(txid)
   }
 
-  /** The score to start from for a sync that has come as far as `score`. */
+  /** The score to start from after a sync that has come as far as `score`. */
   startFrom(score: number): number {
     let start = score
     for (const [txid, open] of this.graphs) {

@@ -26,48 +26,48 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 /** How long an answer counts: what a domain shows, that it shows nothing, and that its servers failed. */
 const FRESH = { found: 5 * MINUTE, none: MINUTE, failed: 10 * SECOND }
-/** How long a domain goes on to show what it showed while its servers fail, or while there is no room for a lookup. */
+/** How long a domain keeps showing its last content while its servers fail, or while lookups are at their limit. */
 const STALE = 24 * 60 * MINUTE
 const MAX_LOOKUPS = 16
-/** How many domains of either kind are remembered. */
+/** How many domains with content, and how many without, are remembered. */
 const REMEMBERED = 10_000
 /** How long one lookup may take, in milliseconds. */
 const PATIENCE = 5 * SECOND
-/** When to try again after a lookup that failed, in seconds. */
+/** The time to retry after a failed lookup, in seconds. */
 const RETRY = { 'Retry-After': '10' }
 
 const PREFIX = '_ordfs.'
-/** RFC 1035 2.3.4. */
+/** The longest name, by RFC 1035 2.3.4. */
 const MAX_NAME = 253
-/** At least two labels (RFC 1123 2.1), the last of which is no number: that would be an address. */
+/** At least two labels (RFC 1123 2.1). The last is not a number: that would be an address. */
 const DOMAIN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/
-/** Domains that no public server answers for (RFC 6761, RFC 6762, RFC 7686, RFC 8375, and `internal` by ICANN). */
+/** Domains that public servers never resolve (RFC 6761, RFC 6762, RFC 7686, RFC 8375, and `internal` by ICANN). */
 const PRIVATE = /\.(?:localhost|local|internal|arpa|onion|invalid)$/
-/** How many records are looked at, and how long one of ours can be: `ordfs=`, an outpoint of 75 characters and `:` with a sequence. */
+/** The most records that are read, and the longest of ours: `ordfs=`, an outpoint of 75 characters and `:` with a sequence. */
 const MAX_RECORDS = 100
 const MAX_RECORD = 120
 const TAGGED = /^ordfs=/i
 
 interface Known {
   reference: ContentReference | undefined
-  /** Until when it counts, and until when it does if there is nothing better. */
+  /** Until when the answer is fresh, and until when it serves if lookups fail. */
   until: number
   staleUntil: number
 }
 
 /**
- * Domains that say in a TXT record of `_ordfs.<domain>` what they show: `ordfs=<outpoint>[:seq]`, or that alone.
+ * Domains that say in a TXT record of `_ordfs.<domain>` what they show: `ordfs=<outpoint>[:seq]`, or the reference alone.
  *
- * Any stranger can send any Host, so lookups are bounded: answers are remembered, what is asked at the same time is looked up
- * once, and there is only so much a minute and at a time. Domains that showed something do so while there is no room.
+ * Any stranger can send any Host, so lookups are bounded: answers are remembered, parallel requests for a domain share one lookup,
+ * and lookups are limited per minute and in parallel. At the limit, domains keep showing their last content.
  */
 export class DnsDomains implements CustomDomains {
   private readonly found = new LRUCache<string, Known>({ max: REMEMBERED })
   private readonly none = new LRUCache<string, Known>({ max: REMEMBERED })
-  /** Until when no server of a domain is asked again. */
+  /** Until when no server of a failed domain is asked again. */
   private readonly failed = new LRUCache<string, number>({ max: REMEMBERED })
   private readonly lookups = new Map<string, Promise<ContentReference | undefined>>()
-  /** Those that the resolver works on. */
+  /** Lookups in progress. */
   private running = 0
   private minute = 0
   private inMinute = 0
@@ -127,7 +127,7 @@ export class DnsDomains implements CustomDomains {
     return referenceIn(await answeredWithin(PATIENCE, () => records, { error }))
   }
 
-  /** Whether there may be another lookup now, which then counts. */
+  /** Whether another lookup may start now; if so, it is counted. */
   private hasRoom(now: number): boolean {
     const { lookupRate } = this.options
     const minute = Math.floor(now / MINUTE)
@@ -145,20 +145,23 @@ export class DnsDomains implements CustomDomains {
   }
 }
 
-/** Without the domain: it would be another reason in the log each time. */
+/** The message omits the domain, which would make each one a new reason in the log. */
 function unanswered(cause?: unknown): AnswerError {
   const message = 'the DNS servers of this domain do not say what it shows; try again'
   return new AnswerError('NOT_READY', message, { cause, headers: RETRY })
 }
 
-/** A resolver of the servers in the settings, or else those of the system. */
+/** A resolver for the servers in the settings, or else the system's. */
 export function dnsResolver(servers: readonly string[]): TxtResolver {
   const resolver = new Resolver({ timeout: 2 * SECOND, tries: 2 })
   if (servers.length > 0) resolver.setServers(servers)
   return resolver
 }
 
-/** What records name: those that say so by their tag, or else those that are nothing but a reference. Undefined if they differ. */
+/**
+ * The reference in a domain's records: in those with the tag, or else in those that are nothing but a reference. Undefined if they
+ * differ.
+ */
 function referenceIn(records: readonly string[][]): ContentReference | undefined {
   const texts = records
     .slice(0, MAX_RECORDS)

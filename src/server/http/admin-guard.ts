@@ -4,7 +4,7 @@ import { CACHE } from '../../gateway/http/caching.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { STORE_ERRORS } from '../../gateway/http/operation.js'
 
-/** Errors of every operation behind {@link requireAdmin}. */
+/** The errors of all operations behind {@link requireAdmin}. */
 export const OPERATOR_ERRORS = {
   UNAUTHORIZED: 'The token is missing or wrong.',
   NOT_FOUND: 'The operator has set no token, so there are no such routes.',

@@ -7,32 +7,32 @@ import { SUBMISSIONS } from './gates.js'
 import { type Refusal, writeRefusal } from './http-refusal.js'
 import type { Transfer, Transfers } from './transfers.js'
 
-/** What the head of a request ends with, and a body in chunks (RFC 9112 2.1, 7.1). */
+/** The end of a request's head, and of a chunked body (RFC 9112 2.1, 7.1). */
 const END = Buffer.from('\r\n\r\n')
 const LINE_END = END.subarray(2)
-/** The longest line with the size of a chunk that is waited for, in bytes: Node's parser refuses longer ones. */
+/** The longest line with a chunk size that is awaited, in bytes: Node's parser refuses longer ones. */
 const LONGEST_LINE = 32 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
-/** How many chunks of a body are parsed before others have their turn: a tiny one takes as long as one of so many bytes. */
+/** How many chunks of a body are parsed before yielding: a tiny one takes as long as one of this many bytes. */
 const CHUNKS_AT_ONCE = 64
 const CHUNK_BYTES = 4096
-/** What a connection keeps in memory without being counted, in bytes: most answers are shorter. */
+/** The bytes that a connection may hold without being counted: most answers are shorter. */
 const UNCOUNTED = 16 * 1024
 
 /**
- * A connection of an HTTP server, which has one request at a time: the next one is parsed when the answer before it has left. So
- * the answers of a client that does not wait for them are in order, and it holds no more than one that does.
+ * A connection of an HTTP server that handles one request at a time: the next one is parsed when the previous answer has left. So the
+ * answers of a client that pipelines requests are in order, and take no more memory than those of one that waits.
  *
- * Node would parse whatever has come, hundreds of requests at once. This class passes its parser the bytes up to the end of a
- * request, and leaves the others where they are.
+ * Node would parse everything that has come, hundreds of requests at once. This class passes bytes to Node's parser only up to the
+ * end of a request, and leaves the rest in the socket.
  */
 export class Connection {
   private request: IncomingMessage | undefined
   private response: ServerResponse | undefined
   private unparsed = NOTHING
-  /** The bytes of the body, or of its chunk, that are still to come. */
+  /** The bytes of the body, or of its current chunk, that are still to come. */
   private bodyLeft = 0
-  /** Whether a chunk of the body is still to come. */
+  /** Whether another chunk of the body is still to come. */
   private isChunked = false
   private chunksLeft = CHUNKS_AT_ONCE
   private isTurnDue = false
@@ -40,7 +40,7 @@ export class Connection {
   private isRefused = false
   private readonly parse: (bytes: Buffer) => void
   private readonly leave: () => void
-  /** What is counted of this connection. */
+  /** The memory counted for this connection. */
   private transfer: Transfer | undefined
 
   constructor(
@@ -56,7 +56,7 @@ export class Connection {
     socket.on('readable', this.proceed)
     socket.off('end', this.leave)
     socket.once('end', this.otherSideEnded)
-    // What Node calls when a body is read on.
+    // Node calls this to resume reading a body.
     socket.resume = () => {
       if (this.unparsed.length + socket.readableLength > 0) process.nextTick(this.proceed)
       return socket
@@ -68,7 +68,7 @@ export class Connection {
     return this.response?.closed === false ? this.response : undefined
   }
 
-  /** Whether the server is to move next: a request has arrived completely, and nothing of its response waits to be read. */
+  /** Whether it is the server's turn: a request has arrived completely, and no part of its response waits to be read. */
   get isWorkedOn(): boolean {
     return this.due !== undefined && this.request?.complete === true && this.socket.writableLength === 0
   }
@@ -80,14 +80,14 @@ export class Connection {
     this.isChunked = request.headers['transfer-encoding'] !== undefined
   }
 
-  /** Goes on when a response has left, or its client has. Others have their turn before. */
+  /** Call when a response has left, or its client has. Continues after other connections had their turn. */
   ended(): void {
     this.transfer?.end()
     this.transfer = undefined
     if (this.unparsed.length + this.socket.readableLength > 0) setImmediate(this.proceed)
   }
 
-  /** Counts what the connection keeps in memory until its client reads. Over the limit of all, some connection ends. */
+  /** Counts what the connection holds in memory until its client reads. Over the total limit, some connection ends. */
   count(): void {
     const { socket, request, response, unparsed } = this
     if (request === undefined || response === undefined) return
@@ -101,9 +101,9 @@ export class Connection {
     this.transfer.hold(bytes - this.transfer.bytes)
   }
 
-  /** Refuses what cannot be parsed or does not come, unless a response has begun. */
+  /** Refuses a request that cannot be parsed or does not arrive, unless a response has begun. */
   refuse(refusal: Refusal | undefined, options: { bodiless: boolean }): void {
-    // Until the connection has ended, whatever follows cannot be parsed either.
+    // Once refused, everything until the end of the connection is unparsable too.
     if (this.isRefused) return
     this.isRefused = true
     const { socket, due } = this
@@ -123,7 +123,7 @@ export class Connection {
     }
     this.isParsing = false
     if (this.chunksLeft < CHUNKS_AT_ONCE) this.nextTurn()
-    // Only who reads learns that the client has left.
+    // Only reading shows that the client has left.
     if (socket.readableLength === 0) this.readMore()
     else if (this.request?.complete === true) this.count()
   }
@@ -139,9 +139,9 @@ export class Connection {
   }
 
   /**
-   * Node takes a client that closes its sending side for one that has left. What was submitted is done nevertheless, and the client may
-   * wait to hear of it; a response of known length that has begun shows by itself whether it is read. Other reads end: whether
-   * anybody waits for them, nobody can tell.
+   * Node thinks that a client which closes its sending side has left. But a submission is processed regardless, and its client may
+   * wait for the result; and sending a response of known length shows by itself whether it is read. Other requests end, since it is
+   * unknown whether anybody waits for them.
    */
   private readonly otherSideEnded = (): void => {
     const { due } = this
@@ -160,7 +160,7 @@ export class Connection {
     return true
   }
 
-  /** Whether nothing that comes is a request any more. */
+  /** Whether nothing more on this connection can be a request. */
   private get isOver(): boolean {
     return this.isRefused || (this.socket.writableEnded && this.request?.complete !== false)
   }
@@ -186,12 +186,12 @@ export class Connection {
   private lengthOfPart(): number {
     const { unparsed } = this
     let length = this.takeBody(0)
-    // What ends a body may also be in its chunks.
+    // The bytes that end a head or body may also occur inside chunks.
     while (this.isChunked && this.bodyLeft === 0 && this.chunksLeft > 0) {
       const lineEnd = unparsed.indexOf(LINE_END, length)
       if (lineEnd === -1) return length === 0 && unparsed.length > LONGEST_LINE ? unparsed.length : length
       const size = Number.parseInt(unparsed.toString('latin1', length, lineEnd), 16)
-      // Behind the last chunk, of size 0, there may be trailers. What is no size is for the parser to refuse.
+      // Trailers may follow the last chunk, of size 0. The parser refuses invalid sizes.
       if (!(size > 0)) this.isChunked = false
       else {
         this.chunksLeft--
@@ -204,7 +204,7 @@ export class Connection {
     return end === -1 ? unparsed.length - beginningOfEnd(unparsed) : end + END.length
   }
 
-  /** The end of what has come of the body, which begins there. */
+  /** Takes what has come of the body from an offset on, and returns the offset of its end. */
   private takeBody(from: number): number {
     const length = Math.min(this.bodyLeft, this.unparsed.length - from)
     this.bodyLeft -= length
@@ -212,13 +212,13 @@ export class Connection {
   }
 
   /**
-   * Has a connection that is to end with a response end only after the body of its request has come, or the client had time to
-   * read the response: closed before, it would be reset, and the response lost (RFC 9112 9.6).
+   * Delays the end of a connection that is to close with a response until the body of its request has come, or the client had time to
+   * read the response: closed earlier, the connection would be reset, and the response lost (RFC 9112 9.6).
    */
   private endAfterBodies(): void {
     const { socket } = this
     const end = socket.destroySoon.bind(socket)
-    // What Node calls after a response that ends the connection.
+    // Node calls this after a response that ends the connection.
     socket.destroySoon = () => {
       const { request } = this
       if (request === undefined || request.complete) {
@@ -232,7 +232,7 @@ export class Connection {
   }
 }
 
-/** How many of the last bytes may be the beginning of {@link END}. */
+/** How many of the last bytes may be the start of {@link END}. */
 function beginningOfEnd(bytes: Buffer): number {
   for (let length = END.length - 1; length > 0; length--)
     if (bytes.subarray(-length).equals(END.subarray(0, length))) return length

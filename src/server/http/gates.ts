@@ -9,15 +9,17 @@ import { type IndexStatus, incompleteError } from '../store/index-status.js'
 import { logPosition } from './log-position.js'
 import { rateLimit } from './rate-limit.js'
 
-/** An answer with a BEEF counts as one more read for each so many transactions in it. */
+/** An answer with a BEEF counts as one more read per this many transactions. */
 const TRANSACTIONS_PER_READ = 100
 
 const ADMIN = /^\/admin(?:\/|$)/i
-/** These are for monitoring: never limited, or a flood would look like an outage. */
+/** Routes for monitoring, which are never limited: otherwise a flood would look like an outage. */
 const ABOUT_HOST = /^\/(?:health|metrics)(?:\/|$)/
-/** These wait for the write lock, or cost as much. The overlay is at the root, and below the prefixes for wallets. */
+/** Routes that wait for the write lock, or cost as much. The overlay is at the root, and below the prefixes for wallets. */
 export const SUBMISSIONS = /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncResponse)\/?$/i
-/** An engine that syncs sends a request for each output at once, and gives up what is refused: these are reads, and wait. */
+/**
+ * An engine that syncs sends requests for many outputs in parallel, and gives up on refused ones: so these count as reads, and wait.
+ */
 const LOOKUPS =
   /^(?:\/\w+\/overlay)?\/(?:lookup|requestForeignGASPNode|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
 
@@ -26,7 +28,7 @@ export function isAdmin(path: string): boolean {
   return ADMIN.test(path)
 }
 
-/** Sends errors of the overlay protocol and of the operator's routes in the shape of the first, and all others in that of the second. */
+/** Sends errors of the overlay protocol and the operator's routes through the first handler, and all others through the second. */
 export function errorsByPath(
   ofOverlay: ErrorRequestHandler,
   others: ErrorRequestHandler,
@@ -41,27 +43,27 @@ export function errorsByPath(
 export interface GatesOptions {
   limits: Pick<Limits, 'readRate' | 'submissionRate' | 'maxClientReads'>
   index: () => IndexStatus
-  /** How far this gateway knows a log that others write, too. */
+  /** How much of a shared log this gateway knows. */
   position?: (() => number) | undefined
 }
 
-/** What a request passes before a route: each gate is a single handler, as Express takes as long to find a handler. */
+/** The checks before a route: each gate is a single handler, as finding a handler takes Express as long as running it. */
 export interface Gates {
-  /** Before all routes but those below `/admin`. */
+  /** Before all routes except those below `/admin`. */
   service: RequestHandler
-  /** Before what hosts show: every path there is a read. */
+  /** Before content hosts, where every path is a read. */
   hosted: RequestHandler
   /** Limits the routes below `/admin`, where a token could be guessed. No CORS headers: a preflight has no token. */
   operator: RequestHandler
-  /** Refuses everything while the index is rebuilt: half an index is wrong. */
+  /** Refuses everything while the index is rebuilt: an incomplete index gives wrong answers. */
   index: RequestHandler
 }
 
 /**
- * The gates of a server. They limit how many requests a minute a client may send, reads and submissions counted apart, so that
- * a page with many files does not cost its reader a submission. Over the limit, the answer is 429 `RATE_LIMITED` with
- * `Retry-After`; every counted answer has the remaining number in `RateLimit`. A client also has a limited number of reads
- * that are worked on at once. After that they refuse requests while the index is rebuilt.
+ * The gates of a server. They limit how many requests a minute a client may send; reads and submissions count separately, so that a
+ * page with many files does not cost its reader a submission. Over the limit, the answer is 429 `RATE_LIMITED` with `Retry-After`;
+ * every counted answer has the remaining number in `RateLimit`. They also limit a client's parallel reads, and refuse requests while
+ * the index is rebuilt.
  *
  * A client is what {@link clientKey} returns. A program on this machine that connects without a proxy is not limited.
  */
@@ -104,7 +106,7 @@ export function createGates({ limits, index, position }: GatesOptions): Gates {
   }
 }
 
-/** Two gates as one: the second is for what the first does not refuse. */
+/** Combines two gates: the second runs if the first does not refuse. */
 function inOrder(first: RequestHandler, second: RequestHandler): RequestHandler {
   return (request, response, next) =>
     first(request, response, (refusal?: unknown) => {
@@ -122,11 +124,11 @@ function unlessLocal(gate: RequestHandler): RequestHandler {
 }
 
 /**
- * Limits how many requests of one client are worked on at a time; its others wait, first come first served. A client that
- * sends many requests on many connections waits for itself: others queue behind so many of its requests, not behind all.
+ * Limits how many requests of one client are worked on at a time; its others wait, first come, first served. A client that sends
+ * many requests on many connections delays only itself: others wait for at most this many of its requests.
  *
- * A request is worked on until the head of its response is sent, but for the time in which its body comes: that and the body of
- * the response take as long as the client does.
+ * A request is worked on until the head of its response is sent, except while its body arrives: receiving that, and sending the
+ * response's body, take as long as the client does.
  */
 export function clientConcurrency(most: number, clientOf: (request: Request) => string): RequestHandler {
   const clients = new Map<string, Semaphore>()
@@ -152,12 +154,12 @@ export function clientConcurrency(most: number, clientOf: (request: Request) => 
   }
 }
 
-/** All clients whose address cannot be parsed: an invalid address must not make anyone a client of their own. */
+/** The key of all clients with an unparsable address: such an address must not make anyone a separate client. */
 const UNREADABLE = 'unreadable'
 
 /**
- * The client that a request counts for: an IPv4 address, or the /64 of an IPv6 one, as `TRUST_PROXY` lets Express take it
- * from `X-Forwarded-For`. It is the same client however a proxy writes the address: with a port, in brackets, with a zone, in
+ * The client that a request counts for: an IPv4 address, or the /64 of an IPv6 one, which Express takes from `X-Forwarded-For` as
+ * far as `TRUST_PROXY` allows. The key does not depend on how a proxy writes the address: with a port, in brackets, with a zone, in
  * capitals, or an IPv4 address as an IPv6 one.
  */
 export function clientKey({ ip }: Pick<Request, 'ip'>): string {
@@ -166,14 +168,14 @@ export function clientKey({ ip }: Pick<Request, 'ip'>): string {
 
 export function addressKey(written: string): string {
   const address = plainAddress(written.trim())
-  // Asked first: the pattern for IPv6 takes Node 14 ms to compile, which the first request would wait for.
+  // IPv4 first: compiling the pattern for IPv6 takes Node 14 ms, which would delay the first request.
   if (isIPv4(address)) return address
   return isIPv6(address) ? networkOf(address) : UNREADABLE
 }
 
-/** The /64 of an IPv6 address (RFC 4291 2.5.1), of which one host may use every address, or the IPv4 address that it stands for. */
+/** The /64 of an IPv6 address (RFC 4291 2.5.1), all of which one host may use, or the IPv4 address that it maps. */
 function networkOf(address: string): string {
-  // The URL writes all forms of an address alike.
+  // URL normalizes the forms of an address.
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const [left, right] = [head, tail ?? ''].map((part) => part.split(':').filter((group) => group !== ''))
   const groups = [...(left ?? []), ...(right ?? [])]
@@ -196,7 +198,7 @@ function plainAddress(written: string): string {
 
 const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
 
-/** Whether a request comes from this machine, and not through a proxy on it. */
+/** Whether a request comes from this machine, without a proxy on it. */
 export function isLocal({ socket, headers }: Pick<Request, 'socket' | 'headers'>): boolean {
   const { remoteAddress = '' } = socket
   if (!/^(?:::1$|127\.|::ffff:127\.)/.test(remoteAddress)) return false

@@ -10,11 +10,11 @@ import type { Transfers } from './transfers.js'
 export interface App {
   (request: IncomingMessage, response: ServerResponse): void
   readonly express: Express
-  /** Counts the bodies that it reads; a server adds the answers that wait to be read. */
+  /** Counts the bodies that the app reads; a server adds the answers that wait to be read. */
   readonly transfers?: Transfers
 }
 
-/** Hosts that show content, which have none of the routes. */
+/** Hosts that show content; they have none of the service's routes. */
 export interface HostedApp {
   hosts: Pick<ContentHosts, 'read'>
   gate: RequestHandler
@@ -23,11 +23,11 @@ export interface HostedApp {
 }
 
 /**
- * Asks handlers first, and Express only if they pass a request on: finding the first handler takes Express as long as they do.
- * To them, requests and responses are Express's own.
+ * Tries handlers first, and Express only if they pass a request on: finding the first handler takes Express as long as running it.
+ * For the handlers, requests and responses look like Express's own.
  *
  * @param options.errors Sends the errors of these handlers. Express sends those of its routes itself.
- * @param options.hosted Asked ahead of everything else, gates included: a path means something else on a host that shows content.
+ * @param options.hosted Comes before everything else, including the gates: paths mean something else on a host that shows content.
  */
 export function aheadOfRoutes(
   express: Express,
@@ -73,8 +73,8 @@ export function aheadOfRoutes(
 export const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
 /**
- * Answers reads from memory, and makes content where it is not: Express would take a tenth of the time to find that route. Leaves all
- * others to Express.
+ * Answers reads from memory, and creates content that is not there: Express would take a tenth of the time to find that route. Leaves
+ * everything else to Express.
  */
 export function readsAhead(
   handlers: Record<'stored' | 'content' | 'refuse', RequestHandler>,
@@ -106,7 +106,7 @@ function adopted(
   response.locals = {}
   request.baseUrl = ''
   request.originalUrl = request.url
-  // Express has no handler for a target without a path (`http://[/`, `http://`): this one has no route.
+  // Express has no handler for a target without a path (`http://[/`, `http://`), so it gets one without a route.
   if (!request.url.startsWith('/') && !isParsable(request)) request.url = NOWHERE
   return [request, response]
 }

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../../gateway/http/errors.js'
 import { EXPOSED_HEADERS } from '../../gateway/http/security-headers.js'
 
-/** The response to a request that reaches no route. The connection ends with it. */
+/** The response to a request that reaches no route. It ends the connection. */
 export interface Refusal {
   status: number
   code: ErrorCode
@@ -18,8 +18,8 @@ export function sendRefusal(response: ServerResponse, refusal: Refusal): void {
 }
 
 /**
- * Refuses on the connection, if there is no response object. The client has a moment to close it: data still arriving would
- * make the system reset the connection, and the client would lose the response.
+ * Refuses on the raw connection, if there is no response object. The client has a moment to close it: data still arriving
+ * would make the system reset the connection, and the client would lose the response.
  */
 export function writeRefusal(socket: Duplex, refusal: Refusal, { bodiless }: { bodiless: boolean }): void {
   const { headers, body } = answerOf(refusal)
@@ -32,7 +32,7 @@ export function writeRefusal(socket: Duplex, refusal: Refusal, { bodiless }: { b
   setTimeout(() => socket.destroy(), LINGER).unref()
 }
 
-/** In milliseconds. */
+/** How long a refused connection stays open, in milliseconds. */
 const LINGER = 500
 
 function answerOf({ code, message }: Refusal): { headers: Record<string, string>; body: string } {

@@ -15,9 +15,9 @@ import type { App } from './hot-path.js'
 import { type Refusal, sendRefusal } from './http-refusal.js'
 import { Transfers } from './transfers.js'
 
-/** How long requests in flight may take when a server stops, in milliseconds. */
+/** How long requests in flight may take when the server stops, in milliseconds. */
 const GRACE = 10_000
-/** How often at least Node checks connections for its timeouts, in milliseconds. */
+/** The longest interval in which Node checks connections for timeouts, in milliseconds. */
 const CHECKING = 30_000
 
 export interface HttpServerOptions {
@@ -31,35 +31,35 @@ export interface HttpServerOptions {
 
 export interface HttpServer extends Server {
   /**
-   * Accepts no more connections, and closes the open ones: after the response that is due, or at once if none is. Node
-   * itself would leave open those with a request in flight, and those without a complete head: browsers and proxies open some
-   * in advance. Responses whose head is not sent yet say `Connection: close`, so that the client's next request uses
-   * another connection. Those that are still open after {@link GRACE} end.
+   * Accepts no more connections, and closes the open ones, after the response that is due, if any. Node by itself would leave open
+   * connections with a request in flight, and those without a complete head: browsers and proxies open some in advance. Responses
+   * whose head has not been sent say `Connection: close`, so that the client's next request uses another connection. Connections
+   * still open after {@link GRACE} are ended.
    */
   finish(): Promise<void>
-  /** Asks itself for a path, over a connection as clients have it. The request is neither counted nor logged. */
+  /** Requests a path from itself, over a connection like a client's. The request is neither counted nor logged. */
   askItself(path: string): void
 }
 
 /**
- * An HTTP server for the public: clients that are slow, idle or do not speak HTTP cost it no more than the limits say, and
- * get an error response like any other as long as there is somebody to read it.
+ * An HTTP server for the public: clients that are slow, idle or do not speak HTTP cost it no more than the limits, and get an error
+ * response like any other as long as somebody reads it.
  *
  * - Each request has an id, in `X-Request-Id` of its response and in its log lines.
  * - Headers and requests that take too long to arrive are answered 408, and the connection ends.
- * - A stalled connection ends, if the client is the one to send or to read. While the server works on a response, nothing
- *   needs to move.
+ * - A stalled connection ends if it is the client's turn to send or read. While the server works on a response, nothing needs to
+ *   move.
  * - An address has a limited number of connections, and a connection has one request at a time ({@link Connection}).
- * - What waits to be read by clients is counted, with the bodies that they send.
- * - A response that ends its connection is not lost to a client that still sends.
- * - What Node would refuse without a body, or without our headers, is refused like everything else.
+ * - Responses that wait to be read are counted, with the bodies that clients send.
+ * - A response that ends its connection reaches a client that is still sending.
+ * - Requests that Node would refuse without a body, or without our headers, are refused like all others.
  */
 export function openHttpServer(options: HttpServerOptions): HttpServer {
   const { app, limits, onEnd, log } = options
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const connections = new Map<Socket, Connection>()
   const addresses = new AddressConnections(limits)
-  /** The port that it asks itself from. */
+  /** The port of the connection with which it asks itself. */
   let ownPort: number | undefined
   const { transfers = new Transfers({ ...limits, clientOf: clientKey }) } = app
   const server = createServer({
@@ -75,7 +75,7 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
   const endAfter = (response: ServerResponse): void => {
     response.once('close', () => server.closeIdleConnections())
   }
-  /** Whether to answer the request. One pass, as it precedes every response. */
+  /** Prepares a request; returns whether to answer it. A single pass, as it precedes every response. */
   const begin = (request: IncomingMessage, response: ServerResponse): boolean => {
     const connection = connections.get(request.socket)
     if (connection === undefined || request.socket.destroyed) return false
@@ -149,17 +149,17 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
       socket.once('close', () => {
         ownPort = undefined
       })
-      // What comes first shows that it works: the answer may be long.
+      // The first bytes show that it works; the rest may be long.
       socket.once('data', () => socket.destroy())
-      // A host may forbid it.
+      // The machine may forbid the connection.
       socket.on('error', () => {})
     },
   })
 }
 
 /**
- * The refusal of a request for its head; undefined if it is fine. A path that is too long has a status of its own (414); for
- * the complete head there is Node's limit (431).
+ * The refusal of a request based on its head; undefined if it is fine. An overlong path has its own status (414); for the complete
+ * head there is Node's limit (431).
  */
 function refusalOfHead(
   { url = '', headers, httpVersionMinor }: IncomingMessage,
@@ -173,7 +173,7 @@ function refusalOfHead(
   return undefined
 }
 
-/** RFC 9110 10.1.1. Node itself handles `100-continue`, the only expectation there is. */
+/** RFC 9110 10.1.1. Node itself handles `100-continue`, the only defined expectation. */
 const UNMET_EXPECTATION: Refusal = {
   status: 417,
   code: 'BAD_BODY',
@@ -192,7 +192,7 @@ function refusalOf({ code = '' }: NodeJS.ErrnoException): Refusal | undefined {
   return undefined
 }
 
-/** Where a server that listens on all addresses is reached. */
+/** The address at which a server that listens on all addresses is reached. */
 const LOOPBACK: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 /** @throws StartError if the address cannot be listened on. */
@@ -206,9 +206,9 @@ export async function listen(server: Server, { port, host }: { port: number; hos
 }
 
 /**
- * Node's classes with the prototypes that an app gives its requests and responses. Express sets those on each object, which
- * makes it slow to use: on Node 20 that is three quarters of the time of a small response. Made of these classes, an object
- * has its prototype from the start.
+ * Node's classes with the prototypes that an app gives its requests and responses. Express sets those on each object, which makes it
+ * slow to use: on Node 20 that is three quarters of the time of a small response. Instances of these classes have their prototype
+ * from the start.
  */
 function classesOf(app: Express, connections: Map<Socket, Connection>) {
   class AppRequest extends IncomingMessage {}
@@ -230,10 +230,10 @@ function classesOf(app: Express, connections: Map<Socket, Connection>) {
   return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
 }
 
-/** An id that a proxy assigned: short, and of characters that are special nowhere. */
+/** An id assigned by a proxy: short, and without special characters. */
 const SAFE_ID = /^[\w.-]{1,64}$/
 
-/** How all ids of this process begin: the rest is counted, as a random one takes as long as several headers. */
+/** The common beginning of all ids of this process; a counter follows, as a random id takes as long as several headers. */
 const BEGINNING = randomUUID().slice(0, -12)
 let issued = 0
 
@@ -270,7 +270,7 @@ function logFields({
   return { ...target, status, code, milliseconds, ...(!complete && { aborted: true }) }
 }
 
-/** The connections of each address. Behind a proxy all are the proxy's, and not counted. */
+/** The connections of each address. Behind a proxy, all are the proxy's, and are not counted. */
 class AddressConnections {
   private readonly open = new Map<string, Set<Socket>>()
   private readonly most: number
@@ -280,7 +280,7 @@ class AddressConnections {
       maxClientConnections === 0 || trustedProxies > 0 ? Number.POSITIVE_INFINITY : maxClientConnections
   }
 
-  /** Counts a connection until it closes; false if its address has as many as it may. */
+  /** Counts a connection until it closes; false if its address is at its limit. */
   admit(socket: Socket): boolean {
     const address = addressKey(socket.remoteAddress ?? '')
     const open = this.open.get(address) ?? new Set()
@@ -294,8 +294,9 @@ class AddressConnections {
   }
 
   /**
-   * Ends the oldest connection of the address with the most, of those that owe it nothing or else of those that wait for it, so that a
-   * few addresses keep no others out. False if there is none, or no address has more than that of the newcomer.
+   * Makes room for a newcomer by ending the oldest connection of the address with the most: one without a request, or else one that
+   * waits for its client. So a few addresses cannot keep others out. False if there is none, or no address has more than the
+   * newcomer's.
    */
   makeRoom(newcomer: Socket, connections: ReadonlyMap<Socket, Connection>): boolean {
     const own = this.open.get(addressKey(newcomer.remoteAddress ?? '')) ?? new Set()

@@ -3,16 +3,17 @@ import type { RequestHandler } from 'express'
 import onHeaders from 'on-headers'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
-/** How far the log has come that an answer follows from: one gateway gives it for a write, and another one gets it with a read. */
+/** The log position that an answer is based on: one gateway returns it for a write, and a read sends it to another. */
 export const LOG_POSITION = 'X-Log-Position'
 
-/** How long a read waits for what it asks for, and how often it looks, in milliseconds. */
+/** How long a read waits for its position, and how often it checks, in milliseconds. */
 const PATIENCE = 2000
 const INTERVAL = 20
 
 /**
- * Has a read wait until this gateway knows as much of the log as the header of the request says, though not for long: clients of
- * several gateways behind one balancer then read what they have written. The answer to a write, or to a request with the header, has the position.
+ * Delays a read until this gateway knows the log up to the position in the request's header, within limits: so clients of several
+ * gateways behind one balancer read what they have written. The answer to a write, or to a request with the header, has the current
+ * position.
  *
  * @param position How far the index has come.
  */

@@ -5,16 +5,16 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
 
-/** Over how long requests are counted, in milliseconds. */
+/** The period for counting requests, in milliseconds. */
 const WINDOW = 60_000
-/** How many clients are remembered. Beyond that, the one that has asked for nothing for longest starts again: never one that floods. */
+/** The most clients that are counted. Beyond that, the one idle for longest is forgotten, which is never one that floods. */
 const MAX_CLIENTS = 10_000
 
 interface Client {
   requests: number
-  /** When the window ends, on the monotonic clock: when the time of day is set back, no window lasts longer. */
+  /** When the window ends, on the monotonic clock, so that setting back the time of day does not prolong it. */
   until: number
-  /** The `pk` of `RateLimit-Policy`: a hash, as a header must not say who they are. */
+  /** The `pk` of `RateLimit-Policy`: a hash, as a header must not reveal the client. */
   partition: string
 }
 
@@ -24,7 +24,7 @@ interface Client {
  * `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers, 8).
  *
  * @param options.rate Requests a minute; 0 is no limit.
- * @param options.transactionsPerRequest An answer counts as one more request for each so many transactions in it.
+ * @param options.transactionsPerRequest An answer counts as one more request per this many transactions.
  */
 export function rateLimit({
   identifier,
@@ -38,7 +38,7 @@ export function rateLimit({
   transactionsPerRequest?: number
 }): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  // With `max`, it would take the memory of all from the start.
+  // With `max`, the cache would allocate all memory up front.
   const clients = new LRUCache<string, Client>({ maxSize: MAX_CLIENTS, sizeCalculation: () => 1 })
   return (request, response, next) => {
     const key = clientOf(request)

@@ -31,9 +31,9 @@ class Transfer implements Upload {
 export type { Transfer }
 
 /**
- * Limits the memory of what goes at the pace of clients: bodies that are being received, and answers that wait to be read; of all
- * connections, and of one client. Over the limit, the largest of the client with the most bytes is abandoned. So clients that send
- * much and read slowly compete with each other only, and whatever is short gets through. A single one is always accepted.
+ * Limits the memory that is held at the pace of clients, in total and per client: bodies being received, and answers waiting to be
+ * read. Over the limit, the largest transfer of the client with the most bytes is abandoned. So clients that send much and read
+ * slowly compete only with each other, and short transfers get through. A single transfer is always accepted.
  */
 export class Transfers {
   private bytes = 0
@@ -46,7 +46,7 @@ export class Transfers {
     },
   ) {}
 
-  /** The bytes of all of them. */
+  /** The bytes of all transfers. */
   get held(): number {
     return this.bytes
   }
@@ -55,7 +55,7 @@ export class Transfers {
     return new Transfer(this, this.options.clientOf(request))
   }
 
-  /** @param bytes Fewer than none if some are no longer held. */
+  /** @param bytes Negative if some are no longer held. */
   add(transfer: Transfer, bytes: number): void {
     if (transfer.signal.aborted) return
     const client = this.clients.get(transfer.client) ?? { bytes: 0, transfers: new Set() }
@@ -83,7 +83,7 @@ export class Transfers {
   }
 }
 
-/** The largest of a few: there are no more of them than connections, and it is only needed over the limit. */
+/** The largest of a few: there are at most as many as connections, and this runs only over the limit. */
 function largest<Held extends { bytes: number }>(held: Iterable<Held>): Held {
   const [first, ...others] = held
   if (first === undefined) throw new RangeError('there are no transfers')

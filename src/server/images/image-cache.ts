@@ -2,17 +2,17 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 
-/** What a small file takes of a disk, in bytes. */
+/** The disk space of a small file, in bytes. */
 const BLOCK = 4096
-/** The end of the name of a file that is being written. */
+/** The suffix of a file that is being written. */
 const PART = '.part'
 
-/** Files in a folder of their own, within a budget: those least recently used are removed first. */
+/** Files in their own folder, within a budget: the least recently used are removed first. */
 export class ImageCache {
   private opened: Promise<void> | undefined
   private readonly files: LRUCache<string, number>
 
-  /** @param maxBytes That all files take together. */
+  /** @param maxBytes The limit for all files together. */
   constructor(
     private readonly folder: string,
     maxBytes: number,
@@ -32,7 +32,7 @@ export class ImageCache {
     try {
       return await readFile(join(this.folder, name))
     } catch {
-      // Somebody has emptied the folder, as `minetree purge` does.
+      // The folder was emptied, for instance by `minetree purge`.
       this.files.delete(name)
       return undefined
     }
@@ -46,12 +46,12 @@ export class ImageCache {
       await writeFile(file + PART, content)
       await rename(file + PART, file)
     } catch (error) {
-      // What there was room for counts nowhere.
+      // Remove the part that was written, which is not counted.
       await this.remove(name + PART)
       throw error
     }
     this.files.set(name, content.length)
-    // Longer than all may be together.
+    // The file alone exceeds the limit.
     if (!this.files.has(name)) await this.remove(name)
   }
 
@@ -63,13 +63,13 @@ export class ImageCache {
     }
   }
 
-  /** Reads what an earlier process has left, oldest first. */
+  /** Reads the files of an earlier process, oldest first. */
   private async open(): Promise<void> {
     this.opened ??= (async () => {
       const found: { name: string; size: number; mtimeMs: number }[] = []
       for (const name of await readdir(this.folder).catch(() => [])) {
         if (name.endsWith(PART)) await this.remove(name)
-        // It may be gone by now.
+        // The file may be gone by now.
         else
           found.push(
             ...(await stat(join(this.folder, name)).then(

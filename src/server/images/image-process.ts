@@ -6,13 +6,12 @@ import type Sharp from 'sharp'
 import type { WantedImage } from '../../gateway/images/images.js'
 import { makeImage, type Outcome, RefusedImageError, restrict } from './make-image.js'
 
-// Makes one image of a stranger's bytes and ends: `image-process.js <path of sharp> <what is wanted, as JSON> <milliseconds of the processor
-// that it may take>`. It reads the bytes from standard input, and writes a line of JSON and the image. Whatever happens to it happens to
-// nobody else.
+// Makes one image from a stranger's bytes and exits: `image-process.js <path of sharp> <the wanted image, as JSON> <CPU milliseconds
+// that it may take>`. It reads the bytes from standard input, and writes a line of JSON and the image. A crash affects nothing else.
 
 type Untimed<Each> = Each extends unknown ? Omit<Each, 'milliseconds'> : never
 
-/** Below the server, which answers others meanwhile. */
+/** Lower than the server's, which answers others meanwhile. */
 const PRIORITY = 5
 
 const [path = '', asked = '', allowed = ''] = process.argv.slice(2)
@@ -23,7 +22,7 @@ setInterval(() => {
   try {
     writeSync(1, line({ refused: 'BAD_IMAGE', message }))
   } finally {
-    // To exit would wait for the thread that makes it, also where the server is gone.
+    // Exiting would wait for the thread that makes the image, even if the server is gone.
     process.kill(process.pid, 'SIGKILL')
   }
 }, 100).unref()
@@ -42,7 +41,7 @@ function line(outcome: Untimed<Outcome>): string {
   return `${JSON.stringify({ ...outcome, milliseconds: spent() } satisfies Outcome)}\n`
 }
 
-/** The time of the processor that this process has taken, in milliseconds. */
+/** The CPU time of this process, in milliseconds. */
 function spent(): number {
   const { user, system } = process.cpuUsage()
   return Math.ceil((user + system) / 1000)

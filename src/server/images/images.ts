@@ -26,18 +26,20 @@ import type { Outcome } from './make-image.js'
 /** The program that makes an image, compiled beside this module or bundled with it. */
 export const IMAGE_PROGRAM = new URL('./image-process.js', import.meta.url)
 
-/** The most images that wait to be made. */
+/** The most images waiting to be made. */
 const MAX_WAITING = 32
-/** How long the process of one may take, in milliseconds: it ends itself earlier, unless the machine is busy or it hangs. */
+/**
+ * How long the process of an image may run, in milliseconds: it ends itself earlier, unless the machine is busy or it hangs.
+ */
 const PATIENCE = 30_000
-/** The most time of the processor that an image takes, in milliseconds. */
+/** The most CPU time for an image, in milliseconds. */
 const MAX_MILLISECONDS = 10_000
-/** The longest image that is made, in bytes, and the heap of its process beside the image, in MiB. */
+/** The longest resulting image, in bytes, and the heap of its process besides the image, in MiB. */
 const MAX_MADE_BYTES = 16 * 1024 * 1024
 const MAX_HEAP_MIB = 64
 
 const milliseconds = z.number()
-/** What the process says, which strangers' bytes may have got hold of. */
+/** The output of the process, which a stranger's bytes may have taken over. */
 const outcomeShape: z.ZodType<Outcome> = z.union([
   z.strictObject({
     type: z.enum(['image/jpeg', 'image/png', 'image/webp', 'image/avif']),
@@ -48,18 +50,18 @@ const outcomeShape: z.ZodType<Outcome> = z.union([
   z.strictObject({ refused: z.enum(['UNSUPPORTED_IMAGE', 'BAD_IMAGE']), message: z.string(), milliseconds }),
 ])
 
-/** What came of an image. */
+/** The result for an image. */
 interface Read {
   outcome: Outcome
   body: Buffer
 }
 
-/** An image that is being made, or waits for it. */
+/** An image that is being made, or waits to be. */
 interface Job extends Promised<Read> {
   source: ImageSource
   wanted: WantedImage
   isStarted: boolean
-  /** What charges each client that waits for it, and the turn of that one. */
+  /** The `charge` of each waiting request, with its client and turn. */
   charges: Map<AskedImage['charge'], { client: string; turn: number }>
 }
 
@@ -72,7 +74,7 @@ type Options = Parameters<typeof storeFolder>[0] & {
   program: URL
 }
 
-/** What makes images; undefined where `sharp` is not installed, or there is no room for images. */
+/** Prepares to make images; undefined if `sharp` is not installed, or there is no room for images. */
 export function openImages(options: Options): Images | undefined {
   if (options.limits.maxImageCacheBytes === 0) return undefined
   try {
@@ -82,18 +84,18 @@ export function openImages(options: Options): Images | undefined {
   }
 }
 
-/** Makes one image after another, each in a process of its own, and keeps them on disk. */
+/** Makes one image after another, each in its own process, and keeps them on disk. */
 export class Images implements ImageMaker {
   readonly use: CacheUse = { hits: 0, misses: 0 }
   private readonly cache: ImageCache
   /** In the order in which they came. */
   private readonly jobs = new Map<string, Job>()
-  /** Of the image that is being made. */
+  /** The turn of the image that is being made. */
   private turn = 0
   private readonly closing = new AbortController()
   private running: Promise<void> | undefined
 
-  /** @param sharp The path of its module. */
+  /** @param sharp The path of the module `sharp`. */
   constructor(
     private readonly sharp: string,
     private readonly options: Options,
@@ -111,7 +113,7 @@ export class Images implements ImageMaker {
     return { ...outcome, body }
   }
 
-  /** How many are being made, or wait for it. */
+  /** How many images are being made, or wait to be. */
   get waiting(): number {
     return this.jobs.size
   }
@@ -125,7 +127,7 @@ export class Images implements ImageMaker {
     await this.running
   }
 
-  /** Waits for a job, with all others that want the same. */
+  /** Waits for a job, together with all others that want the same image. */
   private async made(name: string, source: ImageSource, asked: AskedImage): Promise<Read> {
     const { wanted, request, signal, charge } = asked
     signal.throwIfAborted()
@@ -149,7 +151,10 @@ export class Images implements ImageMaker {
     }
   }
 
-  /** When one more image of a client is made: clients take turns, so it is a turn later for each that this one waits for. */
+  /**
+   * The turn of a client's next image: clients alternate, so each image that a client already waits for makes its next one a
+   * turn later.
+   */
   private nextTurn(client: string): number {
     const own = [...this.jobs.values()].filter(({ charges }) =>
       [...charges.values()].some((each) => each.client === client),
@@ -164,7 +169,7 @@ export class Images implements ImageMaker {
     return job
   }
 
-  /** The last one leaves to another whose turn is earlier: so no few clients keep all others out. @throws AnswerError */
+  /** Removes the last job if its turn is later, so that a few clients cannot keep others out. @throws AnswerError */
   private makeRoom(turn: number): void {
     const busy = new AnswerError('NOT_READY', `${MAX_WAITING} images are waiting to be made; try again`)
     const [name, last] = this.inTurn().at(-1) ?? []
@@ -173,7 +178,7 @@ export class Images implements ImageMaker {
     last.reject(busy)
   }
 
-  /** Those that wait, of the same turn in the order in which they came. */
+  /** The waiting jobs by turn, then in the order in which they came. */
   private inTurn(): [name: string, job: Job][] {
     const waiting = [...this.jobs].filter(([, { isStarted }]) => !isStarted)
     return waiting.sort(([, one], [, other]) => turnOf(one) - turnOf(other))
@@ -186,7 +191,8 @@ export class Images implements ImageMaker {
       this.turn = turnOf(job)
       try {
         const made = await this.work(job)
-        // Before any client has it: one that finds it purged meanwhile removes it. The disk may be full.
+        // Stored before any client has it, so that a client that finds its content purged meanwhile can remove it. The disk
+        // may be full.
         await this.cache.set(name, made.whole).catch(() => {})
         job.resolve(made)
       } catch (error) {
@@ -198,7 +204,7 @@ export class Images implements ImageMaker {
     this.running = undefined
   }
 
-  /** Runs the process. What it says is kept as it is, refusals too. */
+  /** Runs the process. Its output is stored unchanged, including refusals. */
   private async work({ source, wanted, charges }: Job): Promise<Read & { whole: Buffer }> {
     const { signal } = this.closing
     signal.throwIfAborted()
@@ -206,7 +212,7 @@ export class Images implements ImageMaker {
     const charge = (milliseconds: number): void => {
       for (const each of charges.keys()) each(milliseconds)
     }
-    // It throws where the store has too few bytes.
+    // This stream fails if the store has too few bytes.
     const chunks = Readable.from(source.chunks())
     const running = promisify(execFile)(
       process.execPath,
@@ -215,7 +221,7 @@ export class Images implements ImageMaker {
         ...[this.sharp, JSON.stringify(wanted), String(maxMilliseconds)],
       ],
       {
-        // Nothing of this host's: the decoders of images have had holes.
+        // No environment: decoders of images have had security holes.
         ...{ env: {}, encoding: 'buffer', signal, timeout: patience, killSignal: 'SIGKILL' },
         maxBuffer: MAX_MADE_BYTES,
       },
@@ -223,7 +229,7 @@ export class Images implements ImageMaker {
     const { stdin } = running.child
     if (stdin === null) throw new Error('the process has no standard input')
     const [fed, ran] = await Promise.allSettled([pipeline(chunks, stdin), running])
-    // A process that has read enough closes its input; anything else is an error of the store.
+    // A process that has read enough closes its input; any other error is the store's.
     if (fed.status === 'rejected' && !isClosedPipe(fed.reason)) throw fed.reason
     if (ran.status === 'fulfilled') {
       const made = read(ran.value.stdout)
@@ -240,7 +246,7 @@ export class Images implements ImageMaker {
       stdout,
     } = ran.reason as { code?: unknown; signal?: string; killed?: boolean; stdout?: Buffer }
     const said = stdout && read(stdout)
-    // It ends itself where an image takes too long.
+    // The process ends itself if an image takes too long.
     if (said !== undefined && 'refused' in said.outcome) {
       charge(said.outcome.milliseconds)
       return { ...said, whole: stdout as Buffer }
@@ -255,7 +261,7 @@ export class Images implements ImageMaker {
   }
 }
 
-/** The earliest of those who wait for it, as long as they do. */
+/** The earliest turn of the requests that still wait for a job. */
 function turnOf({ charges }: Job): number {
   return Math.min(...[...charges.values()].map(({ turn }) => turn))
 }
@@ -264,13 +270,13 @@ function isClosedPipe(error: unknown): boolean {
   return /^(?:EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(String((error as { code?: unknown }).code))
 }
 
-/** The name of a file: the hash first, and everything that makes a difference. */
+/** The name of a file: the hash first, then everything that affects the image. */
 function nameOf({ sha256 }: ImageSource, wanted: WantedImage): string {
   const { width = '', height = '', fit, gravity, quality, format } = wanted
   return `${sha256}-${width}x${height}-${fit}-${gravity}-${quality}.${format}`
 }
 
-/** A line of JSON, and the image behind it; undefined if they are not whole, as after a power failure. */
+/** A line of JSON, followed by the image; undefined if they are incomplete, for instance after a power failure. */
 function read(made: Buffer): Read | undefined {
   const end = made.indexOf('\n')
   try {

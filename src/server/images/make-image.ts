@@ -5,22 +5,22 @@ import type { WantedImage } from '../../gateway/images/images.js'
 
 /** The most pixels of an image, all frames together: those of a large photograph. */
 const MAX_PIXELS = 50_000_000
-/** The most frames of an animated image that is made, and all their pixels. */
+/** The most frames of an animated result, and all their pixels. */
 const MAX_FRAMES = 200
 const MAX_ANIMATED_PIXELS = 8_000_000
-/** The longer side of an image where only the other one is asked for. */
+/** The limit for the side of an image that was not asked for. */
 const MAX_SIDE = 4096
 
-/** What an image is, before its bytes. */
+/** The description of an image, sent before its bytes. */
 interface Made {
   type: 'image/jpeg' | 'image/png' | 'image/webp' | 'image/avif'
-  /** Of the bytes, in hex. */
+  /** The hash of the bytes, in hex. */
   sha256: string
   /** See `MadeImage`. */
   frames?: [shown: number, all: number] | undefined
 }
 
-/** What comes of an image, and how long it took of the processor. */
+/** The result for an image, and the CPU time it took. */
 export type Outcome = (Made | { refused: RefusedImageError['code']; message: string }) & {
   milliseconds: number
 }
@@ -37,7 +37,7 @@ export class RefusedImageError extends Error {
   }
 }
 
-/** Limits what libvips does: one thread, and no other decoders. */
+/** Limits libvips to one thread and these decoders. */
 export function restrict(sharp: typeof Sharp): void {
   sharp.concurrency(1)
   sharp.cache(false)
@@ -46,7 +46,7 @@ export function restrict(sharp: typeof Sharp): void {
   sharp.unblock({ operation: decoders })
 }
 
-/** How the bytes of JPEG, PNG and GIF begin, and those of WebP. */
+/** How JPEG, PNG and GIF files begin, and WebP. */
 const SIGNATURES = ['ffd8ff', '89504e470d0a1a0a', '474946383761', '474946383961']
 const WEBP = /^52494646.{8}57454250/
 
@@ -72,7 +72,7 @@ export async function makeImage(
       throw new RefusedImageError('BAD_IMAGE', `an image of more than ${MAX_PIXELS} pixels is not read here`)
     const animated = wanted.format === 'webp' && pages > 1 && keepsFrames({ width, height, pages }, wanted)
     const read = sharp(body, { animated, failOn: 'error', limitInputPixels: MAX_PIXELS })
-    // Without an angle, as its metadata says: so versions of sharp have it that know no other name for that.
+    // Without an angle, this follows the metadata; older versions of sharp have no other name for that.
     const upright = orientation > 1 && !animated ? read.rotate() : read
     const { image: resized, format } = await inFormat(sharp, upright.resize(boxOf(wanted)), wanted)
     const { quality } = wanted
@@ -96,7 +96,7 @@ export async function makeImage(
   }
 }
 
-/** Many images have a channel for transparency in which nothing is transparent. */
+/** Converts to the wanted format. Many images have an alpha channel in which nothing is transparent. */
 async function inFormat(
   sharp: typeof Sharp,
   image: SharpImage,
@@ -130,7 +130,7 @@ function boxOf({ width = MAX_SIDE, height = MAX_SIDE, fit, gravity, format }: Wa
     case 'fill':
       return { ...box, fit: 'cover' }
     case 'pad':
-      // What is transparent in JPEG is black, and sharp flattens only what was there before.
+      // Transparent pixels are black in JPEG, and sharp flattens only those of the original.
       return {
         ...box,
         fit: 'contain',

@@ -3,16 +3,16 @@ import { basename, dirname, resolve } from 'node:path'
 import { Mutex } from 'async-mutex'
 import { lockFile } from '../../../backend/src/facts/folder.js'
 
-/** Waiting for SQLite blocks the process: a holder in the same process would never finish. */
+/** Waiting for SQLite blocks the process, so a holder in the same process would never finish. */
 const inThisProcess = new Mutex()
-/** How long a command waits for another one, in milliseconds. */
+/** How long a command waits for another, in milliseconds. */
 const PATIENCE = 10_000
 
 /**
- * Runs work that no other process runs at the same time for the same file, under the lock of {@link lockFile} on a file beside it,
- * which also holds between containers that share a volume.
+ * Runs work while no other process runs any for the same file. It takes the lock of {@link lockFile} on a file beside it, which
+ * also works between containers that share a volume.
  *
- * @throws FolderInUseError if another process has it for ten seconds; what SQLite throws if the file cannot be created.
+ * @throws FolderInUseError if another process holds the lock for ten seconds; errors of SQLite if the lock file cannot be created.
  */
 export async function withFileLock<Result>(file: string, work: () => Promise<Result>): Promise<Result> {
   return await inThisProcess.runExclusive(async () => {
@@ -30,7 +30,7 @@ export async function withFileLock<Result>(file: string, work: () => Promise<Res
  * survives a power loss. A failure leaves nothing behind.
  *
  * @param written.part The temporary file, in the same folder.
- * @param written.flag Of `part`: `wx` if it must not exist yet.
+ * @param written.flag How to open `part`: `wx` if it must not exist yet.
  */
 export async function writeDurably(written: {
   file: string

@@ -6,21 +6,21 @@ import { AnswerError } from '../../gateway/http/errors.js'
 
 export interface IndexStatus {
   /**
-   * Being derived, having all facts, or waiting for the thread that writes; of a log that others write, too: not heard of for a while,
-   * or for long.
+   * `rebuilding`: being derived; `equal`: has all facts; `resuming`: waits for the writer thread; `behind`, `stale`: a shared log has
+   * not been heard of for a while, or for long.
    */
   state: 'rebuilding' | 'equal' | 'resuming' | 'behind' | 'stale'
-  /** The share of the log that it has, from 0 to 1. */
+  /** The share of the log that is applied, from 0 to 1. */
   done: number
 }
 
-/** @throws AnswerError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
+/** @throws AnswerError if nothing can be written: during a rebuild, or until the writer thread has restarted. */
 function assertComplete(status: IndexStatus): void {
   const reason = notReadyReason(status)
   if (reason !== undefined && status.state !== 'behind') throw new AnswerError('NOT_READY', reason)
 }
 
-/** The answer while the index is rebuilt, or may lack what others have written; undefined at any other time. */
+/** The error to answer with while the index is rebuilt, or may lack what others have written; undefined at any other time. */
 export function incompleteError(status: IndexStatus): AnswerError | undefined {
   const reason = notReadyReason(status)
   const isWrong = status.state === 'rebuilding' || status.state === 'stale'
@@ -35,21 +35,21 @@ export function notReadyReason({ state, done }: IndexStatus): string | undefined
   return undefined
 }
 
-/** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
+/** How long a start waits, in milliseconds, before the server listens and reports the progress of the index. */
 const PATIENCE = 2000
 /**
- * For how many milliseconds a log that others write may not be heard of until this host is not ready, and until it answers nothing:
- * something may have been blocked.
+ * How many milliseconds a shared log may not be heard of before this host is not ready, and before it answers nothing: something may
+ * have been blocked.
  */
 const BEHIND = 10_000
 const STALE = 60_000
 /** How often the progress of a rebuild is logged, in milliseconds. */
 const LOG_INTERVAL = 5000
 
-/** The index of a store of facts: its writer applies what it lacks of the log, beside the server, which answers 503 meanwhile. */
+/** The index of a store: its writer applies the facts that it lacks, while the server answers 503. */
 export class NodeIndex {
   private timer: NodeJS.Timeout | undefined
-  /** Then readers may go on with it, whatever the writer does. */
+  /** Once true, readers can use the index whatever the writer does. */
   private wasComplete = false
 
   constructor(
@@ -61,9 +61,9 @@ export class NodeIndex {
   ) {}
 
   /**
-   * Waits until it is complete, though not for long: most starts find nothing to apply.
+   * Waits until the index is complete, up to a limit: most starts find nothing to apply.
    *
-   * @throws what the writer threw if it cannot be derived.
+   * @throws the error of the writer if the index cannot be derived.
    */
   async open(): Promise<void> {
     // A rebuild that fails later is logged by `start`.
@@ -88,13 +88,13 @@ export class NodeIndex {
     return { state: age < BEHIND ? 'equal' : 'behind', done }
   }
 
-  /** About how many facts are left. */
+  /** The approximate number of facts left to apply. */
   async lag(): Promise<number> {
     const { state, done } = this.status
     return state === 'equal' ? 0 : Math.ceil((1 - done) * this.options.facts())
   }
 
-  /** Logs how far it is, until it is complete; also once the thread of the writer was started again. */
+  /** Logs the progress until the index is complete; call it again when the writer thread was restarted. */
   start(): void {
     const { writer, logger } = this.options
     if (this.timer !== undefined || this.status.state === 'equal') return
@@ -103,7 +103,7 @@ export class NodeIndex {
     }, LOG_INTERVAL).unref()
     void writer.opened
       .then(() => logger.info('the index has all facts'))
-      // The writer says it to everybody who writes.
+      // The writer reports it to everybody who writes.
       .catch((error: unknown) =>
         logger.error({ err: error }, 'the index cannot be derived: see `minetree check`'),
       )
@@ -113,7 +113,7 @@ export class NodeIndex {
       })
   }
 
-  /** Waits until it is complete. */
+  /** Waits until the index is complete. */
   async run(): Promise<void> {
     await this.options.writer.opened
   }
@@ -123,9 +123,9 @@ export class NodeIndex {
   }
 }
 
-/** The writes of this host. Each is whole in itself, and its order is that of the writer of the store. */
+/** The writes of this host. Each is atomic; the store's writer orders them. */
 export class Writes {
-  /** See {@link assertComplete}: what is decided by half an index is wrong. */
+  /** See {@link assertComplete}: decisions from an incomplete index are wrong. */
   index: Pick<NodeIndex, 'status'> | undefined
   /** Called after each write. */
   onWritten: () => void = () => {}

@@ -16,7 +16,7 @@ import { NodeIndex } from './index-status.js'
 import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
 
-/** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
+/** The exit code of a process whose store cannot be opened (`docs/cli.md`). */
 const ENDED = 5
 
 const CURSOR = 'select cursor from counts where id = 1'
@@ -28,11 +28,11 @@ export interface OpenFactsOptions {
   writerThread?: URL | undefined
 }
 
-/** What gateways that share a log do for all of them: one at a time follows the chain, and one syncs with peers. */
+/** Jobs that one of the gateways sharing a log does for all: follow the chain, and sync with peers. */
 export type Job = 'follow' | 'sync'
 
 export interface Jobs {
-  /** Has this gateway do jobs when no other one does. */
+  /** Has this gateway do jobs while no other one does. */
   seek(jobs: readonly Job[]): void
   isMine(job: Job): boolean
   /** See `ArcIngestOptions`. */
@@ -40,31 +40,31 @@ export interface Jobs {
 }
 
 export interface Stores {
-  /** With answers and bodies in memory. */
+  /** Caches answers and bodies in memory. */
   graph: FactStore
-  /** The same as `graph`, past all that is in memory. */
+  /** The same store as `graph`, without caches. */
   store: FactStore
-  /** How that memory was used. */
+  /** Hits and misses of the caches. */
   caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
-  /** How much of the log is derived. */
+  /** The state of the index. */
   index: NodeIndex
   held: FactStore['held']
   ancestors: AncestorQueue
-  /** Whether other processes may write to it, too. */
+  /** Whether other processes may write to the log, too. */
   isShared: boolean
-  /** Resolves when the store can be read: a log that several gateways share is copied first. */
+  /** Resolves when the store can be read: a shared log is copied first. */
   logRead: Promise<void>
-  /** Of a log that several gateways share: who does what for all of them. */
+  /** The jobs that gateways do for each other; undefined if the log is not shared. */
   jobs: Jobs | undefined
-  /** How far the index has come in a log that several gateways share. */
+  /** How far the index has come in a shared log; undefined if it is not shared. */
   position: (() => number) | undefined
   /**
-   * From now on admissions are derived by the rules that follow from these settings.
+   * Derives admissions from now on by the rules in these settings.
    *
-   * @throws ConfigError if what is stored was derived by others.
+   * @throws ConfigError if the store was derived by others.
    */
   deriveBy(config: Config): Promise<void>
-  /** A port by which another thread of this process writes; undefined if the writer is in this thread. */
+  /** A port through which another thread of this process writes; undefined if the writer is in this thread. */
   shareWriter(): MessagePort | undefined
   close(): Promise<void>
 }
@@ -72,7 +72,7 @@ export interface Stores {
 /**
  * Opens the store of facts in the settings.
  *
- * @throws as `lockFolder`, and what SQLite throws.
+ * @throws as `lockFolder`; errors of SQLite.
  */
 export async function openFacts(
   { dataDir, knexUrl, mongoUrl, limits }: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl' | 'limits'>,
@@ -142,7 +142,7 @@ export async function openFacts(
   }
 }
 
-/** An index that is damaged is derived again. */
+/** Removes a damaged index, so that it is derived again. */
 function removeDamaged(index: string, logger: Logger): void {
   const damage = damageOf(index)
   if (damage === undefined) return

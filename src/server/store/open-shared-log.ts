@@ -8,15 +8,15 @@ import { mongoOptions } from '../config/mongo-url.js'
 
 export type SharedLogPlace = Pick<Config, 'knexUrl' | 'mongoUrl'>
 
-/** A gateway writes one batch at a time, and others read chunks of bodies. */
+/** Connections of a gateway: it writes one batch at a time, and reads chunks of bodies in parallel. */
 const CONNECTIONS = 4
-/** How long finding a server of MongoDB, and connecting to it, may take, in milliseconds. */
+/** How long finding a MongoDB server, and connecting to it, may take, in milliseconds. */
 const CONNECT_WITHIN = 5000
 
 /**
- * Opens the log in a database, or makes it.
+ * Opens the log in a database, or makes one.
  *
- * @throws What the driver throws; Error if the database holds a store of an earlier kind; CopyError (`identify`).
+ * @throws errors of the driver; Error if the database holds a store of an earlier kind; CopyError (`identify`).
  */
 export async function openSharedLog(
   { knexUrl, mongoUrl }: SharedLogPlace,
@@ -42,7 +42,7 @@ export async function openSharedLog(
   }, close)
 }
 
-/** A table, or a collection, of the stores in databases before November 2026: none of them was without a row. */
+/** A table, or collection, of the stores in databases from before November 2026; it always had a row. */
 const OLD_TABLE = 'graph_settings'
 
 function tablesError(): Error {

@@ -13,14 +13,14 @@ import { placeOf } from '../config/place.js'
 /** A tree that was deployed for a local network. */
 export interface DeployedTree {
   genesis: Outpoint
-  /** The transaction that holds the root as deployed. */
+  /** The transaction that contains the root. */
   beef: Uint8Array
 }
 
 export type Deploy = (terms: DeploymentTerms) => DeployedTree | Promise<DeployedTree>
 
 /**
- * Pins the tree that a store holds: that of the settings, the one it was opened with before, or one deployed for it.
+ * Pins the tree of a store: the one in the settings, the one it was opened with before, or one deployed for it.
  *
  * @param options.deploy Deploys a tree for an empty store if the settings name none.
  * @returns The settings with the tree, and the tree itself if it has just been deployed.
@@ -37,7 +37,7 @@ export async function pinGenesis(options: {
   const place = `the store in ${placeOf(options.config)}`
   const pinned = await pinnedGenesis(settings)
   const isOwn = await isDeployedHere(graph)
-  // Who checks proofs has blocks from elsewhere.
+  // A host that checks proofs gets its blocks from elsewhere.
   const config = { ...options.config, minesBlocks: isOwn && options.config.chainTracker === 'scripts-only' }
   // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
   const isFree = pinned === undefined || isOwn
@@ -75,10 +75,10 @@ async function requireTree(
   if (difference !== undefined) throw new ConfigError(difference)
 }
 
-/** The setting of a log that says what decides which of its proofs count. */
+/** The setting of a log that says which chain tracker decides about its proofs. */
 const TRACKER = 'tracker'
 
-/** What decides which proofs count, as a log keeps it. */
+/** The name, in a log, of the chain tracker that decides which proofs count. */
 export function trackerOf({
   chainTracker,
   givenTracker,
@@ -87,9 +87,9 @@ export function trackerOf({
 }
 
 /**
- * Has a log keep what decides which proofs count: its index follows from that.
+ * Stores in a log which chain tracker decides about its proofs, as its index depends on that.
  *
- * @throws ConfigError if it keeps something else.
+ * @throws ConfigError if the log names another one.
  */
 export async function pinTracker(
   settings: FactStore['settings'],
@@ -100,7 +100,7 @@ export async function pinTracker(
   await requireTracker(settings, { tracker, place: `the store in ${placeOf(config)}` })
 }
 
-/** @throws ConfigError if proofs of a log count by something else. */
+/** @throws ConfigError if another chain tracker decides about the proofs of a log. */
 export async function requireTracker(
   settings: Pick<FactStore['settings'], 'get'>,
   { tracker, place }: { tracker: string; place: string },

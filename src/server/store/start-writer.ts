@@ -10,21 +10,21 @@ import { admissionOptions } from './admission-options.js'
 import type { SharedLogPlace } from './open-shared-log.js'
 
 export interface WriterPlace {
-  /** Where the files of the store are. */
+  /** The folder of the store's files. */
   folder: string
-  /** Where the log is that they are a copy of; undefined: they are the log. */
+  /** The shared log that they are a copy of; if undefined, they are the log. */
   shared?: SharedLogPlace | undefined
-  /** Whether it was open before: then a log that cannot be reached is waited for. */
+  /** Whether the log was open before; if so, an unreachable one is waited for. */
   isAgain?: boolean
 }
 
-/** Until a log that cannot be reached is asked for again, in milliseconds. */
+/** The pause before an unreachable log is tried again, in milliseconds. */
 const RETRY_DELAY = 2000
 
 /**
  * Opens the writer of a store in this thread.
  *
- * @throws What SQLite throws, or the driver of the database if the log there cannot be reached for the first time.
+ * @throws errors of SQLite, or of the database's driver if the log there cannot be reached the first time.
  */
 export async function openWriter({ folder, shared, isAgain = false }: WriterPlace): Promise<LocalWriter> {
   if (shared === undefined) return new LocalWriter({ folder })
@@ -42,24 +42,24 @@ export async function openWriter({ folder, shared, isAgain = false }: WriterPlac
   }
 }
 
-/** A writer, in this thread or in one of its own. Its files exist. */
+/** A writer, in this thread or its own. Its files exist. */
 export interface StartedWriter {
   writer: Writer
-  /** From now on the index is derived by the rules that follow from these settings. */
+  /** Derives the index from now on by the rules in these settings. */
   deriveBy(config: Config): void
-  /** A port by which another thread of this process writes (`connectWriter`); undefined if the writer is in this thread. */
+  /** A port through which another thread of this process writes (`connectWriter`); undefined if the writer is in this thread. */
   share(): MessagePort | undefined
 }
 
-/** A thread that lives no longer, in milliseconds, after another one has ended, would end again and again. */
+/** If a restarted thread ends again within this time, in milliseconds, it would keep doing so. */
 const LASTING = 60_000
 
 /**
- * Starts the writer of a store. If its thread ends by itself, it is started again: what waited for it gets a StoreUnavailableError.
+ * Starts the writer of a store. If its thread dies, it is restarted, and pending calls get a StoreUnavailableError.
  *
  * @param options.worker The compiled `writer-worker`; without it, the writer is in this thread.
- * @param options.onEnd Called each time that the thread ends by itself. `isFinal`: it is not started again, as it ended within a
- * minute; nothing can be written any more.
+ * @param options.onEnd Called each time the thread dies. `isFinal`: it died again within a minute, and is not restarted; nothing
+ * can be written any more.
  */
 export async function startWriter(
   options: WriterPlace & {
@@ -81,7 +81,7 @@ export async function startWriter(
     })
     onThreadEnd(thread, (code, cause) => {
       writer.end(cause)
-      // It ends so when it was closed; and without settings it has not begun.
+      // It was closed; or, without settings, has not begun.
       if (code === 0 || settings === undefined) return
       const isFinal = monotonic() - startedAt < LASTING
       if (!isFinal) {

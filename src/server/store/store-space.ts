@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
-/** How long after the last write that found no space another one is tried, in milliseconds. */
+/** How long after the last write that found no space to try another, in milliseconds. */
 const PROBE_AFTER = 5000
 
 /**
- * Whether the store has space for writes: not from the first write that fails for lack of it until a small write of this
- * class succeeds. It tries one when the reason is read, as readiness probes do while the host is not ready.
+ * Whether the store has space for writes: not from the first write that fails for lack of it until a small test write
+ * succeeds. One is tried when the reason is read, as readiness probes do while the host is not ready.
  */
 export class StoreSpace {
   private full = false
@@ -21,7 +21,7 @@ export class StoreSpace {
     },
   ) {}
 
-  /** Called when a write has found no space. */
+  /** Call when a write has found no space. */
   found(): void {
     if (!this.full)
       this.options.logger.error('the store is full: nothing can be written until space is freed')
@@ -29,7 +29,7 @@ export class StoreSpace {
     this.checkedAt = this.now()
   }
 
-  /** Why the host is not ready; undefined if there is space, as far as is known. */
+  /** Why the host is not ready; undefined if there is space, as far as known. */
   reason(): string | undefined {
     if (!this.full) return undefined
     if (!this.isProbing && this.now() - this.checkedAt >= PROBE_AFTER) void this.probe()
@@ -47,7 +47,7 @@ export class StoreSpace {
       this.full = false
       logger.info('the store accepts writes again')
     } catch {
-      // Still full, or unavailable, which the ping of the readiness probe reports.
+      // Still full; or unavailable, which the readiness probe's ping reports.
       this.checkedAt = this.now()
     } finally {
       this.isProbing = false

@@ -9,14 +9,14 @@ import { readSettings } from './facts/log-settings.js'
 export interface StoreStatus {
   folder: string
   logBytes: number
-  /** Absent if it is still to be derived. */
+  /** Absent if the index has not been derived yet. */
   indexBytes?: number
   freeBytes: number
-  /** What the index is derived by, as the log keeps it. */
+  /** The settings in the log that derivation depends on. */
   settings: Record<string, string>
 }
 
-/** Of a file of SQLite, with what was committed and is not yet in it. */
+/** The size of an SQLite file, with commits that are only in its WAL. */
 function bytesOf(file: string): number {
   return [file, `${file}-wal`].reduce(
     (sum, each) => sum + (statSync(each, { throwIfNoEntry: false })?.size ?? 0),
@@ -24,7 +24,7 @@ function bytesOf(file: string): number {
   )
 }
 
-/** What is in the folder of the settings; undefined if there is no store. It may be in use. @throws what reading a log throws. */
+/** The state of the store in the settings, which may be in use; undefined if there is none. @throws errors of reading a log. */
 export async function storeStatus(config: Config): Promise<StoreStatus | undefined> {
   const folder = storeFolder(config)
   const { log, index } = storeFiles(folder)

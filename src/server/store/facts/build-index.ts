@@ -23,17 +23,17 @@ export interface DeriveOptions {
 }
 
 export interface BuildOptions extends DeriveOptions {
-  /** Derives an index of this version again that is there already: the service must not run. */
+  /** Derives this version's index again even if there is one: the service must not run. */
   again: boolean
 }
 
 /**
- * Builds the index of this version from the log, beside a service of another version, which goes on with its own: the next start
- * of this version then has to apply no more than the facts that came since. An interrupted build is continued.
+ * Builds the index of this version from the log. A service of another version may run meanwhile, with its own index. The next start
+ * of this version then applies only the facts that came since. An interrupted build is continued.
  *
- * @returns Whether there was one to build: none, one that is damaged, or one that was derived from another log or by other rules.
- * @throws GeneralError if there is no log, or another process builds, or has made an index meanwhile; StartError if the service has the
- * one open that is to be replaced; the reason of the signal.
+ * @returns Whether an index had to be built: there was none, or it was damaged, or derived from another log or by other rules.
+ * @throws GeneralError if there is no log, or another process builds, or has made an index meanwhile; StartError if a service uses
+ * the index that is to be replaced; the reason of the signal.
  */
 export async function buildIndex({ again, ...options }: BuildOptions): Promise<boolean> {
   const folder = storeFolder(options.config)
@@ -51,7 +51,7 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
     await completeIndex(part, options)
     if (unlock === undefined && existsSync(index))
       throw new GeneralError('FAILED', 'a service of this version was started, and derives its index itself')
-    // Also what a service that was killed has left beside it.
+    // Including what a killed service left beside it.
     removeDatabase(index)
     renameSync(part, index)
     return true
@@ -61,7 +61,7 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
   }
 }
 
-/** Keeps other processes from building an index of a log. @throws StartError, which names the process, if one does. */
+/** Keeps other processes from building an index of a log. @throws StartError, which names the process, if one is building. */
 export function lockBuild(folder: string): () => void {
   const holder = join(folder, 'build-index.pid')
   let unlock: () => void
@@ -81,7 +81,9 @@ export function lockBuild(folder: string): () => void {
   }
 }
 
-/** Derives an index up to the last fact of the log, from where it is; from the first if the file is none of that log. */
+/**
+ * Derives an index up to the last fact of the log, continuing from its last one; from the first fact if it belongs to another log.
+ */
 export async function completeIndex(file: string, options: DeriveOptions): Promise<void> {
   await readFolder(storeFolder(options.config), async ({ log }) => {
     const indexFile = new Sql(file)
@@ -94,7 +96,7 @@ export async function completeIndex(file: string, options: DeriveOptions): Promi
   })
 }
 
-/** @param options.to The place of the last fact; by default, the last of the log. */
+/** @param options.to The place of the last fact to apply; by default, the last of the log. */
 export async function deriveIndex(
   files: Derivation,
   { config, signal, onProgress = () => {}, ...options }: DeriveOptions & { to?: number },
@@ -105,7 +107,7 @@ export async function deriveIndex(
   signal.throwIfAborted()
 }
 
-/** Whether a file is an index of the log in a folder, as far as a look at it says. */
+/** Whether a file seems to be an index of the log in a folder. */
 export async function isIndex(file: string, folder: string): Promise<boolean> {
   if (damageOf(file) !== undefined) return false
   return await readFolder(folder, async ({ log }) => {
@@ -122,9 +124,9 @@ export async function isIndex(file: string, folder: string): Promise<boolean> {
 }
 
 /**
- * The settings with the tree of a log.
+ * Adds the tree of a log to the settings.
  *
- * @throws ConfigError if the log holds another tree than the settings name, or with other rules.
+ * @throws ConfigError if the log holds another tree than the settings name, or one with other rules.
  */
 export async function treeIn(log: LocalLog, config: Config): Promise<Config> {
   const get = async (name: string): Promise<string | undefined> => {

@@ -23,16 +23,19 @@ import { logPlaceIn, readLog } from './log-place.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
 export interface FactDamage {
-  /** The kind of fact, or the table; `index` for its file, or rows that a new index has not, or not so; `copy of …` for what a gateway has of the log. */
+  /**
+   * The kind of fact; for the index, a table whose rows differ from a new index, or `index` for its file; `copy of …` for a gateway's
+   * copy of the log.
+   */
   kind: string
-  /** The key of the fact in hex, or its place if that cannot be read; the name of the table or the file. */
+  /** The key of the fact in hex, or its place if the key cannot be read; the name of the table or the file. */
   id: string
   problem: 'damaged' | 'differs' | 'missing'
-  /** Of a table: how many rows. */
+  /** For a table: the number of rows. */
   rows?: number
 }
 
-/** How many facts were verified, and how long their bodies are. */
+/** The number of verified facts, and the length of their bodies. */
 interface Checked {
   facts: number
   bytes: number
@@ -44,11 +47,11 @@ export interface FactCheckOptions extends Omit<DeriveOptions, 'onProgress'> {
 }
 
 /**
- * Verifies every fact against its key, and compares the index with one that is derived again, in a temporary folder, while the
- * service runs. Of a log in a database, what this host has copied of it is compared with it, too.
+ * Verifies every fact against its key, and compares the index with a newly derived one, in a temporary folder, while the service
+ * runs. If the log is in a database, this host's copy is compared with it, too.
  *
- * @returns How many facts, how long their bodies are, and whether there is an index, and it was compared.
- * @throws what {@link readLog} throws; the reason of the signal.
+ * @returns How many facts there are, how long their bodies are, and whether there was an index to compare.
+ * @throws as {@link readLog}; the reason of the signal.
  */
 export async function checkFacts(options: FactCheckOptions): Promise<Checked & { isCompared: boolean }> {
   const [folder, place] = [storeFolder(options.config), logPlaceIn(options.config)]
@@ -63,22 +66,22 @@ export async function checkFacts(options: FactCheckOptions): Promise<Checked & {
     return { ...(await readLog(place, check)), isCompared: false }
   return await readFolder(folder, async (own) => {
     const shared = 'folder' in place ? undefined : await readLog(place, (log) => check(log, own.log))
-    // What the log in a database has is counted there.
+    // Facts of a log in a database were counted there.
     const checked = await new LogCheck({ ...options, onDamage, ...(shared && { onProgress() {} }) }).run(own)
-    // Of damaged facts follows no index to compare with.
+    // Damaged facts give no index to compare with.
     const isCompared = !isDamaged && (await checkIndex(own.log, options))
     return { ...(shared ?? checked), isCompared }
   })
 }
 
 interface LogCheckOptions extends Pick<FactCheckOptions, 'signal' | 'onDamage' | 'onProgress'> {
-  /** What this host has copied of a log in a database. */
+  /** This host's copy of a log in a database. */
   copy?: LocalLog | undefined
 }
 
 class LogCheck {
   private readonly checked: Checked = { facts: 0, bytes: 0 }
-  /** Transactions that are not what their keys say, which holds for those that something was removed from. */
+  /** Transactions that do not match their keys, which includes those from which content was removed. */
   private readonly unsound = new Map<string, FactDamage>()
   private readonly copied: number
 
@@ -94,7 +97,7 @@ class LogCheck {
     for await (const rows of pagesOf(log, { onDamage: ({ seq }) => damaged.add(seq) })) {
       signal.throwIfAborted()
       for (const row of rows) {
-        // Places of a log in a folder are empty where something was pruned.
+        // A log in a folder has gaps where something was pruned.
         for (; next < (row.seq ?? 0); next++)
           if (!(log instanceof FolderLog)) onDamage({ kind: 'fact', id: String(next), problem: 'missing' })
         next = (row.seq ?? next) + 1
@@ -116,7 +119,7 @@ class LogCheck {
     const isKnown = key.length > 0
     const named = isKnown ? { kind: FACT_NAMES[kind], id: toHex(key) } : { kind: 'fact', id: String(seq) }
     const damage: FactDamage = { ...named, problem: 'damaged' }
-    // What was removed as a whole has its place alone.
+    // Of a row that was removed entirely, only its place is left.
     if (body === undefined) {
       if (isDamaged) this.options.onDamage(damage)
       return
@@ -142,7 +145,7 @@ class LogCheck {
       this.options.onDamage({ kind: 'pending transaction', id, problem: 'damaged' })
   }
 
-  /** A copy may have overwritten earlier than the log, or later, what was removed. */
+  /** The copy may have overwritten removed content before or after the log. */
   private compare(fact: Fact): void {
     const { copy, onDamage } = this.options
     if (copy === undefined || isPurged(copy, fact.key)) return
@@ -155,7 +158,7 @@ class LogCheck {
   }
 }
 
-/** The fact at a place of a copy; undefined if there is none, or it is damaged, which is found where the copy is verified. */
+/** The fact at a place of a copy; undefined if there is none, or it is damaged, which the check of the copy reports. */
 function copyOf(copy: LocalLog, seq: number): Fact | undefined {
   try {
     return copy.after(seq - 1, { limit: 1, maxBytes: 0 }).find((fact) => fact.seq === seq)
@@ -165,7 +168,7 @@ function copyOf(copy: LocalLog, seq: number): Fact | undefined {
   }
 }
 
-/** @returns False if there is no index: of a copy that no service was started on, or after a setting was replaced. */
+/** @returns False if there is no index, because no service was started on this copy yet, or a setting was replaced. */
 async function checkIndex(log: LocalLog, options: FactCheckOptions): Promise<boolean> {
   const { index: filename } = storeFiles(storeFolder(options.config))
   if (!existsSync(filename)) return false
@@ -199,10 +202,10 @@ async function compareIndex(
   const cursor = (): number => Number(index.get('select cursor from counts where id = 1')?.cursor)
   const first = cursor()
   await derive(first)
-  // Only what is left is done beside one snapshot, which would have the WAL of a service that writes grow.
+  // Only the rest is derived with an open snapshot, which makes the WAL of a running service grow.
   index.exec('begin')
   const to = cursor()
-  // The service has begun to derive it again.
+  // The service has started to derive its index again.
   if (to < first || !isIndexOf({ log, indexFile: index })) return false
   await derive(to)
   const [stored, wanted] = [index, derived].map((sql) => canonicalRows(sql, { scores: true }))
@@ -213,7 +216,7 @@ async function compareIndex(
   return true
 }
 
-/** How many rows one list has that the other has not, either way. */
+/** The number of rows that only one of the lists has. */
 function difference(some: string[], others: string[]): number {
   const [one, other] = [new Set(some), new Set(others)]
   return some.filter((row) => !other.has(row)).length + others.filter((row) => !one.has(row)).length

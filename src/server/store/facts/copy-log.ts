@@ -49,21 +49,21 @@ export interface CopyOptions {
   onProgress: (copied: { facts: number; share: number }) => void
 }
 
-/** What was copied: how many facts, and the id that the copy has. */
+/** How many facts were copied, and the id of the copy. */
 export interface Copied {
   facts: number
   id: string
 }
 
 /**
- * Copies a log with what is pending and held, its registers and how far jobs have come, beside running services. Each fact is verified
- * on the way. The copy has an id of its own, so that a gateway derives its index again, and higher scores than the log has by now:
- * peers may have passed those that it gives from here on. An interrupted copy is continued by the same command: what is there is
- * compared with the log, which may have gone on.
+ * Copies a log with pending and held transactions, registers and the progress of jobs, while services run. Each fact is verified on
+ * the way. The copy has its own id, so that a gateway derives its index again, and higher scores than the log has by now: peers may
+ * have passed those that the log gives from here on. The same command continues an interrupted copy: its contents are compared with
+ * the log, which may have grown.
  *
- * @throws ConfigError for what is neither a folder nor the URL of a database, or a target within the store; GeneralError if there is
- * no log, or the target holds one; StartError if it cannot be written; what {@link readLog} throws; DamagedError; the reason of the
- * signal.
+ * @throws ConfigError for a place that is neither a folder nor the URL of a database, or a target within the store; GeneralError if
+ * there is no log, or the target holds one; StartError if the target cannot be written; as {@link readLog}; DamagedError; the reason
+ * of the signal.
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Copied> {
   const [source, target] = [logPlaceOf(from), logPlaceOf(to)]
@@ -77,13 +77,13 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Co
   })
 }
 
-/** @throws ConfigError if a folder holds what a gateway has of a log that others share. */
+/** @throws ConfigError if a folder holds a gateway's copy of a shared log. */
 function assertOwn(folder: string, sql: Sql): void {
   if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
     throw new ConfigError(`${folder} is what a gateway keeps of the log in a database: name that database`)
 }
 
-/** Makes a log in a folder, which has none, in a file that is renamed once it is complete. */
+/** Makes a log in a folder that has none, in a file that is renamed once it is complete. */
 async function intoFolder(
   folder: string,
   { copyOf, copy }: { copyOf: string; copy: (into: FolderLog) => Promise<Copied> },
@@ -97,12 +97,12 @@ async function intoFolder(
   const part = join(folder, 'log.db.part')
   const sql = new Sql(part)
   try {
-    // No other process reads the part, and a copy that ends with the power begins again where it was last synced. What the log
-    // has removed meanwhile is not to be found in free space.
+    // No other process reads the part, and after a power loss the copy continues from what was last synced. What the log has removed
+    // meanwhile must not be found in free space.
     sql.exec('pragma journal_mode = delete; pragma synchronous = full; pragma secure_delete = on;')
     if (makeCopy(sql, copyOf) !== copyOf)
       throw new GeneralError('FAILED', 'the folder holds part of a copy of another log: empty it')
-    // What is pending is written again.
+    // Pending transactions are written again.
     clearPending(sql)
     const copied = await copy(new FolderLog(sql))
     sql.close()
@@ -132,17 +132,17 @@ function isBase({ kind, key }: Pick<NewRow, 'kind' | 'key'>): boolean {
 }
 
 class Copy {
-  /** Up to where the copy was compared or written, and what was read of it that is not compared yet. */
+  /** The last row of the copy that was read or written, and the rows read but not compared yet. */
   private place: Place = START
   private readonly there: LogRow[] = []
   private isAtEnd = false
-  /** The numbers of what is pending or held in the copy, if that is not among the rows of the log. */
+  /** The numbers of pending and held transactions in the copy, if the log does not have them as rows. */
   private readonly known = new Map<string, number>()
-  /** How often the log and the copy say what scores are counted from, how often the copy alone, and the highest value in the log. */
+  /** Of the base of scores: its last number in log and copy, its last number in the copy alone, and the highest value in the log. */
   private readonly bases = { all: 0, own: 0, highest: 0 }
-  /** Facts of the log that are not what their keys say, unless something was removed from them. */
+  /** Facts of the log that do not match their keys, except those from which content was removed. */
   private readonly unsound = new Map<string, string>()
-  /** The hashes of bodies that were removed, by outpoint. */
+  /** The hashes of removed bodies, by outpoint. */
   private readonly purged = new Map<string, string>()
   private readonly counts = { looked: 0, facts: 0, inserted: 0 }
 
@@ -167,19 +167,19 @@ class Copy {
     }
     for (const [key, kind] of this.unsound) throw new DamagedError(key, kind)
     await this.toEnd()
-    // What is pending or held no more.
+    // Transactions that are no longer pending or held.
     await this.insert([...this.known].map(([subject, n]) => changeRow(subject, n + 1)))
     const base = raisedBase({ base: bases.highest, last: total })
     await this.insert([registerFact(BASE, bases.all + 1, base)])
     await this.copyNotes()
-    // What was removed after it was copied is removed from the copy.
+    // Removes from the copy what the log removed after it was copied.
     await removePurged(into, this.purged.keys())
     for (const hash of new Set(this.purged.values())) await removeBody(into, hash)
     await into.complete()
     return { facts: counts.facts + 1, id: into.id }
   }
 
-  /** A row as the copy is to have it. */
+  /** A row as it should be in the copy. */
   private checked({ kind, key, body, at, seq = 0 }: FoundRow): NewRow {
     const time = at !== undefined && { at }
     if (kind === CHANGE) return { kind, key, body: body ?? EMPTY, ...time }
@@ -204,7 +204,7 @@ class Copy {
     this.purged.set(outpoint, (value as PurgedValue).sha256)
   }
 
-  /** What the copy lacks of a row, which is the next one of the log. */
+  /** The rows that the copy lacks, given the next row of the log. */
   private async missing(row: NewRow): Promise<NewRow[]> {
     const { log, into, bases, known } = this
     if (row.kind === CHANGE && log.state !== undefined) {
@@ -215,7 +215,7 @@ class Copy {
       return [changeRow(subject, n + 1, row.body)]
     }
     if (row.kind === CHANGE && into.state !== undefined) {
-      // A folder has no rows of them. What it has behind a removal may be that fact, which came again.
+      // A folder does not keep changes as rows. If it has rows after a removal, these may be the fact itself, which came again.
       const isDone = prunedBy(row) !== undefined && (await this.behindOwn()) !== undefined
       return isDone ? [] : [row]
     }
@@ -242,7 +242,7 @@ class Copy {
     return own
   }
 
-  /** Whether a row is the copy's alone, which then is behind it. */
+  /** Whether a row is the copy's alone; if so, it is skipped. */
   private isOwn({ kind, key }: LogRow): boolean {
     const { subject, n } = isBase({ kind, key }) || kind === CHANGE ? readNumberedKey(key) : NONE
     if (subject === BASE) {
@@ -291,7 +291,9 @@ class Copy {
 
 const NONE = { subject: '', n: 0 }
 
-/** Whether a row of a copy says what one of its source does: changes may have been discarded there since, and content be removed. */
+/**
+ * Whether a row of a copy says the same as one of its source, from which changes may have been discarded and content removed since.
+ */
 function isSame({ kind, key, body, ...row }: LogRow, own: NewRow): boolean {
   if (kind !== own.kind || !equalBytes(key, own.key)) return false
   if (kind === CHANGE || body === undefined) return true

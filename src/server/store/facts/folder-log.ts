@@ -29,25 +29,25 @@ import {
   stateRows,
 } from '../../../../backend/src/writer/state-changes.js'
 
-/** A log as commands know it, wherever it is. */
+/** A log as commands use it, wherever it is. */
 export interface CommandLog
   extends Pick<
     SharedLog,
     'id' | 'insert' | 'after' | 'last' | 'get' | 'notes' | 'note' | 'discard' | 'overwrite' | 'complete'
   > {
-  /** What is pending and held behind the last row, if it is not among the rows. */
+  /** Pending and held transactions, which come after the last row, if they are not among the rows. */
   state?(): Iterable<NewRow>
 }
 
-/** The log in a folder. Nobody else writes to it meanwhile: what is inserted is there. */
+/** The log in a folder. Nobody else writes to it meanwhile, so inserts always succeed. */
 export class FolderLog implements CommandLog {
   readonly log: LocalLog
-  /** Whether something was removed, so that the file is to be written again. */
+  /** Whether something was removed, so that the file has to be rewritten. */
   isCleaned = false
   private isSnapshot = false
   private readonly files: { pending: Pending; state: State }
 
-  /** @param options.isRead Whether it is only read, beside a service. */
+  /** @param options.isRead Whether the log is only read, while a service may run. */
   constructor(
     readonly sql: Sql,
     private readonly options: { isRead?: boolean } = {},
@@ -65,8 +65,8 @@ export class FolderLog implements CommandLog {
   }
 
   /**
-   * Beside a service, all that is read is of one moment from the end on, with the state: what is long is not, as it would have the
-   * WAL of the service grow.
+   * While a service may run, the end of the log and the state are read from one snapshot. The long part before is not, as that
+   * would make the WAL of the service grow.
    */
   async after(place: Pick<Place, 'seq'>, page: RowsPage): Promise<LogRow[]> {
     const { sql, log } = this
@@ -126,7 +126,7 @@ export class FolderLog implements CommandLog {
       this.sql.run(`delete from ${table} where kind = ? and key = ?`, kind, key)
   }
 
-  /** All at once. */
+  /** Returns all notes at once. */
   async notes(after: string): Promise<Note[]> {
     return after === '' ? notesIn(this.sql) : []
   }
@@ -135,7 +135,7 @@ export class FolderLog implements CommandLog {
     for (const { name, value } of notes) if (value !== undefined) writeNote(this.sql, name, value)
   }
 
-  /** What a copy has both as pending and as a fact was pending before. */
+  /** If a copy has a transaction both as pending and as a fact, it is no longer pending. */
   async complete(): Promise<void> {
     const { pending } = this.files
     const facts = 'select txid from pending where exists (select 1 from log where kind = ? and key = txid)'
@@ -143,7 +143,7 @@ export class FolderLog implements CommandLog {
     this.sql.run('update log_meta set name = ? where name = ?', COPIED_FROM, COPY_OF)
   }
 
-  /** Rows one by one: those that are damaged, or not found by their keys, are reported, and have no body. */
+  /** Reads rows one by one: those that are damaged, or not found by their keys, are reported, and have no body. */
   private readable(seq: number, { limit, onDamage = () => {} }: RowsPage): LogRow[] {
     const { last } = this.log
     const rows: LogRow[] = []
@@ -163,7 +163,7 @@ export class FolderLog implements CommandLog {
     return fact !== undefined && this.log.has(fact.kind, fact.key) ? fact : 'damaged'
   }
 
-  /** A row of which no more may be readable than its place. */
+  /** A row of which perhaps only the place is readable. */
   private outlineAt(seq: number): LogRow {
     const found = unlessDamaged(() => this.log.keyAt(seq))
     const known = found === 'damaged' || found === undefined ? { kind: FACT.transaction, key: EMPTY } : found
@@ -186,13 +186,13 @@ function unlessDamaged<Found>(read: () => Found): Found | 'damaged' {
 
 /** How much is read at once. */
 export const PAGE = { limit: 250, maxBytes: 8 * 1024 * 1024 }
-/** Rows of state, each of which may be long. */
+/** Rows of state to read at once; each may be long. */
 const STATE_AT_ONCE = 20
 
-/** A row of a log, or of what is pending and held beside it. */
+/** A row of a log, or of the pending and held transactions beside it. */
 export type FoundRow = Omit<NewRow, 'body'> & Partial<Place> & Pick<LogRow, 'body'>
 
-/** All rows of a log behind a place, page by page, and what is pending and held. */
+/** All rows of a log after a place, page by page, then pending and held transactions. */
 export async function* pagesOf(
   log: CommandLog,
   { from = START, ...options }: { from?: Place } & Pick<RowsPage, 'onDamage'> = {},

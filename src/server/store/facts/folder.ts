@@ -26,12 +26,12 @@ export async function readFolder<Result>(
 }
 
 /**
- * Changes a log that no service has open, in one commit. What is removed from it is removed from the file as well, which is written
- * again for that.
+ * Changes a log that no service has open, in one commit. The file is rewritten if something was removed, so that no free space holds
+ * it.
  *
- * @param prepare What is done before, once no other process can open the store.
- * @throws GeneralError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
- * be opened.
+ * @param prepare Called first, once no other process can open the store.
+ * @throws GeneralError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot be
+ * opened.
  */
 export async function changeFolder<Result>(
   folder: string,
@@ -55,11 +55,11 @@ export async function changeFolder<Result>(
   }
 }
 
-/** The file of a store before November 2026, when it was made of tables. */
+/** The file of a store from before November 2026, which was made of tables. */
 export const OLD_STORE = 'minetree.sqlite'
 
 /**
- * Creates the folder of a store, unless it is there, and keeps other processes out until what it returns is called.
+ * Creates the folder of a store if needed, and locks it until the returned function is called.
  *
  * @throws as `makeFolder` and `lockFile`; Error if it holds a store of an earlier kind.
  */
@@ -72,7 +72,7 @@ export function lockFolder(folder: string): () => void {
   return lockFile(folder)
 }
 
-/** Locks a store, as its service does. @throws StartError if another process has it open, or the folder cannot be used. */
+/** Locks a store as its service does. @throws StartError if another process has it open, or the folder cannot be used. */
 export async function lockStore(folder: string): Promise<() => void> {
   try {
     return lockFolder(folder)
@@ -81,12 +81,12 @@ export async function lockStore(folder: string): Promise<() => void> {
   }
 }
 
-/** Removes all indexes of a store that no process has open, also those that are being built: the next start derives one. */
+/** Removes all indexes of a store that no process has open, including unfinished ones: the next start derives one. */
 export function removeIndexes(folder: string): void {
   for (const name of readdirSync(folder)) if (/^index-\d+\.db/.test(name)) rmSync(join(folder, name))
 }
 
-/** What an index file lacks to be one: it is to be removed, and the index derived again. Undefined if nothing, or there is no file. */
+/** The damage of an index file, which then has to be removed and derived again; undefined if there is none, or no file. */
 export function damageOf(file: string): string | undefined {
   if (!existsSync(file)) return undefined
   let sql: Sql | undefined
@@ -103,7 +103,7 @@ export function damageOf(file: string): string | undefined {
   }
 }
 
-/** The tables of an index, and the indexes of these. */
+/** The tables of an index, and their SQL indexes. */
 const INDEX_TABLES = [...SCHEMA.matchAll(/create (?:unique )?(?:table|index) (\w+)/g)].map(
   ([, name = '']) => name,
 )
@@ -113,7 +113,7 @@ export function requireLog(folder: string): void {
   if (!hasLog(folder)) throw new GeneralError('NOT_FOUND', `there is no log of facts in ${folder}`)
 }
 
-/** @throws StartError if this user may not look for it. */
+/** @throws StartError if this user may not look for one. */
 export function hasLog(folder: string): boolean {
   try {
     return statSync(storeFiles(folder).log, { throwIfNoEntry: false }) !== undefined
@@ -145,7 +145,7 @@ async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Resu
 /** What to do about a damaged log. */
 export const RESTORE = 'minetree check lists what is; restore a copy, or sync an empty store again'
 
-/** Deleted rows stay in free pages, and in what is free of others, until the file is written again. */
+/** Rewrites the file: otherwise deleted rows stay in free pages, and in the free space of others. */
 function clean(sql: Sql): void {
   try {
     sql.exec('vacuum')
@@ -165,7 +165,7 @@ export function notOpened(folder: string, error: unknown): StartError {
   return new StartError(`cannot open the store in ${folder}: ${reason}`, { cause: error })
 }
 
-/** Whether SQLite could not open a file, or cannot write to it or beside it (1544, which libsql has no name for). */
+/** Whether SQLite could not open a file, or cannot write to it or beside it (1544, for which libsql has no name). */
 function isUnusable(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return /^SQLITE_(?:CANTOPEN|READONLY|PERM|BUSY|FULL|IOERR)|_1544$/.test(String(code))

@@ -13,7 +13,7 @@ export interface DatabasePlace {
 
 export type LogPlace = { folder: string } | DatabasePlace
 
-/** Which log a text names: a folder, or the URL of a database. @throws ConfigError */
+/** The log that a text names: a folder, or the URL of a database. @throws ConfigError */
 export function logPlaceOf(text: string): LogPlace {
   if (text.trim() === '')
     throw new ConfigError('a log is in a folder, or at mysql:// or mongodb://: name one')
@@ -29,7 +29,7 @@ export function logPlaceIn(config: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUr
   return isEmbedded(config) ? { folder: config.dataDir } : { database: config }
 }
 
-/** A place as it is shown: without credentials. */
+/** A place for display, without credentials. */
 export function shownPlace(place: LogPlace): string {
   return 'folder' in place ? place.folder : placeOf({ dataDir: '', ...place.database })
 }
@@ -47,7 +47,7 @@ export async function readLog<Result>(
   return await withSharedLog(place, { exists: true, isRead: true }, read)
 }
 
-/** Changes a log: of one in a folder, no service must run. @throws what {@link readLog} throws; StartError if a service has it open. */
+/** Changes a log; if it is in a folder, no service must run. @throws as {@link readLog}; StartError if a service has it open. */
 export async function changeLog<Result>(
   place: LogPlace,
   change: (log: CommandLog) => Promise<Result>,
@@ -57,9 +57,9 @@ export async function changeLog<Result>(
 }
 
 /**
- * Does something with the log in a database.
+ * Opens the log in a database for some work.
  *
- * @throws GeneralError if it holds no log, or an incomplete copy; StartError if it cannot be reached; what is thrown meanwhile.
+ * @throws GeneralError if it holds no log, or an incomplete copy; StartError if it cannot be reached; errors of the work.
  */
 export async function withSharedLog<Result>(
   place: DatabasePlace,

@@ -15,7 +15,7 @@ import { ConfigError, readConfig } from '../../config/config.js'
 import type { CommandLog } from './folder-log.js'
 import { changeLog, type LogPlace, readLog } from './log-place.js'
 
-/** What can be set by hand, and the text that the log keeps for a value, if that is valid. */
+/** The settings that can be changed by hand, with functions from a valid value to the text that the log keeps. */
 const CHANGEABLE: Record<string, (value: string) => string | undefined> = {
   genesis(value) {
     const { deployment } = readConfig({ GENESIS: value })
@@ -47,7 +47,7 @@ export function assertSetting(name: string): void {
     )
 }
 
-/** The text that the log keeps for a value. @throws ConfigError for what no start would take. */
+/** The text that the log keeps for a value. @throws ConfigError for a value that no start would accept. */
 function keptText({ name, value }: { name: string; value: string }): string {
   assertSetting(name)
   const read = Object.hasOwn(CHANGEABLE, name) ? CHANGEABLE[name] : undefined
@@ -57,7 +57,7 @@ function keptText({ name, value }: { name: string; value: string }): string {
   return kept ?? ''
 }
 
-/** What an index is derived by, as a log keeps it, and which is set. @throws what {@link readLog} throws. */
+/** The settings in a log that derivation depends on. @throws as {@link readLog}. */
 export async function readSettings(place: LogPlace): Promise<Map<string, string>> {
   return await readLog(place, async (log) => {
     const settings = new Map<string, string>()
@@ -69,7 +69,7 @@ export async function readSettings(place: LogPlace): Promise<Map<string, string>
   })
 }
 
-/** The number and the value of a setting that count. */
+/** The latest number and value of a setting. */
 async function latestIn(log: CommandLog, name: string): Promise<{ n: number; value?: string }> {
   let latest: { n: number; value?: string } = { n: 0 }
   for (;;) {
@@ -81,10 +81,10 @@ async function latestIn(log: CommandLog, name: string): Promise<{ n: number; val
 }
 
 /**
- * Replaces a setting in a log: the next start derives the index again. Or raises its scores after it was restored by other means than
- * `minetree copy`.
+ * Replaces a setting in a log, after which the next start derives the index again; or raises the scores of a log that was restored by
+ * other means than `minetree copy`.
  *
- * @throws ConfigError for a value that no start would take; what {@link changeLog} throws.
+ * @throws ConfigError for a value that no start would accept; as {@link changeLog}.
  */
 export async function writeSetting(
   place: LogPlace,
@@ -97,14 +97,14 @@ export async function writeSetting(
       const [last, { n, value }] = [await log.last(), await latestIn(log, name)]
       const next = change === 'restored' ? raisedBase({ base: Number(value ?? 0), last }) : text
       if (next === value) return
-      // Others may have written meanwhile.
+      // Fails if others have written meanwhile.
       isWritten = await log.insert(appended(last, [registerFact(register.setting(name), n + 1, next)]))
     }
   })
 }
 
-/** What scores are to be counted from so that they are higher than those that a log can have given, in milliseconds since 1970. */
+/** A base for scores, in milliseconds since 1970, that makes them higher than all that a log can have given. */
 export function raisedBase({ base, last }: { base: number; last: number }): string {
-  // A fact takes a millisecond of them, one with many outputs a few more.
+  // A fact takes one millisecond of scores, one with many outputs a few more.
   return String(Math.max(base + last + SCORE_MARGIN, Date.now()))
 }

@@ -21,45 +21,45 @@ import { changeLog, logPlaceIn } from './log-place.js'
 
 export interface Pruned {
   transactions: number
-  /** Of their raw transactions. */
+  /** The length of their raw transactions. */
   bytes: number
 }
 
 interface Dropped {
-  /** Of its raw transaction, in bytes. */
+  /** The length of the raw transaction. */
   length: number
-  /** It, and its proofs. */
+  /** The transaction and its proofs. */
   facts: PrunedFact[]
 }
 
 interface Candidate {
-  /** Its id in the index. */
+  /** The transaction's id in the index. */
   id: number
   txid: Buffer
   length: number
 }
 
-/** For how long nobody may have seen a transaction that is dropped, in milliseconds. */
+/** A transaction is dropped once nobody has seen it for this long, in milliseconds. */
 const UNSEEN_FOR = 14 * 86_400_000
 
 export interface PruneOptions extends DeriveOptions {
-  /** Whether mints and transfers of names stay: where nobody can be asked about them, that they are unseen says nothing. */
+  /** Whether to keep mints and transfers of names: if no source can be asked about them, being unseen means nothing. */
   keepsNames: boolean
   now?: number
 }
 
 /**
- * Drops unproven transactions that nobody has seen for 14 days, and on which nothing is built that stays. What is derived from the log
- * is derived again: by the next start, and by each gateway that shares it.
+ * Drops unproven transactions that nobody has seen for 14 days, unless something that stays is built on them. Indexes are derived
+ * again, by the next start, and by each gateway that shares the log.
  *
- * @throws what {@link changeLog} and {@link completeIndex} throw.
+ * @throws as {@link changeLog} and {@link completeIndex}.
  */
 export async function prune(options: PruneOptions): Promise<Pruned> {
   const place = logPlaceIn(options.config)
   const folder = storeFolder(options.config)
   if ('folder' in place) requireLog(folder)
   else await mkdir(folder, { recursive: true })
-  // An index that is being built would keep what is dropped.
+  // An index that is being built would keep dropped transactions.
   const unlockBuild = lockBuild(folder)
   try {
     if ('folder' in place) return await pruneFolder(folder, options)
@@ -81,7 +81,7 @@ async function pruneFolder(folder: string, options: PruneOptions): Promise<Prune
     if (existsSync(index) && !(await isIndex(index, folder))) removeIndexes(folder)
     await completeIndex(index, options)
     dropped = unneeded(folder, options)
-    // First of all: an index that knows more than the log would be taken for one of it.
+    // Before anything else: an index with more than the log has would still count as that log's.
     if (dropped.length > 0) removeIndexes(folder)
   }
   const discard = async (log: CommandLog): Promise<void> => {
@@ -92,19 +92,19 @@ async function pruneFolder(folder: string, options: PruneOptions): Promise<Prune
 }
 
 /**
- * First, rows that say what is dropped are inserted right behind the last row that this host has read: so nobody has built on it
- * meanwhile. Each gateway that reads them drops its copy. Then the log drops the bytes. If others have written in between, their rows are
- * read, and the search begins again.
+ * First, rows that name the dropped transactions are inserted right after the last row that this host has read: so nobody has built
+ * on them meanwhile. Each gateway that reads the rows drops its copy. Then the log drops the bytes. If others have written in
+ * between, their rows are read, and the search starts over.
  */
 async function pruneShared(log: CommandLog, options: PruneOptions & { folder: string }): Promise<Pruned> {
   const { folder } = options
   const all: Dropped[] = []
   for (;;) {
     const { place, removed } = await completeCopy(options)
-    // Also what an interrupted command has left.
+    // Including leftovers of an interrupted command.
     await log.discard(removed)
     const dropped = unneeded(folder, options)
-    // This host's copy has dropped it by now.
+    // By now, this host's copy has dropped all of them.
     if (dropped.length === 0) return pruned(all)
     let { seq } = place
     for (const some of grouped(dropped, DROPPED_AT_ONCE)) {
@@ -117,13 +117,13 @@ async function pruneShared(log: CommandLog, options: PruneOptions & { folder: st
   }
 }
 
-/** How many transactions are dropped at once: the rows that say so are stored in one document. */
+/** How many transactions are dropped at once: the rows that name them are stored in one document. */
 const DROPPED_AT_ONCE = 5000
 
 /**
- * Brings this host's copy of a log in a database up to date, and its index.
+ * Brings this host's copy of a log in a database, and its index, up to date.
  *
- * @returns How far it was read, and the places of the facts that it says to be removed.
+ * @returns How far the log was read, and the places of facts that it says to remove.
  */
 async function completeCopy({
   config,
@@ -158,7 +158,7 @@ function pruned(dropped: readonly Dropped[]): Pruned {
   return { transactions: dropped.length, bytes: dropped.reduce((sum, { length }) => sum + length, 0) }
 }
 
-/** What may be dropped, in an order in which nothing is built on what comes before it. */
+/** The transactions that may be dropped, children first. */
 function unneeded(folder: string, { now = Date.now(), keepsNames }: PruneOptions): Dropped[] {
   const { index, log } = storeFiles(folder)
   const sql = new Sql(index)
@@ -177,7 +177,7 @@ function unneeded(folder: string, { now = Date.now(), keepsNames }: PruneOptions
 const FACTS_OF = `select seq, kind, key from log.log where kind = ? and key = ?
   union all select seq, kind, key from log.log where kind = ? and key between ? and ?`
 
-/** Behind all keys of the proofs of a transaction. */
+/** A key after those of all proofs of a transaction. */
 function after(txid: Buffer): Buffer {
   return Buffer.concat([txid, Buffer.alloc(36, 0xff)])
 }
@@ -186,11 +186,11 @@ function childrenFirst(sql: Sql, candidates: Map<number, Candidate>): Candidate[
   const byId = new Map([...candidates.values()].map((candidate) => [String(candidate.id), candidate]))
   const childrenOf = ({ id }: Candidate): string[] =>
     sql.all('select distinct sid from spend where pid = ?', id).map(({ sid }) => String(sid))
-  // The same walk, with children in place of parents.
+  // The same walk, with children instead of parents.
   return parentsFirst(byId, childrenOf)
 }
 
-/** By their ids. The tree stands on its genesis, whatever is known of it. */
+/** Unseen transactions by id. The transaction of the genesis is never one. */
 function unseen(
   sql: Sql,
   { before, keepsNames }: { before: number; keepsNames: boolean },
@@ -219,7 +219,7 @@ function movesName(sql: Sql, id: number): boolean {
   return row !== undefined
 }
 
-/** Those on which nothing is built but others of them, pending transactions included. */
+/** The candidates on which only other candidates are built; pending transactions count as built on them. */
 function withoutChildren(sql: Sql, candidates: Map<number, Candidate>): Map<number, Candidate> {
   const waiting = [...candidates.keys()]
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {

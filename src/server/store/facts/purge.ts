@@ -33,22 +33,22 @@ import { changeLog, type LogPlace } from './log-place.js'
 export interface Purged {
   /** The hashes of the bodies. */
   sha256: string[]
-  /** The outputs that they stood in. */
+  /** The outputs that contained them. */
   outpoints: string[]
-  /** Transactions that were pending or not final, and had one of them: they are forgotten. */
+  /** Pending or non-final transactions that contained one of them, and were forgotten. */
   forgotten: string[]
-  /** Transactions that are damaged, so that it is not known whether they have one. */
+  /** Damaged transactions, which may contain one of them. */
   unread: string[]
 }
 
 /**
- * Removes the bodies of some outputs from a log, wherever they stand in it, and blocks them. The bytes are overwritten; registers keep
- * hash, type, length and position, so that the index stays as it is. The transactions are never served or proven again.
+ * Removes the bodies of some outputs from a log, wherever they occur in it, and blocks them. The bytes are overwritten; registers
+ * keep hash, type, length and position, so that the index does not change. The transactions are never served or proven again.
  *
- * In a database, gateways may run: the registers come first, so that each gateway that reads them overwrites its copy, and one that
- * reads the log from the start understands what is overwritten. If it is interrupted, the same command completes it.
+ * In a database, gateways may run: registers are written first, so that each gateway that reads them overwrites its copy, and one
+ * that reads the log from the start understands the overwritten bytes. The same command completes an interrupted one.
  *
- * @throws GeneralError if the log has no such output, or it has no body; what {@link changeLog} throws; StoreUnavailableError.
+ * @throws GeneralError if the log has no such output, or it has no body; as {@link changeLog}; StoreUnavailableError.
  */
 export async function purge(
   place: LogPlace,
@@ -57,7 +57,7 @@ export async function purge(
 ): Promise<Purged> {
   return await changeLog(place, async (log) => {
     const purged = await purgeLog(log, outpoints, reason)
-    // Gateways over a database do the same as they read it.
+    // Gateways on a database remove theirs when they read the registers.
     if ('folder' in place) await rm(imagesFolder(place.folder), { recursive: true, force: true })
     return purged
   })
@@ -76,11 +76,14 @@ class Purge {
   private readonly hashes = new Set<string>()
   private readonly purged: Purged = { sha256: [], outpoints: [], forgotten: [], unread: [] }
   private place = START
-  /** The outputs with such a body, by outpoint; undefined where a register says so already. */
+  /** The outputs that contain such a body, by outpoint; undefined if a register says so already. */
   private readonly holders = new Map<string, PurgedValue | undefined>()
-  /** The number and value of the registers that block them, by subject. */
+  /** The number and value of the registers that block the bodies, by subject. */
   private readonly blocks = new Map<string, { n: number; value: BlockedValue }>()
-  /** The places of the changes of what is pending or held and has one, by subject, the number of the last, and whether it is there. */
+  /**
+   * Pending or held transactions that contain such a body, by subject: the last number, whether it is still there, and the places of
+   * its changes.
+   */
   private readonly waiting = new Map<string, { n: number; isThere: boolean; seqs: number[] }>()
 
   constructor(private readonly log: CommandLog) {}
@@ -98,7 +101,7 @@ class Purge {
     return purged
   }
 
-  /** The hash of the body of an output, also if it was removed before. */
+  /** The hash of an output's body, even if the body was removed before. */
   private async hashAt(outpoint: Outpoint): Promise<string> {
     const { log } = this
     const before = await log.get(FACT.register, registerFact(register.purged(outpoint), 1, '').key)
@@ -120,7 +123,7 @@ class Purge {
     }
   }
 
-  /** Reads on to the end of the log. */
+  /** Reads the rest of the log. */
   private async read(): Promise<void> {
     const onDamage = ({ kind, key }: Pick<FoundRow, 'kind' | 'key'>): void => {
       if (kind === FACT.transaction) this.purged.unread.push(toHex(key))
@@ -140,7 +143,7 @@ class Purge {
     else if (kind === FACT.transaction && body !== undefined) {
       const txid = toHex(key)
       const known = this.waiting.get(`pending ${txid}`)
-      // A fact says as much of what was pending.
+      // Once it is a fact, it is no longer pending.
       if (known !== undefined) known.isThere = false
       for (const [vout, value] of this.found(readTransactionFact({ key, body }).raw, txid))
         this.holders.set(formatOutpoint({ txid, vout }), value)
@@ -172,7 +175,7 @@ class Purge {
     this.waiting.set(subject, { n, isThere, seqs })
   }
 
-  /** The outputs of a transaction with such a body. What cannot be read is noted. */
+  /** The outputs of a transaction that contain such a body. A transaction that cannot be read is noted. */
   private found(raw: Uint8Array, txid: string): Map<number, PurgedValue> {
     try {
       const view = readTransaction(raw, { txid })
@@ -185,7 +188,7 @@ class Purge {
     }
   }
 
-  /** Writes what is not said yet. @returns Whether nobody else has written meanwhile. */
+  /** Writes the missing registers and changes. @returns Whether nobody else has written meanwhile. */
   private async say(reason: string): Promise<boolean> {
     const { purged, log, place } = this
     const rows: NewRow[] = [...this.holders].flatMap(([outpoint, value]) =>
@@ -205,7 +208,7 @@ class Purge {
   }
 }
 
-/** Overwrites the bodies of outputs, which registers say to be removed, in the transactions of a log. */
+/** Overwrites the bodies of outputs, which registers declare removed, in the transactions of a log. */
 export async function removePurged(log: CommandLog, outpoints: Iterable<string>): Promise<void> {
   for (const each of outpoints) {
     const { txid, vout } = parseOutpoint(each)
@@ -217,7 +220,7 @@ export async function removePurged(log: CommandLog, outpoints: Iterable<string>)
   }
 }
 
-/** Removes a body that is a fact of its own. */
+/** Removes a body that is stored as a fact. */
 export async function removeBody(log: CommandLog, hash: string): Promise<void> {
   const key = fromHex(hash)
   const row = await log.get(FACT.body, key)
@@ -226,7 +229,7 @@ export async function removeBody(log: CommandLog, hash: string): Promise<void> {
   await log.discard([row.seq])
 }
 
-/** The hash of the body of an output. @param raw Its transaction, if that is known. @throws GeneralError if it has none. */
+/** The hash of an output's body. @param raw Its transaction, if known. @throws GeneralError if the output has no body. */
 function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string {
   const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
   const content = output && inscriptionOf(output).content
@@ -235,7 +238,7 @@ function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string 
   return sha256(content.body).toString('hex')
 }
 
-/** Whether a transaction of a BEEF has one of some bodies. */
+/** Whether a transaction of a BEEF contains one of some bodies. */
 function isInBeef(beef: Uint8Array, hashes: ReadonlySet<string>): boolean {
   const { txids, transaction } = readBeef(beef)
   return txids.some((txid) => holdersOf(transaction(txid) as TransactionView, hashes).length > 0)

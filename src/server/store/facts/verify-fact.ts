@@ -12,7 +12,7 @@ import {
 } from '../../../../backend/src/protocol/block-header.js'
 import { equalBytes, reversed } from '../../../../backend/src/protocol/bytes.js'
 
-/** What a fact is called in the reports of commands. */
+/** The names of facts in the reports of commands. */
 export const FACT_NAMES: Record<Fact['kind'], string> = {
   [FACT.transaction]: 'transaction',
   [FACT.proof]: 'proof',
@@ -22,14 +22,14 @@ export const FACT_NAMES: Record<Fact['kind'], string> = {
 }
 
 /**
- * Whether a fact is what its key says: a transaction has that hash, a proof that root, a body that hash, headers are linked and
- * end with that one, a register can be read.
+ * Whether a fact matches its key: the hash of a transaction or body, the root of a proof, the last of linked headers. A
+ * register only has to be readable.
  */
 export function isSound(fact: Fact): boolean {
   try {
     return CHECKS[fact.kind](fact)
   } catch {
-    // Damaged bytes make readers throw whatever they find first.
+    // Readers throw all kinds of errors on damaged bytes.
     return false
   }
 }
@@ -51,7 +51,7 @@ const CHECKS: Record<Fact['kind'], (fact: Fact) => boolean> = {
   },
 }
 
-/** As it is displayed. */
+/** The double SHA-256, in display order. */
 function hashOf(bytes: Uint8Array): Uint8Array {
   return reversed(nativeHash256(bytes))
 }
