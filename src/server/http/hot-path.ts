@@ -59,6 +59,8 @@ export function aheadOfRoutes(
       }
     }
     if (hosted === undefined || shown === undefined) {
+      // Overlay clients that have our address with a slash at its end put a second one before the path.
+      if (asked.url.startsWith('//')) asked.originalUrl = asked.url = asked.url.replace(/^\/+/, '/')
       ask(gate, () => ask(answer, () => express(asked, answered)))
       return
     }

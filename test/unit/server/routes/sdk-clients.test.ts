@@ -26,11 +26,11 @@ const [a, ab, abc, b] = ['a', 'ab', 'abc', 'b'].map((name) => chain.mint(name)) 
 
 async function send(
   transaction: FakeTransaction,
-  more: { topics?: string[]; offChainValues?: number[] } = {},
+  more: { topics?: string[]; offChainValues?: number[]; url?: string } = {},
 ) {
-  const { topics = ['tm_names'], offChainValues } = more
+  const { topics = ['tm_names'], offChainValues, url = server.url } = more
   const beef = Array.from(beefOf(transaction))
-  return await broadcast.send(server.url, { beef, topics, ...(offChainValues && { offChainValues }) })
+  return await broadcast.send(url, { beef, topics, ...(offChainValues && { offChainValues }) })
 }
 
 beforeAll(async () => {
@@ -99,6 +99,22 @@ describe('submitting with the SDK', () => {
     })
     const content = await fetch(`${server.url}/content/${note.outpoint(0)}`)
     expect(await content.text()).toBe('with values')
+  })
+
+  test('the address of the host may end with a slash', async () => {
+    const url = `${server.url}/`
+    expect(await send(a, { url })).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
+    const lookup = new HTTPSOverlayLookupFacilitator(undefined, true).lookup(url, {
+      service: 'ls_names',
+      query: { name: 'ab' },
+    })
+    expect(outputsOf(await lookup)).toEqual([expected(ab, 2)])
+    const body = utf8(JSON.stringify({ 'index.html': `ord://${ab.outpoint(2)}` }))
+    const folder = chain.inscribe({ contentType: 'ord-fs/json', body })
+    await send(folder, { topics: ['tm_ordinals'] })
+    const path = `/content/${folder.outpoint(0)}`
+    // By two slashes, a browser would be led to another host.
+    expect((await server.ask(`/${path}`)).headers.location).toBe(`${path}/index.html`)
   })
 
   test('a topic that is not here is an error to the client', async () => {
