@@ -1,6 +1,6 @@
 import { MiningError } from './mining-error.js'
 
-/** What mining a name may cost at most, whatever servers and wallets say. */
+/** Limits on what mining a name may cost, whatever servers and wallets say. */
 export interface MiningBudget {
   /** The fee of one mint, in satoshis. */
   maxFee: number
@@ -12,13 +12,13 @@ export interface MiningBudget {
   maxTime: number
 }
 
-/** In satoshis: 2.5 times what a mint of the live tree, of 18 KB, costs at the usual rate. */
+/** In satoshis: 2.5 times the usual fee for a mint of the live tree, which has 18 KB. */
 const DEFAULT_MAX_FEE = 5_000
-/** Mints beyond the missing characters, for those that lose to other mints. */
+/** Additional mints, for those that lose to other mints. */
 const SPARE_MINTS = 3
 const DEFAULT_MAX_TIME = 60 * 60 * 1000
 
-/** A complete budget, with defaults that depend on how many characters are missing. */
+/** A complete budget; its defaults depend on how many characters are missing. */
 export function budgetFor(missing: number, set: Partial<MiningBudget> = {}): MiningBudget {
   const { maxFee = DEFAULT_MAX_FEE, maxMints = missing + SPARE_MINTS, maxTime = DEFAULT_MAX_TIME } = set
   return { maxFee, maxMints, maxTime, maxTotal: set.maxTotal ?? maxFee * maxMints }
@@ -27,7 +27,7 @@ export function budgetFor(missing: number, set: Partial<MiningBudget> = {}): Min
 /** Adds up what mining has cost, and stops it before it exceeds its budget. */
 export class Spending {
   private mints = 0
-  /** Fees so far, in satoshis; for a mint whose fee is unknown, the maximum that it was allowed. */
+  /** Fees so far, in satoshis; a mint whose fee is unknown counts with its maximum. */
   private total = 0
 
   constructor(readonly budget: MiningBudget) {}
@@ -36,7 +36,7 @@ export class Spending {
    * Allows one more mint.
    *
    * @returns The highest fee that it may have, in satoshis.
-   * @throws MiningError `OVER_BUDGET` if no more may be paid for.
+   * @throws MiningError `OVER_BUDGET` if the budget allows no more.
    */
   allowMint(): number {
     const { maxFee, maxTotal, maxMints } = this.budget
@@ -56,7 +56,7 @@ export class Spending {
     return allowed
   }
 
-  /** Replaces the fee that a mint was allowed by the one that it had. */
+  /** Replaces the maximum fee of a mint by its actual fee. */
   recordFee({ allowed, fee }: { allowed: number; fee: number }): void {
     this.total += fee - allowed
   }

@@ -47,7 +47,7 @@ function assembleWord(word: string): Uint8Array {
 /** Prefixes data with the length byte of its push. For up to 75 bytes; beyond that the byte would be another opcode. */
 const PUSHED: ScriptPart = 'SIZE SWAP CAT'
 const ONE_SATOSHI: ScriptPart = '1 8 NUM2BIN'
-/** Announces a length of two bytes. */
+/** Prefix of a length of two bytes. */
 const TWO_BYTE_LENGTH = Uint8Array.of(0xfd)
 
 /**

@@ -17,7 +17,7 @@ import {
   writeStates,
 } from './covenant-parts.js'
 
-/** What is fixed when a tree is deployed: everything but the genesis. */
+/** Everything that is fixed when a tree is deployed, except the genesis. */
 export type CovenantTerms = Omit<Deployment, 'genesis'>
 
 export class CovenantError extends CodedError {
@@ -26,7 +26,7 @@ export class CovenantError extends CodedError {
 }
 
 /**
- * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7) as script up to the OP_RETURN before a node's state.
+ * The covenant of a mine tree (`docs/spec/protocol.md`, Nodes and Mints) as script up to the OP_RETURN before a node's state.
  * docs/covenant.md explains its versions and its parts.
  *
  * @param terms `limits`, if given, must be those of this covenant.
@@ -38,14 +38,13 @@ export function covenantCode(terms: CovenantTerms): Uint8Array {
 }
 
 /**
- * The covenant part by part, in order; {@link covenantCode} is all of them.
+ * The parts of the covenant, in order; {@link covenantCode} joins them.
  *
  * @throws CovenantError, as {@link covenantCode}.
  */
 export function covenantParts(terms: CovenantTerms): Record<CovenantPart, Uint8Array> {
   requireTerms(terms)
-  // The code contains the position where it ends. That is a number of two bytes whatever the terms, so the second pass
-  // knows it.
+  // The code contains the position of its own end, always as a number of two bytes, so the second pass knows it.
   let stateAt = 0
   for (;;) {
     const parts = assembleParts(terms, stateAt)

@@ -1,4 +1,4 @@
-/** Mining of names, for those who deploy trees, and for wallets and pages that mine in them. */
+/** Mining of names, for wallets and pages that mine, and for people who deploy trees. */
 export {
   COVENANT_LIMITS,
   type CovenantLimits,

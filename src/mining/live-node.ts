@@ -14,7 +14,7 @@ import type { Trust } from '../client/verify-transactions.js'
 import { MAX_EVIDENCE_BYTES, type MineIndex, type Shown } from './mine-index.js'
 import { MiningError } from './mining-error.js'
 
-/** An index to ask about a name, and what its answer is verified against. */
+/** A name, the index to ask about it, and what to verify its answer against. */
 interface NodeQuestion extends Trust {
   name: string
   deployment: Deployment
@@ -22,10 +22,10 @@ interface NodeQuestion extends Trust {
 }
 
 /**
- * The node that an index shows for a name, verified part by part; undefined if it says that the name is taken.
+ * The node that an index shows for a name, verified part by part; undefined if the index says that the name is taken.
  *
- * @param way.after A node that it has to descend from.
- * @param way.from A node on the way that was verified.
+ * @param way.after A node from which it must descend.
+ * @param way.from A verified node on the way.
  * @throws MiningError `BAD_PROOF`, `BAD_INDEX`; HeadersError.
  */
 export async function verifiedLiveNode(
@@ -33,7 +33,7 @@ export async function verifiedLiveNode(
   { after, from: first }: { after?: Outpoint; from?: WayPoint } = {},
 ): Promise<VerifiedNode | undefined> {
   const { name, index } = question
-  // Asked first because the evidence alone does not tell a name that is taken from a tree that does not exist.
+  // Asked first, because the evidence alone cannot tell a taken name from a tree that does not exist.
   const live = await index.liveNode(name)
   if (live === undefined) return undefined
   let node: VerifiedNode | undefined
@@ -42,7 +42,7 @@ export async function verifiedLiveNode(
     const from: WayPoint | undefined = node ?? first
     const shown = await index.showNode(name, from && [from.outpoint])
     if (shown === undefined) return undefined
-    // Nothing leads on from there: the node has moved since the index was asked for it.
+    // The index shows the same node again: the live node has moved since it was asked for.
     if (node !== undefined && isSameOutpoint(shown.outpoint, node.outpoint)) break
     node = await verifiedPart(question, { ...shown, from })
     hasPassed ||= node.passed.some((each) => after !== undefined && isSameOutpoint(each, after))
@@ -76,8 +76,8 @@ async function verifiedPart(
 }
 
 /**
- * Whether the index still says that a node is the one to mine a name from. That of a mint just submitted counts before the
- * network is known to have it.
+ * Whether the index still says that a name is mined from this node. A mint just submitted counts before the network is known to
+ * have it.
  */
 export async function isLive(
   index: Pick<MineIndex, 'liveNode'>,
@@ -90,16 +90,16 @@ export async function isLive(
   return false
 }
 
-/** How often an index is asked for the mint that spent a node: of several servers behind one URL, one may lag. */
+/** How often an index is asked for the mint that spent a node: one of several servers behind a URL may lag. */
 const ATTEMPTS = 3
 const PAUSE = 1_000
 
 /**
- * Where to continue when an index says that a node was spent: a verified node that descends from it, or undefined if the
- * index says that the whole name is taken.
+ * Where to continue when an index says that a node was spent: a verified node that descends from it, or undefined if the index
+ * says that the whole name is taken.
  *
  * @param moved.cause Why the node is said to be spent.
- * @param moved.mayBeLive Whether the index may take that back.
+ * @param moved.mayBeLive Whether the index may say again that it is live.
  * @param moved.pause Milliseconds between attempts, if less than the default.
  * @throws MiningError `NOT_SHOWN` if the index shows no mint that spends the node.
  */
@@ -130,17 +130,17 @@ export async function successorNode(
 /** A mint that gives a name to the requested owner. */
 export interface OwnersMint {
   txid: string
-  /** Whether it and all mints before it are in blocks that the chain tracker knows. */
+  /** Whether this mint and all mints before it are in blocks that the chain tracker knows. */
   proven: boolean
 }
 
 /**
- * The mint of a name, if it gives the name to the requested owner. Anyone who sees a mint can put its solution into
- * another transaction, with another txid; in a tree of covenant version 2, that one gives the name to the same owner.
+ * The mint of a name, if it gives the name to the requested owner. Anyone who sees a mint can put its solution into another
+ * transaction; in a tree of covenant version 2, that one gives the name to the same owner.
  *
  * @param asked.nameScript Output 2 of a mint of the name for the owner: the lock, and what the covenant writes after it.
- * @param asked.node A node on the way to it, if one was verified.
- * @returns Undefined if the index shows no such mint, or none that holds.
+ * @param asked.node A verified node on the way to it, if there is one.
+ * @returns Undefined if the index shows no such mint, or an invalid one.
  * @throws HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function ownersMint(
@@ -158,19 +158,19 @@ export async function ownersMint(
   }
 }
 
-/** What is asked of an index about the mint of a name. */
+/** A name, and the index to ask about its mint. */
 export interface MintQuestion extends Trust {
   name: string
   deployment: Deployment
   index: Pick<MineIndex, 'showName'>
-  /** A node on the way to it that was verified. */
+  /** A verified node on the way to the mint. */
   from?: WayPoint | undefined
 }
 
 /**
  * The mint of a name, read and verified part by part: strangers can make the way to it longer than one answer may be.
  *
- * @returns With the script of the name's origin; undefined if the index shows no mint of the name.
+ * @returns The mint with the script of the name's origin; undefined if the index shows none.
  * @throws ProofError; MiningError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifiedMint(

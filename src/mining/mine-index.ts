@@ -18,36 +18,34 @@ import {
   unexpectedAnswer,
 } from './server-answers.js'
 
-/**
- * An output with its evidence, not yet verified: a BEEF of every mint from the genesis, or from what the asker knows, to it.
- */
+/** An output with its evidence, not verified yet: a BEEF of all mints that lead to it, from the genesis or from a known node. */
 export interface Shown {
   outpoint: Outpoint
   beef: Uint8Array
 }
 
-/** The nodes that an asker has verified: evidence may leave out what comes before them. */
+/** Nodes that the caller has verified: evidence may begin there. */
 export type KnownNodes = readonly Outpoint[]
 
 /**
- * What mining asks of an index of the tree. Every answer is only a claim: the node is verified before anything is searched
- * or signed, and it counts as spent only when the mint that spends it is shown.
+ * The questions of a miner to an index of the tree. Every answer is only a claim: a node is verified before anything is searched
+ * or signed, and counts as spent only when the mint that spends it is shown.
  */
 export interface MineIndex {
   /**
    * The live node of the longest mined prefix of a name; undefined if the name is taken.
    *
-   * @param options.unseen Whether mints count that the network is not known to have.
+   * @param options.unseen Whether to count mints that the network is not known to have.
    */
   liveNode(name: string, options?: { unseen?: boolean }): Promise<LiveNode | undefined>
   /**
-   * The same node with its evidence, or an earlier node on the way if the evidence is long: strangers decide how many mints
-   * there are, and how large. Undefined if the name is taken.
+   * The same node with its evidence, or an earlier node on the way if the evidence is long: strangers decide how many mints there
+   * are, and how large. Undefined if the name is taken.
    */
   showNode(name: string, known?: KnownNodes): Promise<Shown | undefined>
   /**
-   * The output in which a name was minted with its evidence, or that of an earlier name on the way. Undefined if the index does
-   * not know the name.
+   * The output in which a name was minted, or an earlier name on the way, with its evidence. Undefined if the index does not know
+   * the name.
    */
   showName(name: string, known?: KnownNodes): Promise<Shown | undefined>
   /**
@@ -58,11 +56,14 @@ export interface MineIndex {
   submit(mint: { beef: Uint8Array; txid: string; name: string }): Promise<void>
 }
 
-/** Longer, because submissions are queued. */
+/** Longer than for other answers, because submissions are queued. */
 const SUBMIT_TIMEOUT = 50_000
 /** How much evidence an index should show at once, in bytes: about 400 mints of the live tree. */
 export const EVIDENCE_BYTES = 8 * 1024 * 1024
-/** The longest evidence that is read, in bytes: at least one mint, as long as a server takes one by default, 72 MiB, with what proves it. */
+/**
+ * The longest evidence that is read, in bytes: room for one mint of the longest that servers take by default, 72 MiB, with its
+ * proof.
+ */
 export const MAX_EVIDENCE_BYTES = 80 * 1024 * 1024
 
 const origin = z.object({ outpoint: z.string() })
@@ -72,7 +73,7 @@ export class HttpMineIndex implements MineIndex {
   private readonly url: string
 
   /**
-   * @param options.url Where the server listens.
+   * @param options.url The URL of the server.
    * @param options.signal Cancels all requests.
    */
   constructor(private readonly options: { url: string; signal?: AbortSignal }) {
@@ -108,7 +109,7 @@ export class HttpMineIndex implements MineIndex {
       maxBytes: MAX_EVIDENCE_BYTES,
       init: {
         method: 'POST',
-        // One BEEF in binary: JSON would be three times as long.
+        // Binary: JSON would be three times as long.
         headers: {
           'Content-Type': 'application/json',
           'X-Aggregation': 'yes',
@@ -133,7 +134,7 @@ export class HttpMineIndex implements MineIndex {
       throw new NodeMovedError(quote(error), { by })
     }
     if (status !== 200) throw unexpectedAnswer(this.url, { status, body })
-    // A mint that is known already admits nothing new, but neither does a transaction that is not a mint.
+    // A known mint admits nothing new, but neither does a transaction that is no mint: ask for the origin.
     const url = `${this.url}${PROFILES.local.namesPrefixes[0]}/origin/${name}`
     const answer = await askJson({ ...this.options, url, timeout: ANSWER_TIMEOUT })
     if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return

@@ -21,15 +21,15 @@ import { MiningError, NodeMovedError } from './mining-error.js'
 import type { MintDraft, MintPayer, PaidMint } from './mint-transaction.js'
 import { type SearchOptions, type SearchProgress, searchNonce } from './search/search-nonce.js'
 
-/** What happens while a name is mined. `name` is the prefix that is being mined. */
+/** Progress of mining. `name` is the prefix that is being mined. */
 export type MiningEvent =
   | { kind: 'started'; name: string; node: VerifiedNode }
   | { kind: 'searching'; name: string; progress: SearchProgress }
-  /** Somebody else's mint, `by`, spent the node and was verified: mining continues from there. */
+  /** The node was spent by somebody else's mint, `by`, which was verified: mining continues from there. */
   | { kind: 'moved'; name: string; by: string }
   /**
-   * @property byOther The name belongs to the requested owner, but by another transaction: somebody who saw the mint put
-   * its solution into one of their own. `fee` is 0, and a payer does not know the outputs.
+   * @property byOther The owner has the name by another transaction: somebody who saw the mint put its solution into one of their
+   * own. `fee` is 0, and the payer does not know the outputs.
    */
   | { kind: 'minted'; name: string; txid: string; hashes: number; fee: number; byOther: boolean }
 
@@ -37,10 +37,10 @@ export interface SolveOptions extends Pick<MintPayer, 'ownerLock'>, Trust {
   name: string
   deployment: Deployment
   index: Pick<MineIndex, 'liveNode' | 'showNode'>
-  /** Both as {@link searchNonce} takes them. */
+  /** As in {@link searchNonce}. */
   workers?: number
   workerUrl?: string | URL
-  /** How often to check during a search that the node is still live, in milliseconds. */
+  /** How often a search checks that the node is still live, in milliseconds. */
   watchEvery?: number
   signal?: AbortSignal
   onEvent?(event: MiningEvent): void
@@ -48,13 +48,13 @@ export interface SolveOptions extends Pick<MintPayer, 'ownerLock'>, Trust {
 
 export interface MineNameOptions extends SolveOptions, MintPayer {
   index: MineIndex
-  /** What it may cost; the defaults are those of {@link budgetFor}. */
+  /** Limits on the cost; the defaults are those of {@link budgetFor}. */
   budget?: Partial<MiningBudget>
-  /** Called once, before anything is searched or paid for; throwing ends the mining. */
+  /** Called once, before any search or payment; throwing ends the mining. */
   approve?(plan: { node: VerifiedNode; missing: string; budget: MiningBudget }): Promise<void>
 }
 
-/** A solution that has not been used. `name` is the prefix that it mints. */
+/** An unused solution. `name` is the prefix that it mints. */
 export interface Solved extends Omit<MintDraft, 'maxFee'> {
   name: string
   node: VerifiedNode
@@ -62,15 +62,15 @@ export interface Solved extends Omit<MintDraft, 'maxFee'> {
 }
 
 /**
- * Mines the missing characters of a name, one at a time. The first node is the one that the index shows, verified from
- * the genesis on; each later one is the child that the last mint created. If somebody else spends the node, the index has
- * to show that mint, and mining continues from there. A mint whose solution ended up in another transaction still gives
- * the name to the same owner, so it counts. To resume a stopped search, mine the same name again; existing mints remain.
+ * Mines the missing characters of a name, one at a time. The first node is the one that the index shows, verified from the
+ * genesis on; each later one is the child that the last mint created. If somebody else spends the node, the index has to show
+ * that mint, and mining continues from there. If somebody else's transaction uses a solution of ours, the name still goes to the
+ * same owner, so that mint counts. To resume a stopped search, mine the same name again; existing mints remain.
  *
  * @returns The paid mints that count, in order. Names that count by another transaction occur in `minted` events only.
  * @throws MiningError `BAD_NAME`; `TAKEN` if somebody else has the name, before or meanwhile; `BAD_PROOF`, `NOT_SHOWN` and
- * `BAD_INDEX` if the index shows nothing that holds; `OVER_BUDGET`; errors of the index and the payer; HeadersError; the
- * reason of the signal. TypeError if an argument is none of what it may be.
+ * `BAD_INDEX` if the index shows nothing valid; `OVER_BUDGET`; errors of the index and the payer; HeadersError; the reason of the
+ * signal. TypeError for an argument of a wrong type.
  */
 export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
   requireSolvable(options)
@@ -104,7 +104,7 @@ async function mineCharacters(
       paid = await unlessAborted(options.pay(draft), signal)
     } catch (error) {
       signal.throwIfAborted()
-      // A wallet that sends a transaction learns of a conflicting one before the index does.
+      // A wallet that sends a transaction may learn of a conflicting one before the index does.
       if (await isLive(index, solved)) throw error
       const { ours, next } = await replacementOf(options, solved, error)
       if (ours !== undefined) reportMintedByOther(options, { ...solved, ours })
@@ -122,7 +122,7 @@ async function mineCharacters(
       const { ours, next, proven } = await replacementOf(options, solved, error)
       if (ours?.txid !== txid) {
         if (ours !== undefined) reportMintedByOther(options, { ...solved, ours })
-        // Whichever of the two is confirmed, the last name is its owner's; but only one of them leaves the node to mine from.
+        // Either way the owner gets the last name, but which of the two is confirmed decides the next node.
         await options.lost?.(paid, { proven }).catch((error: unknown) => {
           if (next !== undefined || !(error instanceof MiningError) || error.code !== 'UNDECIDED') throw error
         })
@@ -130,7 +130,7 @@ async function mineCharacters(
         node = next
         continue
       }
-      // The index shows the very mint that it refused.
+      // The index shows the same mint that it refused.
     }
     minted.push(paid)
     onEvent?.({ kind: 'minted', name: solved.name, txid, hashes: solved.hashes, fee, byOther: false })
@@ -139,11 +139,11 @@ async function mineCharacters(
 }
 
 /**
- * Searches the solution for the first missing character of a name, from the verified node that the index shows, or from
- * its successor if somebody else spends it. The node was still live when the solution was found.
+ * Searches the solution for the first missing character of a name, from the verified node that the index shows, or from its
+ * successor if somebody else spends it. The node was still live when the solution was found.
  *
  * @throws MiningError `BAD_NAME`; `TAKEN`; `BAD_PROOF`; errors of the index; HeadersError; the reason of the signal. TypeError
- * if an argument is none of what it may be.
+ * for an argument of a wrong type.
  */
 export async function solveNext(options: SolveOptions): Promise<Solved> {
   requireSolvable(options)
@@ -156,7 +156,7 @@ async function solve(options: SolveOptions, from: VerifiedNode): Promise<Solved>
     options.signal?.throwIfAborted()
     const name = options.name.slice(0, node.domain.length + 1)
     const onStart = (): void => {
-      // An index may take back any number of times that the node is spent.
+      // An index may say several times that the node is spent, and then that it is live.
       if (started !== node) options.onEvent?.({ kind: 'started', name, node })
       started = node
     }
@@ -199,7 +199,7 @@ async function solveFrom(
     onProgress: (progress) => onEvent?.({ kind: 'searching', name, progress }),
   })
   const plan = { node: placed, deployment, character, nonce, ownerLock }
-  // A mint that was first while the solution was found has made it worthless: do not pay for it.
+  // If another mint was first, the solution is worthless: do not pay for it.
   if (!(await isLive(index, { name, node }))) throw new NodeMovedError(`${name} was mined from another node`)
   return { name, node, plan, source, hashes }
 }
@@ -208,9 +208,9 @@ async function solveFrom(
 const WATCH_EVERY = 5_000
 
 /**
- * Searches for a nonce, and stops as soon as the node is no longer live.
+ * Searches for a nonce, and stops when the node is no longer live.
  *
- * @throws NodeMovedError then; the reason of the signal.
+ * @throws NodeMovedError if the node is no longer live; the reason of the signal.
  */
 export async function searchWhileLive(
   options: Pick<SolveOptions, 'workers' | 'workerUrl' | 'watchEvery' | 'signal'> & {
@@ -231,7 +231,7 @@ export async function searchWhileLive(
         moved.abort(new NodeMovedError('another mint has spent the node'))
       }
     } catch {
-      // The index is asked again before the solution is used; only then does it matter that it fails.
+      // A failure does not matter here: the index is asked again before the solution is used.
     } finally {
       isChecking = false
     }
@@ -250,8 +250,8 @@ export async function searchWhileLive(
 }
 
 /**
- * What replaced a mint of ours: the verified mint of the same name for the same owner, if there is one, and the node to
- * mine from next, which is undefined if the whole name is mined and ours.
+ * What replaced a mint of ours: the verified mint of the same name for the same owner, if there is one, and the next node to mine
+ * from, which is undefined if the whole name is mined and ours.
  *
  * @throws MiningError `TAKEN`; as {@link successorNode}.
  */
@@ -270,7 +270,7 @@ async function replacementOf(
   const { ownerLock, deployment } = plan
   const nameScript = encodeNameOutput({ ownerLock, name, deployment })
   const found = await ownersMint({ ...options, name, nameScript, node })
-  // The next node must descend from the very mint that is shown for the name.
+  // The next node must descend from the mint that the index shows for the name.
   const ours = next === undefined || found?.txid === sameName?.txid ? found : undefined
   if (next === undefined) {
     if (ours === undefined) throw taken(options.name)
@@ -291,7 +291,7 @@ function reportMintedByOther(
   onEvent?.({ kind: 'minted', name, txid: ours.txid, hashes, fee: 0, byOther: true })
 }
 
-/** @throws TypeError that names the argument that is missing or something else. */
+/** @throws TypeError that names the argument that is missing or of a wrong type. */
 function requireSolvable(options: SolveOptions): void {
   const { name, index, ownerLock } = options
   requireArgument(typeof name === 'string', 'name', 'a string')
@@ -312,7 +312,7 @@ function taken(name: string): MiningError {
   return new MiningError('TAKEN', `${name} is taken`)
 }
 
-/** The node of the name that a mint has created. */
+/** The child node that a mint has created. */
 function childOf({ mint, transaction }: PaidMint, parent: VerifiedNode): VerifiedNode {
   const txid = transaction.id('hex')
   return {
@@ -328,7 +328,7 @@ function childOf({ mint, transaction }: PaidMint, parent: VerifiedNode): Verifie
 }
 
 /**
- * Checks, before anything is searched or paid for, that the tree's covenant can carry a name to its last character.
+ * Checks, before anything is searched or paid for, that the tree's covenant allows all characters of a name.
  *
  * @throws MiningError `BAD_NAME`, with how long a name of this tree may be.
  */

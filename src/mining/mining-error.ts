@@ -6,7 +6,7 @@ export type MiningErrorCode =
   | 'BAD_NAME'
   /** Somebody else has the name. */
   | 'TAKEN'
-  /** The coins do not pay for it. */
+  /** The coins do not cover the cost. */
   | 'NO_FUNDS'
   /** It would cost more than the caller allows. */
   | 'OVER_BUDGET'
@@ -14,13 +14,13 @@ export type MiningErrorCode =
   | 'BAD_WALLET'
   /** The server gives an invalid answer. */
   | 'BAD_INDEX'
-  /** The server shows a node whose proof does not hold; `cause` is the ProofError. */
+  /** The server shows a node with an invalid proof; `cause` is the ProofError. */
   | 'BAD_PROOF'
   /** The server rejects a mint because of a conflicting one, and does not show that one. */
   | 'NOT_SHOWN'
-  /** The network rejects what was paid for, or another transaction has spent what it spends. */
+  /** The network rejects a paid transaction, or another one has spent its inputs. */
   | 'REFUSED'
-  /** What was paid for may or may not count: the network or a block decides. */
+  /** A paid transaction may or may not count: the network or a block decides. */
   | 'UNDECIDED'
   | 'NO_ANSWER'
   /** The server has not followed the tree to its end yet: the nodes that it knows may be spent. */
@@ -29,7 +29,7 @@ export type MiningErrorCode =
   | 'NO_TREE'
   /** This release does not know the covenant's rules. */
   | 'NEWER_COVENANT'
-  /** The server follows another tree or network than the user's settings say. */
+  /** The server follows another tree or network than the user's settings. */
   | 'OTHER_TREE'
   | 'NOT_ADMITTED'
 
@@ -42,7 +42,7 @@ export class NodeMovedError extends CodedError {
   override readonly name = 'NodeMovedError'
   readonly code = 'NODE_MOVED'
 
-  /** A transaction that has spent it, if the index says which. */
+  /** A transaction that has spent the node, if the index names one. */
   readonly by: string | undefined
 
   constructor(message: string, { by, ...details }: { by?: string | undefined; cause?: unknown } = {}) {

@@ -19,9 +19,9 @@ import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { MiningError } from './mining-error.js'
 
-/** A solution and what it applies to: determines outputs 0 to 2 of the mint, and what unlocks the node. */
+/** A solution and what it applies to. It determines outputs 0 to 2 of the mint, and the unlocking script of the node. */
 export interface MintPlan {
-  /** The live node. The covenant is the one in its script: ours, or any other that follows the rules. */
+  /** The live node. Its script contains the covenant: ours, or any other that follows the rules. */
   node: PlacedNode
   deployment: Deployment
   /** One character. */
@@ -38,7 +38,7 @@ export interface SolvedPlan extends MintPlan {
 }
 
 /**
- * Computes what a mint must look like.
+ * Computes the outputs of a mint.
  *
  * @throws MintError if the covenant would reject it in any transaction: see {@link solveMint}.
  */
@@ -52,8 +52,8 @@ export function solvePlan(plan: MintPlan): SolvedPlan {
 }
 
 /**
- * The unlocking script of the node in a transaction whose outputs are final: the covenant commits to all of them. Other
- * inputs may be added and signed before or after (`ANYONECANPAY`).
+ * The unlocking script of the node in a transaction whose outputs are final: the covenant commits to all of them. Other inputs
+ * may be added and signed before or after (`ANYONECANPAY`).
  *
  * @param unlocked.input The index of the input that spends the node.
  */
@@ -98,7 +98,7 @@ export function preimageView({ version, inputs, outputs, lockTime }: sdk.Transac
 
 const FINAL = 0xffffffff
 
-/** Unlocks the node of a plan as the SDK signs inputs; all outputs must be present, with their values. */
+/** Unlocks the node of a plan when the SDK signs inputs; all outputs must be present, with their values. */
 export class NodeUnlock implements sdk.ScriptTemplateUnlock {
   constructor(private readonly plan: MintPlan) {}
 
@@ -106,7 +106,7 @@ export class NodeUnlock implements sdk.ScriptTemplateUnlock {
     return UnlockingScript.fromBinary(Array.from(this.bytes(transaction, input)))
   }
 
-  /** The exact length: the value of an output does not change it. */
+  /** The exact length, which does not depend on the values of outputs. */
   async estimateLength(transaction: sdk.Transaction, input: number): Promise<number> {
     return this.bytes(transaction, input).length
   }
@@ -118,11 +118,11 @@ export class NodeUnlock implements sdk.ScriptTemplateUnlock {
 
 export interface SignedMint {
   mint: Mint
-  /** With its sources, so that `writeBeef` can include them. */
+  /** Includes its sources, so that `writeBeef` can write them. */
   transaction: sdk.Transaction
 }
 
-/** A solution, and the transaction that holds its node, with its proof or ancestors. */
+/** A solution, and the transaction of the node, with its proof or ancestors. */
 export interface MintDraft {
   plan: MintPlan
   source: sdk.Transaction
@@ -136,33 +136,33 @@ export interface PaidMint extends SignedMint {
   fee: number
 }
 
-/** Pays for mints, and says who owns the names. */
+/** Pays for mints, and chooses the owners of the names. */
 export interface MintPayer {
-  /** Pays for a mint and signs it; throwing ends the mining, unless the node has moved meanwhile. */
+  /** Pays for a mint and signs it. Throwing ends the mining, unless the node has moved meanwhile. */
   pay(draft: MintDraft): Promise<PaidMint>
   /**
-   * The lock of a name or of one of its prefixes. Called before each search, whose solution may be of use to this owner
-   * only; throwing ends the mining.
+   * The lock of a name or of one of its prefixes. Called before each search, because a solution may be valid for one owner only;
+   * throwing ends the mining.
    */
   ownerLock(name: string): Promise<Uint8Array>
   /**
    * Called when the index refuses a paid mint and has shown another one, verified, in its place.
    *
    * @param other.proven Whether everything that the index showed is in blocks.
-   * @throws MiningError `UNDECIDED` if the paid mint may still count: then nothing more is mined.
+   * @throws MiningError `UNDECIDED` if the paid mint may still count: then mining ends.
    */
   lost?(mint: PaidMint, other: { proven: boolean }): Promise<void>
 }
 
-/** In the units of `runScripts`: many times what a covenant takes, and less than a second. */
+/** In units of `runScripts`: many times the work of a covenant, and less than a second. */
 const MAX_SCRIPT_WORK = 30_000_000
 
 /**
- * Checks a mint before it is sent: as an indexer will, and as miners will, who run the script of the node.
+ * Checks a mint before it is sent, as an indexer does, and as miners do, who run the script of the node.
  *
  * @param signed.input The index of the input that spends the node.
- * @throws MintError if it is not a mint; MiningError `OTHER_TREE` if the script rejects it, because the tree was deployed
- * with other terms than those of the plan.
+ * @throws MintError if it is not a mint; MiningError `OTHER_TREE` if the script rejects it, because the tree was deployed with
+ * other terms than those of the plan.
  */
 export function finishMint(signed: {
   plan: SolvedPlan

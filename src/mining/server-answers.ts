@@ -6,7 +6,7 @@ import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { type FetchedAnswer, fetchBounded, notCaughtUp, readJson } from '../client/bounded-fetch.js'
 import { MiningError } from './mining-error.js'
 
-// What a server answers as JSON: all that a page needs before anything is mined.
+// JSON answers of a server: all that a page needs before anything is mined.
 
 /** The longest JSON answer that is read, in bytes: a record, an error or a receipt. */
 const MAX_JSON_BYTES = 1024 * 1024
@@ -19,7 +19,7 @@ export interface JsonAnswer {
 
 interface Question {
   url: string
-  /** Time for the answer, to its last byte, in milliseconds. */
+  /** Time for the whole answer, in milliseconds. */
   timeout: number
   init?: RequestInit
   /** Cancels the request. */
@@ -55,7 +55,7 @@ export async function askServer({
   }
 }
 
-/** A live node, as an index claims. */
+/** A live node, as claimed by an index. */
 export interface LiveNode {
   /** The prefix that the node stands for. */
   domain: string
@@ -71,7 +71,7 @@ const refusal = z.object({ error: z.string(), code: z.string(), txid: z.optional
 /**
  * Asks a server for the live node of the longest mined prefix of a name; undefined if the name is taken.
  *
- * @param question.url Where the server listens, without a slash at the end.
+ * @param question.url The URL of the server, without a slash at the end.
  * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`, `BAD_INDEX`.
  */
 export async function askLiveNode({
@@ -82,7 +82,7 @@ export async function askLiveNode({
 }: {
   url: string
   name: string
-  /** Whether mints count that the network is not known to have. */
+  /** Whether to count mints that the network is not known to have. */
   unseen?: boolean | undefined
   signal?: AbortSignal
 }): Promise<LiveNode | undefined> {
@@ -101,7 +101,7 @@ const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()
 /**
  * Submits a transaction.
  *
- * @returns The answer, and of one that takes it the outputs that each topic admits.
+ * @returns The answer, and the outputs that each topic admits if the server accepts the transaction.
  * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`.
  */
 export async function submitBeef({
@@ -118,7 +118,7 @@ export async function submitBeef({
 export interface Submission {
   beef: Uint8Array
   topics: readonly string[]
-  /** Headers beside those that every submission has. */
+  /** Headers in addition to those of every submission. */
   headers?: Record<string, string>
 }
 
@@ -131,7 +131,7 @@ export function submitRequest({ beef, topics, headers }: Submission) {
 /** The outputs that each topic admits. */
 export type Admitted = Record<string, { outputsToAdmit: number[] } | undefined>
 
-/** What an answer to a submission admits; undefined if the server does not take it. */
+/** The outputs that an answer to a submission admits; undefined if the server does not accept it. */
 export function admittedBy({ status, body }: JsonAnswer): Admitted | undefined {
   return status === 200 ? steak.safeParse(body).data : undefined
 }
@@ -146,21 +146,21 @@ export function ordinalsIn(
   return { all: ordinals.length, left: ordinals.filter((vout) => !admitted.has(vout)).length }
 }
 
-/** What a body says if it is an error; undefined if it is none. */
+/** The error in a body; undefined if it is none. */
 export function refusalOf(body: unknown): z.output<typeof refusal> | undefined {
   return refusal.safeParse(body).data
 }
 
-/** The error for an answer that is not one to the question. */
+/** The error for an unexpected answer. */
 export function unexpectedAnswer(url: string, { status, body }: JsonAnswer): MiningError {
   const refused = refusalOf(body)
   const reason = refused ? quote(`${refused.code}: ${refused.error}`) : 'which is not a minetree answer'
-  // The server is too busy, or not ready: worth another attempt later.
+  // The server is too busy, or not ready: another attempt may succeed later.
   const code = status === 429 || status === 503 ? 'NO_ANSWER' : 'BAD_INDEX'
   return new MiningError(code, `${url} answered ${status}, ${reason}`)
 }
 
-/** Quotes a server in one line at most. */
+/** At most 200 characters of a server's text. */
 export function quote(text: string): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }

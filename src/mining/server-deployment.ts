@@ -15,11 +15,11 @@ export type { ExpectedDeployment, ServerDeployment } from './tree-difference.js'
 const TIMEOUT = 10_000
 
 /**
- * Asks a server which tree it follows (`/deployment.json`), and compares the answer with the user's settings. A server
- * that contradicts them is of no use.
+ * Asks a server which tree it follows (`/deployment.json`), and compares the answer with the user's settings. A server that
+ * contradicts them is of no use.
  *
  * @param url Without a slash at the end.
- * @throws MiningError `NO_ANSWER`; `NO_TREE`, also if it is another kind of server; `BAD_INDEX` if the tree cannot be;
+ * @throws MiningError `NO_ANSWER`; `NO_TREE`, also if it is another kind of server; `BAD_INDEX` if the tree is impossible;
  * `NEWER_COVENANT`; `OTHER_TREE` with the first difference.
  */
 export async function serverDeployment(

@@ -11,7 +11,7 @@ export interface ServerDeployment {
   deployment: Deployment
 }
 
-/** The user's settings, to compare with what a server states. Missing ones are not compared. */
+/** The user's settings, to compare with a server's. Missing ones are not compared. */
 export interface ExpectedDeployment {
   profile?: ProfileName
   network?: Network
@@ -21,14 +21,14 @@ export interface ExpectedDeployment {
   deployment?: Deployment
 }
 
-/** A setting in which two descriptions of a tree differ, by the name of its environment variable. */
+/** A setting in which two trees differ, by the name of its environment variable. */
 export interface TreeDifference {
   setting: string
   expected: string | number
   actual: string | number
 }
 
-/** The first setting that is expected to be another one; undefined if all agree. */
+/** The first setting that differs from what is expected; undefined if all agree. */
 export function treeDifference(
   expected: ExpectedDeployment,
   actual: ServerDeployment,

@@ -6,12 +6,12 @@ import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 import { MiningError } from './mining-error.js'
 import type { ServerDeployment } from './tree-difference.js'
 
-// Apart from `server-deployment`, whose declarations must not name zod: who installs the client alone does not have it.
+// Separate from `server-deployment`, whose declarations must not name zod: an installation of the client alone does not have it.
 
-/** The longest marker or TLD that is accepted from a server, in characters: many more than any tree has. */
+/** The longest marker or TLD that is accepted from a server, in characters: far more than any tree has. */
 export const MAX_TERM_LENGTH = 255
 
-/** The start of `/deployment.json`: whether or not the server follows a tree. */
+/** The start of `/deployment.json`, whether or not the server follows a tree. */
 export const serverJson = z.object({
   profile: z.enum(['local', 'mainnet']),
   network: z.enum(['main', 'test']),
@@ -29,7 +29,7 @@ export const treeJson = z.extend(serverJson, {
       return z.NEVER
     }),
   ),
-  // Older servers and files do not have it: their trees have version 1.
+  // Missing in older servers and files, whose trees have version 1.
   covenantVersion: z._default(z.int().check(z.minimum(1)), 1),
   difficulty: z.optional(z.int().check(z.minimum(1), z.maximum(64))),
   marker: z.optional(z.string().check(z.maxLength(MAX_TERM_LENGTH))),

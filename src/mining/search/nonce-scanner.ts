@@ -3,7 +3,7 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './plain-kernel.js'
 
 export interface SearchTask {
-  /** 32 bytes, or none. */
+  /** 32 bytes, or empty. */
   seed: Uint8Array
   character: string
   /** Zero bits, 1 to 64. */
@@ -12,29 +12,26 @@ export interface SearchTask {
   noncePrefix: Uint8Array
 }
 
-/**
- * The longest prefix of a nonce, in bytes. After a seed it leaves 11 random bytes, so that no two ranges are ever the
- * same.
- */
+/** The longest prefix of a nonce, in bytes. After a seed it leaves 11 random bytes, so that no two ranges are ever the same. */
 export const MAX_PREFIX = 8
 
-/** Nonces between two checks of the clock: less than a millisecond with the fast kernel, about ten with the plain one. */
+/** Nonces between two readings of the clock: less than a millisecond with the fast kernel, about ten with the plain one. */
 const STEP = 2 ** 12
 
 const FIXED_SIZE = 4 * FIXED_WORDS
 
 /**
- * Tries nonces, one range after another. A range is all values of the counter; the other bytes of its nonces, apart from
- * the prefix, are random. So no two workers, miners or restarts do the same work.
+ * Tries nonces, one range after another. A range is all values of the counter; the other bytes of its nonces, apart from the
+ * prefix, are random, so no two workers, miners or restarts do the same work.
  *
- * A nonce fills the message up to {@link MESSAGE_SIZE} bytes, prefix and counter included: 22 after a seed, 54 without
+ * A nonce, with prefix and counter, fills the message up to {@link MESSAGE_SIZE} bytes: it has 22 bytes after a seed, 54 without
  * one.
  */
 export class NonceScanner {
   readonly #task: SearchTask
   readonly #kernel: NonceKernel
   readonly #random: (bytes: Uint8Array<ArrayBuffer>) => void
-  /** The message, up to the counter. */
+  /** The message before the counter. */
   #fixed = new Uint8Array()
   #counter = COUNTERS
 
@@ -49,7 +46,7 @@ export class NonceScanner {
     this.#random = scanner.random ?? ((bytes) => crypto.getRandomValues(bytes))
   }
 
-  /** Tries the next nonces: at most `count`, and at most as many as are left in the range. */
+  /** Tries at most `count` further nonces, and at most as many as are left in the range. */
   scan(count: number): { hashes: number; nonce?: Uint8Array } {
     if (this.#counter === COUNTERS) this.#startRange()
     const from = this.#counter

@@ -1,6 +1,6 @@
 import { addState, extendSchedule, INITIAL_STATE, runRounds } from '../../client/sha256-rounds.js'
 
-/** The implementations and their speed: see docs/covenant.md. */
+/** The implementations; docs/covenant.md compares their speed. */
 export type KernelName = 'simd' | 'plain'
 
 /** Words of a message's block that all nonces of a scan share; the next word holds the counter. */
@@ -52,14 +52,14 @@ const PADDING = 0x80000000
 const DIGEST_SIZE = 32
 
 /**
- * The kernel in plain JavaScript: used where WebAssembly is not available, and to check what the other one finds.
+ * The kernel in plain JavaScript: used where WebAssembly is not available, and to check the results of the other one.
  *
- * SHA-256 is our own to keep a worker at a few kilobytes: the SDK's comes with a bundle of half a megabyte, and
- * takes the message as bytes each time.
+ * It has its own SHA-256 to keep a worker at a few kilobytes: the SDK's comes with a bundle of half a megabyte, and takes the
+ * message as bytes each time.
  */
 export class PlainKernel implements NonceKernel {
   readonly name = 'plain'
-  /** The message schedules of the first and of the second hash. */
+  /** The message schedules of the first and the second hash. */
   readonly #message = new Int32Array(64)
   readonly #digest = new Int32Array(64)
   readonly #hash = new Int32Array(8)

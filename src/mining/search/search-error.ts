@@ -9,7 +9,7 @@ export type SearchErrorCode =
   | 'BAD_DIFFICULTY'
   /** The nonce prefix is too long. */
   | 'BAD_PREFIX'
-  /** Not a whole number of workers, or more than anyone has cores. */
+  /** Not a whole number of workers, or more than any machine has cores. */
   | 'BAD_WORKERS'
   /** Workers, or the requested kernel, are not available here. */
   | 'UNAVAILABLE'

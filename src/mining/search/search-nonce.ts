@@ -20,9 +20,9 @@ export interface SearchOptions {
   difficulty: number
   /** The start of the nonce, 0 to 8 bytes: the owner commitment, in a tree that binds work to its owner. */
   noncePrefix?: Uint8Array
-  /** One per core by default. 0: search in this thread, in slices, which is also the default if workers are not available. */
+  /** By default, one per core. 0 searches in this thread, in slices, as happens by default where workers are not available. */
   workers?: number
-  /** The worker module, `search-worker.js`, if a bundler has moved it away from this one. */
+  /** The URL of the worker module, `search-worker.js`, if a bundler has moved it away from this one. */
   workerUrl?: URL | string
   /** By default, four nonces at once if WebAssembly has SIMD, otherwise plain JavaScript. */
   kernel?: KernelName
@@ -36,14 +36,14 @@ export interface SearchOptions {
 const MOST_WORKERS = 1024
 
 /**
- * Searches a nonce for a mint, with which `hash256(seed || character || nonce)`, read byte-reversed, starts with
- * `difficulty` zero bits (service.md 4.5). In Node and in browsers; see docs/covenant.md.
+ * Searches a nonce for a mint, with which `hash256(seed || character || nonce)`, read byte-reversed, starts with `difficulty`
+ * zero bits. Runs in Node and in browsers; see docs/covenant.md.
  *
- * @returns the nonce, verified: 22 bytes, or 54 for the root as deployed, prefix included, so that the message fits one
- * block of SHA-256. `hashes` counts those that the workers have reported by then.
- * @throws the reason of the signal; SearchError `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_PREFIX`, `BAD_WORKERS`
- * for invalid options, `UNAVAILABLE` if workers or the requested kernel are not, `WORKER_FAILED` if a worker fails, and
- * `BAD_NONCE` if its result is wrong.
+ * @returns the nonce, verified: 22 bytes, or 54 for the root as deployed, prefix included, so that the message fits one block of
+ * SHA-256. `hashes` counts those that the workers have reported by then.
+ * @throws the reason of the signal; SearchError `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_PREFIX`, `BAD_WORKERS` for
+ * invalid options, `UNAVAILABLE` if workers or the requested kernel are not, `WORKER_FAILED` if a worker fails, and `BAD_NONCE`
+ * if its result is wrong.
  */
 export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint8Array; hashes: number }> {
   requireValidOptions(options)
@@ -71,7 +71,7 @@ export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint
   return { nonce, hashes: meter.hashes }
 }
 
-/** Computed when needed: bundles in CommonJS format have no URL of their own. */
+/** Computed on use: bundles in CommonJS format have no URL of their own. */
 function workerUrl(options: SearchOptions): URL | string {
   return options.workerUrl ?? new URL('./search-worker.js', import.meta.url)
 }
@@ -101,7 +101,7 @@ const SLICE = 16
 /**
  * Searches in this thread, in slices between which other work runs: for hosts without workers.
  *
- * @param search.onHashes Called with how many more hashes were tried.
+ * @param search.onHashes Called with the number of further hashes.
  * @throws the reason of the signal, at the end of a slice; what `onHashes` throws.
  */
 export async function searchInThread(search: {
@@ -127,13 +127,13 @@ export interface SearchProgress {
   hashesPerSecond: number
   /** How long a search of this difficulty takes on average at this rate. */
   expectedSeconds: number
-  /** The probability of having found one by now: 1 − (1 − 2^−difficulty)^hashes. */
+  /** The probability of having found a nonce by now: 1 − (1 − 2^−difficulty)^hashes. */
   luck: number
 }
 
 /** Milliseconds between two reports. */
 const INTERVAL = 250
-/** Reports over which the rate is measured: five seconds of them. */
+/** How many reports the rate is measured over: five seconds. */
 const WINDOW = 20
 
 /** Counts the hashes of a search, and reports them about four times a second. */
@@ -177,7 +177,7 @@ export class ProgressMeter {
   }
 }
 
-/** Avoids rounding small numbers away: with 64 bits, 1 − 2^−64 is 1 in floating point. */
+/** Does not round small numbers away: with 64 bits, 1 − 2^−64 is 1 in floating point. */
 function luckOf(hashes: number, difficulty: number): number {
   return -Math.expm1(hashes * Math.log1p(-(2 ** -difficulty)))
 }

@@ -3,7 +3,7 @@ import { NonceScanner } from './nonce-scanner.js'
 import type { WorkerMessage, WorkerTask } from './search-workers.js'
 import { openKernel } from './simd-kernel.js'
 
-/** The worker of a search, in Node and in browsers. It reports that it is ready, gets its task, and searches. */
+/** The worker of a search, in Node and in browsers: it reports that it is ready, gets its task, and searches. */
 
 /** Milliseconds between two reports. */
 const BATCH = 75
@@ -19,7 +19,7 @@ parent.onMessage((task) => {
 })
 send({ kind: 'ready' })
 
-/** Never yields: it is terminated from outside, and its messages are delivered all the same. */
+/** Never yields: it is terminated from outside, and its messages are delivered nevertheless. */
 async function search(task: WorkerTask): Promise<void> {
   const scanner = new NonceScanner({ task, kernel: await openKernel(task.kernel) })
   for (;;) {

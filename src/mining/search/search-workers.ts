@@ -20,7 +20,7 @@ export type WorkerMessage =
 /**
  * Searches in several workers, until one of them has found a nonce. All are terminated when the promise settles.
  *
- * @param search.onHashes Called with how many more hashes were tried.
+ * @param search.onHashes Called with the number of further hashes.
  * @throws the reason of the signal; SearchError `WORKER_FAILED` as soon as one worker fails; what `onHashes` throws.
  */
 export function searchInWorkers(search: {
@@ -60,7 +60,7 @@ export function searchInWorkers(search: {
           url: search.url,
           onFailure: fail,
           onMessage: (message) => {
-            // Messages that are under way when a worker is terminated still arrive.
+            // Messages sent before a worker is terminated still arrive.
             if (isOver) return
             try {
               onWorkerMessage(worker, message as WorkerMessage)

@@ -5,7 +5,7 @@ import { SearchError } from './search-error.js'
 /**
  * The fastest kernel that is available.
  * @param name The only acceptable kernel.
- * @throws SearchError (`UNAVAILABLE`) if that one is not available.
+ * @throws SearchError `UNAVAILABLE` if that kernel is not available.
  */
 export async function openKernel(name?: KernelName): Promise<NonceKernel> {
   if (name === 'plain') return new PlainKernel()
@@ -20,15 +20,15 @@ export async function openKernel(name?: KernelName): Promise<NonceKernel> {
 }
 
 /**
- * Whether a host has no WebAssembly, none with SIMD, or a content security policy against it, for which Safari has its own
- * error. Compared by name, since each realm has its own error classes.
+ * Whether the error says that a host has no WebAssembly, no SIMD, or a content security policy against it, for which Safari has
+ * its own error. Compared by name, since each realm has its own error classes.
  */
 function isUnavailable(cause: unknown): boolean {
   const { name } = cause as Error
   return ['ReferenceError', 'CompileError', 'EvalError'].includes(name)
 }
 
-/** The part of the standard object that is used here; neither the language's types nor Node's include it. */
+/** The part of the standard object that is used here; the types of TypeScript and Node do not include it. */
 declare const WebAssembly: {
   instantiate(bytes: Uint8Array): Promise<{ instance: { exports: object } }>
 }
@@ -44,7 +44,7 @@ export class SimdKernel implements NonceKernel {
   readonly name = 'simd'
   readonly #exports: Exports
   readonly #memory: DataView
-  /** Finds which of four candidates it was, and checks the bits that the kernel ignores. */
+  /** Finds which of four candidates is the nonce, and checks the bits that the kernel ignores. */
   readonly #check = new PlainKernel()
 
   private constructor(exports: Exports) {

@@ -13,7 +13,7 @@ import {
 } from './wasm-code.js'
 
 /**
- * A number of 32 bits, by when it is known:
+ * A number of 32 bits, by the time when it is known:
  * - `always`: when the kernel is written, as a number;
  * - `prepare`: when the function `prepare` runs, as code for it;
  * - `scan`: in each iteration of the loop of the function `scan`, as code for four numbers at once.
@@ -47,7 +47,7 @@ export const VECTOR_SIZE = 16
  * known, so a formula is written once, and whatever does not depend on the nonce is computed before the loop.
  */
 export class StagedCode {
-  /** The code so far of `prepare`, and of one iteration of the loop in `scan`. */
+  /** The code of `prepare`, and of one iteration of the loop in `scan`. */
   readonly statements: { prepare: Code[]; scan: Code[] } = { prepare: [], scan: [] }
   /** How many locals are in use, including parameters. */
   readonly locals: { prepare: number; scan: number }
@@ -106,12 +106,12 @@ export class StagedCode {
     return { known: value.known, code: localGet(local) }
   }
 
-  /** The number in memory when `prepare` runs. */
+  /** The number at an address when `prepare` runs. */
   given(address: number): StagedValue {
     return this.keep({ known: 'prepare', code: i32Load(address) })
   }
 
-  /** Four numbers from memory, for the loop. In {@link repeat}, `address` is that of the first iteration. */
+  /** Loads four numbers in the loop. In {@link repeat}, `address` is that of the first iteration. */
   load(address: number, options: { inRepeat?: boolean } = {}): StagedValue {
     return { known: 'scan', code: v128Load(address, options.inRepeat ? this.#loopCounter : undefined) }
   }

@@ -14,7 +14,7 @@ export function bytesOf(code: Code): number[] {
   return bytes
 }
 
-/** On one number of 32 bits. */
+/** Operations on one number of 32 bits. */
 export const I32 = {
   isZero: 0x45,
   isBelow: 0x49,
@@ -26,18 +26,18 @@ export const I32 = {
   shr: 0x76,
 } satisfies Record<string, Code>
 
-/** Vector instructions share their first byte; a number in LEB128 follows. */
+/** Vector instructions share their first byte, followed by a number in LEB128. */
 const VECTOR = 0xfd
 const vector = (instruction: number): Code => [VECTOR, unsigned(instruction)]
 
-/** On four numbers of 32 bits at once, independently. */
+/** Operations on four numbers of 32 bits at once, independently. */
 export const I32X4 = {
   /** One number in all four lanes. */
   splat: vector(0x11),
   and: vector(0x4e),
   or: vector(0x50),
   xor: vector(0x51),
-  /** 1 if none of the four is 0, otherwise 0: one number. */
+  /** A single number: 1 if none of the four is 0, otherwise 0. */
   allTrue: vector(0xa3),
   shl: vector(0xab),
   shr: vector(0xad),
@@ -52,7 +52,7 @@ export const localSet = (local: number): Code => [0x21, unsigned(local)]
 export const block = (body: Code): Code => [0x02, NO_RESULT, body, END]
 /** Runs `body`; a branch to it restarts it. */
 export const loop = (body: Code): Code => [0x03, NO_RESULT, body, END]
-/** Branches to a block or loop, counted from the innermost, if the number before it is not 0. */
+/** Branches to a block or loop, counted from the innermost, if the number on the stack is not 0. */
 export const branchIf = (depth: number): Code => [0x0d, unsigned(depth)]
 export const END = 0x0b
 const NO_RESULT = 0x40
@@ -61,10 +61,10 @@ const NO_RESULT = 0x40
 const ALIGNED_TO_4 = 2
 const ALIGNED_TO_16 = 4
 
-/** One number from memory. */
+/** Loads one number from memory. */
 export const i32Load = (address: number): Code => [i32Const(0), 0x28, ALIGNED_TO_4, unsigned(address)]
 
-/** Four numbers from memory. If a local is given, it is added to the address. */
+/** Loads four numbers from memory. If a local is given, it is added to the address. */
 export function v128Load(address: number, behind?: number): Code {
   return [base(behind), vector(0x00), ALIGNED_TO_16, unsigned(address)]
 }
@@ -76,7 +76,7 @@ export function v128Store(address: number, value: Code, behind?: number): Code {
 
 const base = (local: number | undefined): Code => (local === undefined ? i32Const(0) : localGet(local))
 
-/** Four numbers. */
+/** Four constant numbers. */
 export function v128Const(...lanes: [number, number, number, number]): Code {
   return [vector(0x0c), ...new Uint8Array(Uint32Array.from(lanes).buffer)]
 }
@@ -86,19 +86,19 @@ export function unsigned(value: number): Code {
   return value < 0x80 ? value : [(value & 0x7f) | 0x80, unsigned(value >>> 7)]
 }
 
-/** The same in two's complement: bit 6 of the last byte is the sign. */
+/** Signed LEB128, in two's complement: bit 6 of the last byte is the sign. */
 function signed(value: number): Code {
   const [low, rest] = [value & 0x7f, value >> 7]
   const sign = (low & 0x40) === 0 ? 0 : -1
   return rest === sign ? low : [low | 0x80, signed(rest)]
 }
 
-/** A function to export, on numbers of 32 bits. */
+/** An exported function on numbers of 32 bits. */
 export interface WasmFunction {
   name: string
   parameters: number
   results: number
-  /** How many locals follow the parameters: first those for one number, then those for four. */
+  /** How many locals follow the parameters: first single numbers, then vectors of four. */
   locals: { i32: number; v128: number }
   body: Code
 }

@@ -18,13 +18,13 @@ import {
 /** How many nonces the kernel tries at once. */
 export const LANES = 4
 
-/** The bits of a message of 55 bytes: the longest that leaves room for the padding in its block. */
+/** The bits of a message of 55 bytes, the longest that leaves room for the padding in one block. */
 const MESSAGE_BITS = 55 * 8
 const DIGEST_BITS = 256
 /** The first bit of the padding is set. */
 const PADDING = 0x80000000
 
-/** The memory: what the caller provides, then what `prepare` computes, then tables. */
+/** The memory layout: what the caller provides, then what `prepare` computes, then tables. */
 export const MEMORY = { fixedWords: 0, mask: 4 * FIXED_WORDS } as const
 const FREE = 64
 const TABLES = 16 * 1024
@@ -99,7 +99,7 @@ function writeHashes(code: StagedCode): Code {
   return refused.known === 'scan' ? [refused.code, I32X4.allTrue, I32.isZero] : []
 }
 
-/** Sets the word of four messages that holds the counter, starting with the counter of the first. */
+/** Sets the counter word of four messages, starting with the counter of the first. */
 function setCounterWord(): Code {
   const counters = [localGet(SCAN.counter), I32X4.splat, v128Const(0, 1, 2, 3), I32X4.add]
   const padding = PADDING >>> 24
@@ -136,11 +136,11 @@ function storeRoundConstants(code: StagedCode, table: number): void {
 }
 
 /**
- * Writes the compression of a message's only block (FIPS 180-4, 6.2.2), before the last addition.
+ * Writes the compression of a message's only block (FIPS 180-4, 6.2.2), without the last addition.
  *
  * @param block.words The 16 words of the block.
- * @param block.singly How many rounds are unrolled, at least 16: worthwhile as long as some of their words are known before
- * the loop. The others are in loops, except the last few that do not fill one.
+ * @param block.singly How many rounds are unrolled, at least 16: worthwhile as long as some of their words are known before the
+ * loop. The other rounds are in loops, except the last few that do not fill one.
  * @param block.rounds The number of rounds: 64, or fewer if only part of the state is needed.
  * @returns the state, a to h.
  */
@@ -155,10 +155,10 @@ function writeCompression(
     words[t] ??= code.keep(scheduled(code, (back) => at(words, t - back)))
     state = round(code, { state, word: at(words, t), constant: always(at(ROUND_CONSTANTS, t)) })
   }
-  // All words that the later ones depend on.
+  // The later words depend on these.
   for (let t = singly - 16; t < singly; t++) code.store(tables.words + VECTOR_SIZE * t, at(words, t))
 
-  /** The round `t`, its word computed from those in memory; in a loop, the round `t` of its first iteration. */
+  /** Round `t`; its word is computed from words in memory. In a loop, `t` is that of the first iteration. */
   const further = (t: number, before: readonly StagedValue[], options: { inRepeat?: boolean }) => {
     const address = tables.words + VECTOR_SIZE * t
     const earlier = (back: number) => code.keep(code.load(address - VECTOR_SIZE * back, options))
