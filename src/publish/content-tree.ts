@@ -7,7 +7,7 @@ export type FolderEntry =
   | { name: string; bytes: Uint8Array; contentType?: string }
   | { name: string; entries: readonly FolderEntry[] }
 
-/** What is to be inscribed, checked. Two nodes with one id show the same, whatever they are called. */
+/** Content to inscribe, checked. Two nodes with the same id show the same, whatever their names are. */
 export type ContentNode = FileNode | DirectoryNode
 
 export interface FileNode {
@@ -26,7 +26,7 @@ export interface DirectoryNode {
   entries: ContentNode[]
 }
 
-/** How many directories a path may pass through (service.md 8). */
+/** How many directories a path may pass through. */
 export const MAX_LEVELS = 8
 
 /**
@@ -48,19 +48,22 @@ export function contentTree(entry: FolderEntry, level = 1): ContentNode {
   return { name, id: directoryId(entries.map((inside) => [inside.name, inside.id])), entries }
 }
 
-/** Says what a file shows: its bytes and its content type. */
+/** Identifies what a file shows, by its bytes and its content type. */
 export function fileId({ contentType, tag }: Pick<FileNode, 'contentType' | 'tag'>): string {
   return `${tag} ${contentType}`
 }
 
-/** Says what a directory shows: its names, and what is behind each. */
+/** Identifies what a directory shows, by its names and what each of them shows. */
 export function directoryId(entries: readonly (readonly [name: string, id: string])[]): string {
   const hash = new Hash.SHA256()
   for (const entry of sorted(entries, ([name]) => name)) hash.update(`${JSON.stringify(entry)}\n`)
   return `directory ${toHex(Uint8Array.from(hash.digest()))}`
 }
 
-/** Encodes a directory's map (service.md 2.4) in the given order, which an object would not keep for names like `10`. */
+/**
+ * Encodes the map of a directory (`docs/spec/protocol.md`, Directories) in the given order, which an object would not keep for
+ * names like `10`.
+ */
 export function encodeDirectory(pointers: Iterable<readonly [name: string, pointer: string]>): Uint8Array {
   const comma = utf8(',')
   const members: Uint8Array[] = []
@@ -76,7 +79,7 @@ function inOrder(entries: readonly FolderEntry[]): FolderEntry[] {
   return ordered
 }
 
-/** In the byte order of their names. */
+/** Sorts in the byte order of names. */
 function sorted<Named>(all: readonly Named[], nameOf: (each: Named) => string): Named[] {
   const keyed = all.map((each) => ({ each, key: utf8(nameOf(each)) }))
   keyed.sort((a, b) => compareBytes(a.key, b.key))
@@ -84,8 +87,8 @@ function sorted<Named>(all: readonly Named[], nameOf: (each: Named) => string): 
 }
 
 /**
- * A name must be usable as a segment of a path: a slash would end it, clients resolve `.` and `..`, an empty segment means
- * a slash at the end, and half a surrogate pair has no UTF-8, so it cannot be percent-encoded.
+ * Checks that a name can be a segment of a path: a slash would end it, clients resolve `.` and `..`, an empty segment means a
+ * slash at the end, and half a surrogate pair has no UTF-8, so it cannot be percent-encoded.
  */
 function checkedName(name: string): string {
   if (name === '' || name === '.' || name === '..') throw badName(name, 'a path cannot contain it')

@@ -9,7 +9,7 @@ import {
   type PublishOutput,
 } from './inscribe.js'
 
-/** The default chunk size in bytes (service.md 8). */
+/** The default chunk size in bytes. */
 export const DEFAULT_STREAM_CHUNK_SIZE = 1024 * 1024
 
 export type StreamProfile = Pick<Profile, 'streamMarker' | 'streamChunkContentTypes'>
@@ -46,8 +46,8 @@ export function layOutFile({
 }
 
 /**
- * Lays a file out as a stream (service.md 2.5 and 4.3): one output per transaction, in order; each transaction spends the
- * previous output. A file that fits in one chunk, even an empty one, is a stream of one output. Each is tagged
+ * Lays a file out as a stream (`docs/spec/protocol.md`, Streams): one output per transaction, in order; each transaction spends
+ * the previous output. A file that fits in one chunk, even an empty one, is a stream of one output. Each output is tagged
  * `sha256:<hash of the file>` and `stream-i:<index>`.
  *
  * @throws PublishError `BAD_CHUNK_SIZE` unless the size is a whole number of at least 1, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
@@ -64,8 +64,8 @@ export function layOutStream(file: PublishFile & StreamOptions): PublishOutput[]
 }
 
 /**
- * Lays a file out by the options of the reference minting tool (service.md 4.3): with `stream: true` or a
- * `streamChunkSize`, as a stream; with neither, as one inscription, the only output.
+ * Lays a file out by the options of the reference minting tool: with `stream: true` or a `streamChunkSize`, as a stream; with
+ * neither, as one inscription, the only output.
  *
  * @throws PublishError as {@link layOutStream} and {@link layOutFile}.
  */

@@ -43,17 +43,17 @@ export interface LaidOutFolder {
 }
 
 const MAX_VOUT = 0xffffffff
-/** Gateways follow paths into a directory of up to a mebibyte: the default of `MAX_DIRECTORY_BYTES`. */
+/** The longest directory into which gateways follow paths: the default of `MAX_DIRECTORY_BYTES`. */
 export const MAX_DIRECTORY_BYTES = 1024 * 1024
 
 /**
- * Lays a folder out as outputs of one transaction (service.md 4.2): each directory before its entries, entries in the byte
- * order of their names, pointers as `_N`. What occurs twice is inscribed once. The root comes first, so that its txid alone also
- * leads to it. Each output is tagged `sha256:<hash of its body>`.
+ * Lays a folder out as outputs of one transaction: each directory before its entries, entries in the byte order of their names,
+ * pointers as `_N`. Content that occurs twice is inscribed once. The root comes first, so that its txid alone also leads to it.
+ * Each output is tagged `sha256:<hash of its body>`.
  *
- * @throws PublishError `BAD_NAME` for a name that no path can contain or that occurs twice in a folder, `NESTING_TOO_DEEP`
- * for more than 8 levels of folders, `DIRECTORY_TOO_LARGE` for one that no path would lead into, `BAD_FIRST_OUTPUT` if an index
- * would not fit in 32 bits, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
+ * @throws PublishError `BAD_NAME` for a name that no path can contain or that occurs twice in a folder, `NESTING_TOO_DEEP` for
+ * more than 8 levels of folders, `DIRECTORY_TOO_LARGE` for a directory that gateways would not follow paths into,
+ * `BAD_FIRST_OUTPUT` if an index would not fit in 32 bits, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
  */
 export function layOutFolder({
   entries,
@@ -79,22 +79,22 @@ export function hasIndex(entries: readonly { name: string }[]): boolean {
   return entries.some(({ name }) => name === 'index.html')
 }
 
-/** Where something is inscribed, and how long it is; as a patch, how long that is. */
+/** The output of a node, the length of its content, and the length of its patch if it is inscribed as one. */
 export interface LaidOutPlace {
   vout: number
   bytes: number
   patch?: number
 }
 
-/** Outputs of one transaction, in which nothing is inscribed that is inscribed already. */
+/** Outputs of one transaction. Content that is inscribed already is not inscribed again. */
 export class Layout {
   readonly outputs: PublishOutput[] = []
-  /** Where nodes are, by id, and how long their bodies are. */
+  /** The places of nodes, by id. */
   readonly places = new Map<string, LaidOutPlace>()
 
   /**
-   * @param options.inscribed Where something is inscribed already, by its id.
-   * @param options.earlier What was shown in the place of a node, which a patch may be built on.
+   * @param options.inscribed Finds the output of content that is inscribed already, by its id.
+   * @param options.earlier What the name showed in the place of a node: a base for a patch.
    * @throws PublishError `BAD_LOCK`.
    */
   constructor(
@@ -110,13 +110,13 @@ export class Layout {
     checkLock(options.lock)
   }
 
-  /** Adds a node, and what it needs; returns the index of its output. */
+  /** Adds a node, and those of its entries that are missing; returns the index of its output. */
   inscribe(node: ContentNode): number {
     const { lock, firstOutput = 0 } = this.options
     const at = this.outputs.length
     const place: LaidOutPlace = { vout: firstOutput + at, bytes: 0 }
     this.places.set(node.id, place)
-    // The place of a directory comes before those of its entries, and its map after them.
+    // A directory comes before its entries in the outputs, but its map needs their places.
     this.outputs.push({ satoshis: 1, lockingScript: lock, tags: [] })
     const content = 'entries' in node ? this.directory(node) : node
     place.bytes = content.body.length
@@ -136,7 +136,7 @@ export class Layout {
     return { contentType, body, tag: contentTag(body) }
   }
 
-  /** An output of this transaction, by its index, or of an earlier one. */
+  /** The index of an output of this transaction, or the outpoint of an earlier one. */
   private targetOf(node: ContentNode): number | Outpoint {
     return this.options.inscribed?.(node.id) ?? this.places.get(node.id)?.vout ?? this.inscribe(node)
   }

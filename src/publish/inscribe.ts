@@ -34,7 +34,7 @@ export function contentTypeOf(name: string): string {
 export interface PublishOutput {
   /** An ordinal is in an output of exactly 1 satoshi (BRC-159). */
   satoshis: 1
-  /** The owner's lock, and the envelope after it (protocol.md 3). */
+  /** The owner's lock, and the envelope after it (`docs/spec/protocol.md`, Scripts). */
   lockingScript: Uint8Array
   /** For the wallet's own records; not on the chain. */
   tags: string[]
@@ -59,8 +59,8 @@ export function inscribe({ lock, contentType, body, tags }: InscriptionContent):
 }
 
 /**
- * Checks that an envelope after a lock is read as an inscription. It is not if the lock ends within a push, has an envelope
- * of its own (the first one counts) or an OP_RETURN (no envelope after it counts).
+ * Checks that readers find an inscription after a lock. They do not if the lock ends within a push, has an envelope of its own
+ * (the first one counts) or an OP_RETURN (no envelope after it counts).
  *
  * @throws PublishError (`BAD_LOCK`).
  */
@@ -74,7 +74,7 @@ export function checkLock(lock: Uint8Array): void {
   if (!isRead) throw new PublishError('BAD_LOCK', 'an inscription after this lock would not be found')
 }
 
-/** `sha256:` and the hash of some content, as hex (service.md 2.5). */
+/** `sha256:` and the hash of some content, as hex. */
 export function contentTag(content: Uint8Array): string {
   const { SHA256 } = Hash
   return hashTag(Uint8Array.from(new SHA256().update(content).digest()))

@@ -7,24 +7,26 @@ export interface PublishedContent {
   outpoint: Outpoint
   contentType: string
   body: Uint8Array
-  /** How many patches make it, and how many bytes are read and made for that. */
+  /** How many patches the body is made by, and how many bytes are read and made for it. */
   patches: number
   work: number
 }
 
-/** How many patches are built on each other: gateways of 1sat-stack read no more, and this one twice as many. */
+/** How many patches are built on each other: gateways of 1sat-stack read no more, and this one reads twice as many. */
 const MAX_PUBLISHED = 8
-/** Gateways make no longer body of patches: the default of `MAX_CONTENT_BYTES`. */
+/** The longest body that gateways make of patches: the default of `MAX_CONTENT_BYTES`. */
 const MAX_CONTENT_BYTES = 64 * 1024 * 1024
-/** A patch is worth it if it has at most so much of what it makes. */
+/** The largest patch that is worth it, as a share of the body that it makes. */
 const WORTH = 0.5
 
-/** The content of a patch that makes a body of an earlier one; undefined if that is not half as long, or not allowed. */
+/**
+ * A patch that makes a body of an earlier one; undefined if it would be more than half as long as the body, or is not allowed.
+ */
 export function patchOn(
   earlier: PublishedContent | undefined,
   { contentType, body }: Pick<InscriptionContent, 'contentType' | 'body'>,
 ): Pick<InscriptionContent, 'contentType' | 'body'> | undefined {
-  // A patch has the type of what it is built on. A patch that makes nothing is no base.
+  // A patch has the type of its base. A patch without a result is no base.
   if (earlier?.contentType !== contentType || contentType === PATCH_TYPE || earlier.patches >= MAX_PUBLISHED)
     return undefined
   if (body.length > MAX_CONTENT_BYTES || earlier.body.length > MAX_CONTENT_BYTES) return undefined

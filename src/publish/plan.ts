@@ -7,34 +7,39 @@ import { checkLock, contentTag, inscribe, PublishError, type PublishOutput } fro
 import { type PublishedContent, patchOn } from './patch.js'
 import type { DirectoryPointer, Published } from './published.js'
 
-/** What becomes of a file, or of a directory, whose path ends with a slash. */
+/** What happens to a file, or to a directory, whose path ends with a slash. */
 export interface SiteChange {
   /** Relative to the site; `./` is its own directory. */
   path: string
-  /** `kept`: its bytes are inscribed already, or as another file of the site. The others say what the name showed at this path. */
+  /**
+   * `kept`: the bytes are inscribed already, or as another file of the site. The others compare with what the name showed at this
+   * path.
+   */
   kind: 'new' | 'changed' | 'kept' | 'removed'
-  /** Of the content; of the map for a directory. */
+  /** The length of the content; for a directory, of its map. */
   bytes: number
-  /** Of the patch by which it is inscribed, if it is. */
+  /** The length of the patch, if it is inscribed as one. */
   patch?: number
 }
 
 export interface SitePlan {
   /**
-   * Consecutive outputs of one transaction, from output 0 on, which has to be the next step of the name: what it shows from then on.
+   * Consecutive outputs of one transaction, from output 0 on. The transaction must be the next step of the name, which shows them
+   * from then on.
    */
   outputs: PublishOutput[]
   changes: SiteChange[]
-  /** Whether the name shows this already: then nothing needs to be paid for. */
+  /** Whether the name shows this already, so that nothing needs to be paid for. */
   isUnchanged: boolean
-  /** Whether the address of the site alone shows something: without `index.html`, only the paths in a folder do. */
+  /** Whether the address of the site itself shows something: in a folder without `index.html`, only paths do. */
   hasIndex: boolean
 }
 
 /**
- * Lays out a file or a folder as what a name shows next: what the name has inscribed before is pointed at, and not inscribed again.
+ * Lays out a file or a folder as the next content of a name. What the name has inscribed before is referenced, not inscribed
+ * again.
  *
- * @param options.site Its own name says what type a file has, and nothing of a folder.
+ * @param options.site The name of a file determines its content type; that of a folder is not used.
  * @param options.published What the steps of the name have inscribed; without it, everything is new.
  * @param options.patches Whether files and directories may be published as patches on what the name has inscribed.
  * @throws PublishError as `layOutFolder`.
@@ -65,8 +70,8 @@ export function planSite(options: {
 }
 
 /**
- * Puts an earlier state of a name back: a directory that points at what that of the state points at, or the file of the state once
- * more, as a name shows what its own output holds.
+ * Restores an earlier state of a name. As a name shows what its own output holds, that inscribes a directory with the same
+ * targets as the one of the state, or the file of the state again.
  *
  * @param options.sequence The number of a step, from 1 on.
  * @throws PublishError `NO_SUCH_STATE`, `BAD_LOCK`, `DIRECTORY_TOO_LARGE`.
@@ -150,7 +155,7 @@ function earlierPlace(
   return { path: isFolder ? `${path}/` : path, bytes: content?.body.length ?? 0 }
 }
 
-/** Compares a site with what a name shows, folder by folder: a folder that is removed is one change. */
+/** Compares a site with what a name shows, folder by folder; a removed folder is one change. */
 function changesOf(
   root: ContentNode,
   { places, published }: { places: Layout['places']; published: Published | undefined },
@@ -164,7 +169,7 @@ function changesOf(
     const place = listed.has(node.id) ? undefined : places.get(node.id)
     listed.add(node.id)
     const isFolder = 'entries' in node
-    // A folder that is kept is listed as its files.
+    // A kept folder is listed by its files.
     if (place !== undefined || !isFolder)
       changes.push({
         path: path || './',

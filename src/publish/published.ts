@@ -21,15 +21,15 @@ import { MAX_DIRECTORY_BYTES } from './folder.js'
 import { contentTag } from './inscribe.js'
 import type { PublishedContent } from './patch.js'
 
-/** A step of a name: the transaction, whose txid is the hash of it, and which of its outputs the name went to. */
+/** A step of a name: the outpoint of the name, and all outputs of its transaction, whose hash is the txid. */
 export interface PublishedStep extends Outpoint {
   outputs: readonly { satoshis: number; lockingScript: Uint8Array }[]
 }
 
 export interface Published {
-  /** Where something is inscribed that shows what an id of a `ContentNode` says. */
+  /** An output that shows the content with this id of a `ContentNode`. */
   inscribed(id: string): Outpoint | undefined
-  /** What the name shows at a step, counted from 0; undefined if that is nothing but that it was mined, or there is no such step. */
+  /** What the name shows at a step, counted from 0; undefined if it only shows that it was mined, or there is no such step. */
   shownAt(sequence: number): PublishedContent | undefined
   /** What the name shows now. */
   shown: PublishedContent | undefined
@@ -37,24 +37,24 @@ export interface Published {
   sequence: number
   /** Whether two outputs are known to show the same. */
   isSame(one: Outpoint, other: Outpoint): boolean
-  /** The entries of a directory with absolute pointers; undefined if it is none that can be read. */
+  /** The entries of a directory with absolute pointers; undefined if it is no readable directory. */
   entriesOf(content: PublishedContent): Map<string, DirectoryPointer> | undefined
-  /** What an output holds, if it is one of these transactions. */
+  /** The content of an output, if it is one of these transactions. */
   at(outpoint: Outpoint): PublishedContent | undefined
 }
 
 export interface DirectoryPointer {
-  /** As an absolute pointer, or as it was written if it is none. */
+  /** An absolute pointer; as it was written if it points at no output. */
   pointer: string
   outpoint?: Outpoint
-  /** Those of an entry of a binary directory. */
+  /** The flags of an entry of a binary directory. */
   flags?: number
 }
 
 /**
- * Reads what the steps of a name have inscribed: a gateway that shows the name needs these very transactions, so what they hold can be
- * pointed at by what the name shows next. Nothing else is: an output of any other transaction may be missing at a gateway, or never
- * get into a block.
+ * Reads what the steps of a name have inscribed. A gateway that shows the name has these transactions, so the next content may
+ * point at their outputs. It must not point at others: any other transaction may be missing at a gateway, or never get into a
+ * block.
  *
  * @param options.steps From the origin to the tip, each verified by the caller, as `resolveName` does.
  */
@@ -110,7 +110,7 @@ export function publishedOn(options: {
   }
 }
 
-/** What a patch makes of what these steps have inscribed; otherwise what it is itself. */
+/** The result of a patch whose base these steps have inscribed; otherwise the patch itself. */
 function patchedContent(
   patch: PublishedContent,
   { at, maxBytes }: { at: Published['at']; maxBytes: number },
@@ -130,12 +130,12 @@ function patchedContent(
   }
 }
 
-/** What patches make of all that a name has inscribed, in bytes: who owned the name before may have inscribed anything. */
+/** How many bytes are made of the patches of a name in all: earlier owners may have inscribed anything. */
 const MAX_MADE_BYTES = 256 * 1024 * 1024
 
 type Identified = Map<string, readonly [id: string, outpoint: Outpoint]>
 
-/** Says what each output shows, by its outpoint. A directory of which that is not known whole has no id. */
+/** Identifies what each output shows, by its outpoint. A directory with an unknown target has no id. */
 function identified(
   steps: readonly PublishedStep[],
   { at, entriesOf }: Pick<Published, 'at' | 'entriesOf'>,
@@ -146,7 +146,7 @@ function identified(
     for (const [vout, { satoshis, lockingScript }] of outputs.entries()) {
       const { envelope } = readEnvelope(lockingScript)
       const { contentType: inscribed, body: bytes, fields = [] } = envelope ?? {}
-      // Other fields of an envelope may say how the body is to be read.
+      // Other fields of an envelope may change how the body is read.
       if (satoshis !== 1 || inscribed === undefined || bytes === undefined || fields.length > 0) continue
       const outpoint = { txid, vout }
       const content = at(outpoint)
@@ -155,17 +155,17 @@ function identified(
       const entries = entriesOf(content)
       if (entries === undefined)
         ids.set(formatOutpoint(outpoint), [fileId({ contentType, tag: contentTag(body) }), outpoint])
-      // Nothing may point at one that gateways do not follow paths into.
+      // Gateways do not follow paths into a longer directory, so nothing may point at it.
       else if (body.length <= MAX_DIRECTORY_BYTES) directories.push({ outpoint, entries })
     }
   }
-  // From the innermost directories outwards; those that lead back to themselves never get an id.
+  // From the innermost directories outwards; cycles never get an id.
   for (let level = 0; level < MAX_LEVELS && directories.length > 0; level++) {
     directories = directories.filter(({ outpoint, entries }) => {
       const known: (readonly [name: string, id: string])[] = []
       for (const [name, { outpoint: target, flags = 0 }] of entries) {
         const id = target && ids.get(formatOutpoint(target))?.[0]
-        // What a link shows depends on where its directory is.
+        // The target of a link depends on where its directory is.
         if (id === undefined || (flags & ENTRY_FLAGS.link) !== 0) return true
         known.push([name, id])
       }
