@@ -21,15 +21,14 @@ export type BindingSigner = Pick<WalletInterface, 'getPublicKey' | 'createSignat
 
 export interface BindingTerms {
   /**
-   * By default, that of the binding that is replaced, otherwise the one that deployed wallets read, `key-value`. BRC-174 has
-   * `positional`.
+   * By default, the layout of the replaced binding, otherwise `key-value`, which deployed wallets read. BRC-174 has `positional`.
    */
   layout?: BindingLayout
-  /** By default, that of the binding that is replaced, otherwise the one that goes with the layout. */
+  /** By default, the protocol of the replaced binding, otherwise the usual one of the layout. */
   protocol?: BindingProtocol
   /**
-   * Attributes to change; those that are undefined are removed. Others stay, unless the name gets another identity key: they are
-   * about the holder of the earlier one.
+   * Attributes to change; undefined removes one. Others stay, unless the name gets another identity key: they describe the
+   * earlier holder.
    */
   profile?: { [Key in keyof BindingProfile]: BindingProfile[Key] | undefined }
 }
@@ -37,11 +36,10 @@ export interface BindingTerms {
 const PROTOCOLS: Record<BindingLayout, BindingProtocol> = { positional: 'p 1sat', 'key-value': 'onesat' }
 
 /**
- * The lock that binds a name to the identity key of the signer. It counts only in the transaction that spends the name from where
- * it is now, so the holder of a name can be given one by whoever gets it. Fields that are not known are kept where they are
- * (BRC-174 section 3.2).
+ * The lock that binds a name to the identity key of the signer. It counts only in the transaction that spends the current output
+ * of the name, so whoever gets the name makes it for the holder. Unknown fields stay where they are (BRC-174 section 3.2).
  *
- * @throws IdentityError `UNKNOWN_FIELDS`, `BAD_PROFILE`; MiningError `BAD_WALLET` if the signature does not hold.
+ * @throws IdentityError `UNKNOWN_FIELDS`, `BAD_PROFILE`; MiningError `BAD_WALLET` if the signature is invalid.
  */
 export async function bindingLock(
   options: { coin: NameOutput; signer: BindingSigner } & BindingTerms,
@@ -49,7 +47,7 @@ export async function bindingLock(
   const { coin, signer } = options
   const { publicKey } = await signer.getPublicKey({ identityKey: true })
   const held = bindingOf(coin)
-  // Nobody has signed what an invalid one says, least of all the key that it asserts.
+  // Nobody has signed the fields of an invalid binding, least of all its identity key.
   const existing = held.state === 'bound' ? readBinding(coin.lockingScript) : undefined
   const { layout = existing?.layout ?? 'key-value' } = options
   const replaces = keptBinding(existing, layout)
@@ -58,7 +56,7 @@ export async function bindingLock(
   const fields = fieldsOf({ layout, identityKey: publicKey, profile, replaces })
   const protocol = options.protocol ?? keptProtocol(held, layout) ?? PROTOCOLS[layout]
   const keyId = bindingKeyId(coin.outpoint)
-  // The SDK reads OP_0 as a zero byte, and so do the deployed verifiers, so that is what is signed.
+  // The SDK and the deployed verifiers read OP_0 as a zero byte, so a zero byte is signed.
   const pushed = fields.map((field) => (field.length === 0 ? [0] : Array.from(field)))
   const lock = await new PushDrop(signer as WalletInterface).lock(
     pushed,
@@ -129,7 +127,7 @@ function requirePlace(
     )
 }
 
-/** The identity binding of a name that is moved into a lock from where it is now. */
+/** The identity binding of a name that moves from its current output into a lock. */
 export function bindingIn({
   coin,
   lock,

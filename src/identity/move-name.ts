@@ -16,7 +16,7 @@ import { bindingOf, IdentityError, type NameCoin } from './name-coin.js'
 /** The part of a wallet (BRC-100) that holds and moves names. */
 export type BindingWallet = PayingWallet & BindingSigner
 
-/** Who holds a name: a wallet, a key, or nobody, whose names anyone moves where money is fake. */
+/** The holder of a name: a wallet, a key, or nobody: where money is fake, anyone moves names without an owner. */
 export interface Holder {
   wallet?: BindingWallet
   key?: sdk.PrivateKey
@@ -24,14 +24,14 @@ export interface Holder {
 
 export interface NameMove {
   coin: NameCoin
-  /** The lock of the output that gets the name: of {@link bindingLock}, or P2PKH, which leaves it unbound. */
+  /** The lock of the output that gets the name: by {@link bindingLock}, or P2PKH, which leaves it unbound. */
   lock: Uint8Array
-  /** What follows the lock: an inscription. */
+  /** An inscription, which follows the lock. */
   behind?: Uint8Array | undefined
   holder: Holder
   /** In satoshis. */
   maxFee?: number
-  /** Outputs behind that of the name. */
+  /** Outputs after that of the name. */
   outputs?: readonly DraftOutput[]
 }
 
@@ -39,7 +39,7 @@ export interface NameMove {
 const NAME_SATOSHIS = 1
 
 /**
- * The draft of a move. The name is the first input and the lock the first output, so its ordinal goes there (BRC-159). A wallet
+ * The draft of a move. The name is the first input and the lock the first output, so the ordinal goes there (BRC-159). A wallet
  * that gets the name keeps it, with what it needs to spend it.
  *
  * @throws IdentityError `NOT_YOURS` if neither the key nor the wallet can spend the name; what the wallet throws.
@@ -65,9 +65,9 @@ export async function draftMove(move: NameMove): Promise<Draft> {
 }
 
 /**
- * A move that inscribes outputs on a name: the first of them on the name itself. An identity that the name is bound to stays.
+ * A move that inscribes outputs on a name, the first of them on the name itself. An identity binding stays.
  *
- * @param site.lock Of the holder, which each of the outputs begins with.
+ * @param site.lock The holder's lock, with which each output begins.
  */
 export async function inscribingMove(
   { coin, holder }: Pick<NameMove, 'coin' | 'holder'>,
@@ -85,12 +85,12 @@ export async function inscribingMove(
   }
 }
 
-/** What signs for a holder; undefined if that is nobody. */
+/** The signer for a holder; undefined for nobody. */
 export function signerOf({ wallet, key }: Holder): BindingSigner | undefined {
   return wallet ?? (key && new ProtoWallet(key))
 }
 
-/** The same wallet, which gives each key once: it may have to ask its user each time. One that refused is asked again. */
+/** A wallet that is asked for each key once, because it may ask its user each time. After a refusal it is asked again. */
 export function askedOnce(wallet: BindingWallet): BindingWallet {
   const known = new Map<string, ReturnType<BindingWallet['getPublicKey']>>()
   return {
@@ -108,7 +108,7 @@ export function askedOnce(wallet: BindingWallet): BindingWallet {
   }
 }
 
-/** Where a wallet keeps a name, if the new lock is its own. */
+/** The basket in which a wallet keeps a name, if the new lock is its own. */
 async function basketOf(
   wallet: BindingWallet,
   { coin, lock }: Pick<NameMove, 'coin' | 'lock'>,
@@ -119,7 +119,7 @@ async function basketOf(
   if (binding.state !== 'bound') return undefined
   const { publicKey } = await wallet.getPublicKey({ identityKey: true })
   if (binding.identityKey !== publicKey) return undefined
-  // The key is not that of the name, so that is named beside it.
+  // The key does not contain the name, so the name is added.
   return kept({
     protocolID: [0, binding.protocol],
     keyID: binding.keyId,

@@ -10,16 +10,16 @@ import type { VerifiedTip } from '../client/verify-history.js'
 export type IdentityErrorCode =
   /** Neither the key nor the wallet can spend the name. */
   | 'NOT_YOURS'
-  /** The lock is no identity binding for this name at this place. */
+  /** The lock is no identity binding for this name in its current output. */
   | 'BAD_LOCK'
-  /** The binding has fields that are not known here, which the other layout has no place for. */
+  /** The binding has unknown fields, for which the other layout has no place. */
   | 'UNKNOWN_FIELDS'
   /** The layout has no place for an attribute. */
   | 'BAD_PROFILE'
-  /** The bytes do not hold the transaction of the name, as it was resolved. */
+  /** The bytes do not contain the transaction of the resolved name. */
   | 'BAD_SOURCE'
 
-/** A name that was not bound or moved: the caller's fault. */
+/** A name was not bound or moved, by the caller's fault. */
 export class IdentityError extends GeneralError<IdentityErrorCode> {
   override readonly name = 'IdentityError'
 }
@@ -31,7 +31,7 @@ export interface NameOutput {
   bindingInputs: Outpoint[]
 }
 
-/** The output that holds a name: what its holder spends to bind or to move it. */
+/** The output that holds a name; its holder spends it to bind or to move the name. */
 export interface NameCoin extends NameOutput {
   name: string
   /** The transaction of the output, with its merkle path or its ancestors down to proven ones. */
@@ -41,9 +41,9 @@ export interface NameCoin extends NameOutput {
 /**
  * The output of a resolved name, with its transaction.
  *
- * @param resolved.tip Where the name is, verified.
- * @param resolved.provenance An Outpoint BEEF of it, as `GET /svc/gateway/provenance/{origin}` answers; what it shows beyond the
- * transaction of the tip, the network checks.
+ * @param resolved.tip The verified place of the name.
+ * @param resolved.provenance Its Outpoint BEEF, as `GET /svc/gateway/provenance/{origin}` answers. What it contains beyond the
+ * transaction of the tip is checked by the network.
  * @throws IdentityError `BAD_SOURCE`; ProofError if the bytes cannot be read; TypeError if there are none.
  */
 export function nameCoin(resolved: {
@@ -68,14 +68,14 @@ export function nameCoin(resolved: {
   return { name, outpoint: tip.tip, lockingScript, bindingInputs, transaction }
 }
 
-/** One of the transactions that have moved a name, and the output that it moved the name to. */
+/** A transaction that has moved a name, and the output that the name went to. */
 export interface NameStep extends Outpoint {
   outputs: readonly { satoshis: number; lockingScript: Uint8Array }[]
 }
 
 /**
- * The transactions that have moved a resolved name, from the mint to the tip, with all of their outputs. Each is the one that was
- * verified, no matter who sent it: its txid is the hash of it.
+ * The transactions that have moved a resolved name, from the mint to the tip, with all of their outputs. Each is the verified
+ * one, whoever sent it, because its txid is its hash.
  *
  * @param resolved As for {@link nameCoin}.
  * @throws IdentityError `BAD_SOURCE` if one is missing; ProofError if the bytes cannot be read; TypeError if there are none.
@@ -99,7 +99,7 @@ export function nameSteps(resolved: {
 
 const bundles = new WeakMap<Uint8Array, Bundle>()
 
-/** What a provenance holds: of the same bytes, read once. @throws ProofError; TypeError */
+/** Reads a provenance, once for the same bytes. @throws ProofError; TypeError */
 function bundleIn(provenance: Uint8Array): Bundle {
   requireBytes(provenance, 'provenance')
   const bundle = bundles.get(provenance) ?? readOutpointBeef(provenance, {}).bundle
