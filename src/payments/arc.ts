@@ -3,8 +3,8 @@ import { field } from '../client/bounded-fetch.js'
 import type { Payer, SendOutcome } from './draft.js'
 
 /**
- * The statuses of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). Any other is undecided: such an answer says
- * nothing about the transaction.
+ * Statuses of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). Any other status is undecided: it says nothing
+ * about the transaction.
  */
 const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
   QUEUED: 'accepted',
@@ -45,11 +45,11 @@ export function sendThroughArc(arc: Broadcaster): NonNullable<Payer['send']> {
   return async (transaction) => {
     const answer = await arc.broadcast(transaction)
     const isFailure = isBroadcastFailure(answer)
-    // Arcade answers 400 to whatever it refuses, and has the status of ARC in the body.
+    // Arcade answers 400 to everything it refuses, with the status of ARC in the body.
     const status = isFailure
       ? String(field(answer.more, 'status') ?? answer.code)
       : (answer.message.split(' ')[0] ?? '')
-    // Without `extraInfo`, as of Arcade, the SDK's message ends with that.
+    // Without `extraInfo`, as from Arcade, the SDK's message ends with `undefined`.
     const said = isFailure ? answer.description : answer.message.replace(/ undefined$/, '')
     const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
     const txid = transaction.id('hex')

@@ -7,7 +7,7 @@ import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import type { Headers } from '../client/verify-transactions.js'
 import { spentBy } from './draft.js'
 
-/** Another transaction that spends what one of ours spends, or what an unproven ancestor of ours spends. */
+/** Another transaction with an input that ours has, or that an unproven ancestor of ours has. */
 export interface Conflict {
   txid: string
   outpoint: string
@@ -15,13 +15,13 @@ export interface Conflict {
   isProven: boolean
 }
 
-/** A server that is asked about conflicts. Its word is verified. */
+/** A server that is asked about conflicts; its answers are verified. */
 export interface Witness {
   /** A transaction with its merkle path or its ancestors, as BEEF; undefined if the server does not have it. */
   beefOf(txid: string): Promise<Uint8Array | undefined>
   /** The transactions that spend outputs, as far as the server knows. */
   spendersOf(outpoints: readonly string[]): Promise<string[]>
-  /** Knows which blocks exist. */
+  /** Decides which blocks exist. */
   chainTracker: Headers
 }
 
@@ -29,8 +29,8 @@ export interface Witness {
 const MAX_SCRIPT_WORK = 50_000_000
 
 /**
- * The transaction that keeps one of ours from counting, verified: a server only says where to look. It is in a block, or its script
- * lets it spend what both spend.
+ * The transaction that keeps one of ours from counting, verified: a server only says where to look. It is in a block, or its
+ * script may spend the output that both spend.
  *
  * @param named Transactions that are said to be in conflict, or built on one that is.
  */
@@ -50,7 +50,7 @@ export async function conflictWith(
       for (const [input, each] of spentBy(other).entries()) {
         const outpoint = formatOutpoint(each)
         const { output, by } = spent.get(outpoint) ?? {}
-        // One that ours is built on may spend what ours spends once more.
+        // An ancestor of ours conflicts only if another one of ours spends the same output.
         if (output === undefined || by?.every((spender) => spender === txid)) continue
         const isProven = await isInBlock(other, to.chainTracker)
         if (isProven) return { txid, outpoint, isProven }
@@ -61,7 +61,7 @@ export async function conflictWith(
   return unproven
 }
 
-/** A transaction as a server shows it, if it is in a block that the chain tracker knows. */
+/** A transaction in a server's BEEF, if it is in a block that the chain tracker knows. */
 export async function provenBy(
   beef: Uint8Array,
   txid: string,
@@ -71,7 +71,7 @@ export async function provenBy(
   return shown !== undefined && (await isInBlock(shown, chainTracker)) ? shown : undefined
 }
 
-/** A transaction that nobody can ask about is in no block that is known. */
+/** False without a merkle path, or without anybody to ask about it. */
 async function isInBlock(transaction: Transaction, chainTracker: Headers): Promise<boolean> {
   const { merklePath } = transaction
   if (merklePath === undefined || chainTracker === 'scripts only') return false
@@ -81,7 +81,7 @@ async function isInBlock(transaction: Transaction, chainTracker: Headers): Promi
   )
 }
 
-/** Undefined if the bytes do not hold it. */
+/** Undefined if the bytes do not contain it. */
 function readOther(beef: Uint8Array, txid: string): Transaction | undefined {
   try {
     return readBeefTransaction(beef, { txid })
@@ -91,7 +91,7 @@ function readOther(beef: Uint8Array, txid: string): Transaction | undefined {
   }
 }
 
-/** A transaction and its ancestors down to proven ones. */
+/** A transaction and its unproven ancestors; `withProven` adds the proven ones that these spend. */
 function unprovenOf(
   subject: Transaction | undefined,
   { withProven = false }: { withProven?: boolean } = {},
@@ -106,7 +106,7 @@ function unprovenOf(
   return found
 }
 
-/** What a transaction and its unproven ancestors spend, by outpoint, and which of them do. */
+/** The outputs that a transaction and its unproven ancestors spend, by outpoint, with the spenders. */
 function spentOutputs(transaction: Transaction): Map<string, { output: SpentOutput; by: string[] }> {
   const spent = new Map<string, { output: SpentOutput; by: string[] }>()
   for (const each of unprovenOf(transaction))

@@ -5,51 +5,51 @@ import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { MiningError } from '../mining/mining-error.js'
 import { preimageView } from '../mining/mint-transaction.js'
 
-/** An input that the transaction is for: a node, a name, a token. The inputs that pay come after those of the draft. */
+/** An input that is a purpose of the transaction: a node, a name, a token. Inputs that pay come after those of the draft. */
 export interface DraftInput {
   /** The transaction of the output, with its merkle path or its ancestors down to proven ones. */
   source: sdk.Transaction
   vout: number
-  /** For the user of a wallet. */
+  /** Shown to the user of a wallet. */
   description: string
-  /** Absent where nobody holds the output: only fake money spends that. */
+  /** Absent if nobody holds the output: only fake money spends it. */
   unlock?: sdk.ScriptTemplateUnlock | undefined
-  /** Whether anybody may spend it, as a node: then it is not reserved for one transaction. */
+  /** Whether anybody may spend it, like a node: then it is not reserved for one transaction. */
   isOpen?: boolean
-  /** Bytes that the unlocking script grows by, at most, when the payer adds outputs; none by default. */
+  /** How many bytes the unlocking script may grow by when the payer adds outputs; 0 by default. */
   room?: number
 }
 
-/** An output, in its place from output 0 on. */
+/** An output; those of a draft begin at output 0. */
 export interface DraftOutput {
   satoshis: number
   lockingScript: Uint8Array
-  /** For the user of a wallet. */
+  /** Shown to the user of a wallet. */
   description: string
-  /** Where a wallet keeps the output, with what it needs to spend it; by default it does not keep it. */
+  /** Where a wallet keeps the output, with what it needs to spend it; by default, it does not keep the output. */
   basket?: { name: string; customInstructions: string; tags?: string[] } | undefined
 }
 
-/** A transaction before anybody has paid for it: what it has of its own. */
+/** A transaction that nobody has paid for yet, without the inputs and outputs of the payer. */
 export interface Draft {
-  /** What is paid for, in messages: `the mint of alice`. */
+  /** What is paid for, as in messages: `the mint of alice`. */
   what: string
-  /** What the user of a wallet reads. */
+  /** Shown to the user of a wallet. */
   description: string
   inputs: readonly DraftInput[]
   outputs: readonly DraftOutput[]
   /** The highest fee, in satoshis. */
   maxFee: number
-  /** Refuses a transaction that was drafted or signed otherwise than it has to be. */
+  /** Throws if a transaction is not drafted or signed as it must be. */
   check?(transaction: sdk.Transaction): void
-  /** Refuses a signed transaction before it is stored. */
+  /** Throws if a signed transaction must not be stored. */
   checkSigned?(transaction: sdk.Transaction): void
 }
 
 export interface Paid {
-  /** With what it spends. */
+  /** Includes the transactions that it spends. */
   transaction: sdk.Transaction
-  /** The BEEF in which an overlay takes it. */
+  /** The BEEF to submit to an overlay. */
   beef: Uint8Array
   /** In satoshis. */
   fee: number
@@ -59,7 +59,7 @@ export interface Paid {
 export type Keep = (paid: Paid) => Promise<void>
 
 /**
- * What the network says of a transaction:
+ * What the network says about a transaction:
  *
  * - `accepted`: the network has it, or a service has accepted it and will send it;
  * - `mined`: it is in a block;
@@ -74,7 +74,7 @@ export interface SendOutcome {
   conflicting?: readonly string[]
 }
 
-/** Who pays for transactions: a wallet (BRC-100), a key with coins, or nobody where money is fake. */
+/** Pays for transactions: with a wallet (BRC-100), with the coins of a key, or with fake money. */
 export interface Payer {
   /**
    * Funds a draft and signs it; sends nothing.
@@ -82,11 +82,11 @@ export interface Payer {
    * @throws MiningError `NO_FUNDS`, `OVER_BUDGET`, `BAD_WALLET`; what the draft and `keep` throw.
    */
   pay(draft: Draft, keep?: Keep): Promise<Paid>
-  /** Sends what it has signed, any number of times. Absent where no network is asked. */
+  /** Sends a transaction that it has signed, any number of times. Absent where no network is asked. */
   send?: ((transaction: sdk.Transaction, description: string) => Promise<SendOutcome>) | undefined
 }
 
-/** A transaction of version 1 and lock time 0, as covenants of version 2 require, with what a draft has of its own. */
+/** A transaction with the inputs and outputs of a draft; version 1 and lock time 0, as covenants of version 2 require. */
 export function startTransaction({ inputs, outputs }: Pick<Draft, 'inputs' | 'outputs'>): sdk.Transaction {
   const transaction = new Transaction(1, [], [], 0)
   for (const { source, vout, unlock } of inputs)
@@ -101,7 +101,7 @@ export function startTransaction({ inputs, outputs }: Pick<Draft, 'inputs' | 'ou
 }
 
 /**
- * The highest fee of a transaction of about so many bytes, in satoshis: twice the estimated one, with room for the coins and the
+ * The highest fee of a transaction of about this many bytes, in satoshis: twice the estimate, with room for the coins and the
  * change of a wallet.
  */
 export function highestFee(bytes: number, rate: number): number {
@@ -116,7 +116,7 @@ export function spentBy({ inputs }: sdk.Transaction): Outpoint[] {
   }))
 }
 
-/** Where a transaction spends an input of a draft. @throws MiningError `BAD_WALLET` if it does not. */
+/** The index of a draft's input in a transaction. @throws MiningError `BAD_WALLET` if it is missing. */
 export function inputOf(transaction: sdk.Transaction, { source, vout, description }: DraftInput): number {
   const wanted = formatOutpoint({ txid: source.id('hex'), vout })
   const input = spentBy(transaction).findIndex((each) => formatOutpoint(each) === wanted)
@@ -125,7 +125,7 @@ export function inputOf(transaction: sdk.Transaction, { source, vout, descriptio
 }
 
 /**
- * Checks that a transaction is the one of a draft, and costs no more than it may.
+ * Checks that a transaction is that of a draft, and that its fee is allowed.
  *
  * @throws MiningError `BAD_WALLET`, `OVER_BUDGET`; what the draft's own check throws.
  */
@@ -149,7 +149,7 @@ export function requireFee(fee: number, { what, maxFee }: Pick<Draft, 'what' | '
   )
 }
 
-/** In satoshis. @throws MiningError `BAD_WALLET` if it is unknown or negative. */
+/** The fee in satoshis. @throws MiningError `BAD_WALLET` if it is unknown or negative. */
 export function feeOf({ inputs, outputs }: sdk.Transaction): number {
   let fee = 0
   for (const { sourceTransaction, sourceOutputIndex } of inputs) {
@@ -163,7 +163,7 @@ export function feeOf({ inputs, outputs }: sdk.Transaction): number {
   return fee
 }
 
-/** All that a draft fixes: everything but the unlocking scripts. */
+/** Everything that a draft fixes: all but the unlocking scripts. */
 export function partsOf(transaction: sdk.Transaction): string {
   const { version, lockTime, inputs, outputs } = preimageView(transaction)
   return JSON.stringify([version, lockTime, inputs, outputs.map(({ bytes }) => toHex(bytes))])

@@ -23,7 +23,7 @@ export function randomTxid(): string {
 export const NOBODY = '00'.repeat(20)
 export const NOBODY_LOCK = p2pkhLock(NOBODY)
 
-/** Pays on a local network, with a coin that no transaction has: nothing is paid, kept or sent to a network. */
+/** Pays on a local network, with a coin that does not exist: nothing is paid, kept or sent to a network. */
 export const FAKE_PAYER: Payer = {
   async pay(draft) {
     const transaction = startTransaction(draft)
@@ -38,7 +38,7 @@ export const FAKE_PAYER: Payer = {
     await transaction.sign()
     draft.checkSigned?.(transaction)
     proven(transaction, Math.max(1, ...before) + 1)
-    // Proven transactions keep the order in which they are merged, and the last one is the subject.
+    // Proven transactions stay in the order of merging, and the last one is the subject.
     const beef = new Beef(BEEF_V1)
     beef.mergeTransaction(coin)
     beef.mergeTransaction(transaction)

@@ -14,9 +14,9 @@ import type { Coin } from './key.js'
  * The state of a payment:
  *
  * - `pending`: signed and stored; it may or may not have been sent;
- * - `sent`: the network has accepted it, or none is asked and a server has it;
+ * - `sent`: the network has accepted it, or no network is asked and a server has it;
  * - `mined`: it is in a block;
- * - `lost`: the network rejects it, or another transaction has spent what it spends. Its coins may be spent again.
+ * - `lost`: the network rejects it, or another transaction has spent its inputs. Its coins may be spent again.
  */
 export type PaymentState = 'pending' | 'sent' | 'mined' | 'lost'
 
@@ -33,22 +33,23 @@ export interface Purpose {
 export interface Payment extends Purpose {
   txid: string
   state: PaymentState
-  /** Whether a server has taken it. */
+  /** Whether a server has accepted it. */
   isAdmitted: boolean
   /** `wallet`, or the address of the key. */
   payer: string
   /** In satoshis. */
   fee: number
-  /** With its merkle path or its ancestors. */
+  /** Includes its merkle path or its ancestors. */
   transaction: Transaction
 }
 
-/** Some payments; by default all. */
+/** Selects payments; by default all. */
 export interface Selection extends Partial<Pick<Purpose, 'place' | 'subject'>> {
   kinds?: readonly Purpose['kind'][]
 }
 
-// A coin is reserved by the one payment that spends it and is not lost. So is a name, and all else that only its holder spends.
+// A coin is reserved by the one payment that spends it and is not lost. So are names, and anything else that only its holder
+// spends.
 const SCHEMA = `
   create table if not exists payments (
     txid text primary key, kind text not null, subject text not null, place text not null, network text not null,
@@ -56,21 +57,21 @@ const SCHEMA = `
     beef blob not null, number integer not null unique);
   create table if not exists reserved (outpoint text primary key, txid text not null) without rowid;`
 
-/** How long a command waits for another one that writes, in milliseconds: signing a mint takes a second at most. */
+/** How long a command waits while another one writes, in milliseconds: signing a mint takes a second at most. */
 const PATIENCE = 60_000
 
 /**
- * What was paid for what, in one SQLite file for all commands of a user. A payment is on disk, readable by its owner only, before
- * it is sent anywhere. Choosing coins, signing and storing are one transaction of the file, so that no two processes spend one
- * coin. The lock is that of SQLite: the operating system ends it with the process that holds it, however that ends, and it holds
- * between containers that share a volume.
+ * The payments of all commands of a user, in one SQLite file. A payment is on disk, readable by its owner only, before it is sent
+ * anywhere. Choosing coins, signing and storing are one transaction of the file, so that no two processes spend the same coin.
+ * The operating system releases SQLite's lock when its process ends, for whatever reason, and the lock works between containers
+ * that share a volume.
  */
 export class Journal {
   private readonly sql: Sql
 
   /**
    * @param path The file, which is created with its folder.
-   * @param network Which chain its payments are on: the change of one is no coin on another.
+   * @param network The chain of its payments: change on one chain is no coin on another.
    * @throws GeneralError `JOURNAL` if it cannot be opened, read or written
    */
   constructor(
@@ -92,7 +93,7 @@ export class Journal {
     this.sql.close()
   }
 
-  /** Runs work during which no other process changes the journal. What it has written is undone if it fails. */
+  /** Runs work while no other process can change the journal. If it fails, its changes are undone. */
   async exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
     this.possible(() => this.sql.exec('begin immediate'))
     try {
@@ -106,9 +107,10 @@ export class Journal {
   }
 
   /**
-   * Stores a payment as pending, within {@link exclusively}. Once that resolves, it survives a power failure.
+   * Stores a payment as pending, within {@link exclusively}. Once that resolves, the payment survives a power failure.
    *
-   * @throws MiningError `UNDECIDED` if the same was paid for, or an output of the draft was spent, by a payment that may count.
+   * @throws MiningError `UNDECIDED` if a payment with the same purpose, or one that spends an input of the draft, may still
+   * count.
    */
   add({ transaction, beef, fee }: Paid, { draft, ...paid }: Purpose & { payer: string; draft: Draft }): void {
     const { kind, subject, place, payer } = paid
@@ -122,7 +124,7 @@ export class Journal {
     const change =
       payer === WALLET || transaction.outputs.length === draft.outputs.length ? null : draft.outputs.length
     this.run(
-      // A lost one may be made once more, byte for byte.
+      // A lost payment may be made again, byte for byte.
       `insert or replace into payments select ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, coalesce(max(number), 0) + 1 from payments`,
       ...[txid, kind, subject, place, this.network, payer, fee, change, beef],
     )
@@ -151,10 +153,10 @@ export class Journal {
   }
 
   /**
-   * Gives a payment up, and those that spend its outputs. What they reserved is free.
+   * Gives up a payment and those that spend its outputs. What they reserved is free again.
    *
    * @param other A transaction that has spent an output of ours for good.
-   * @returns Whether it is in the journal.
+   * @returns Whether the payment is in the journal.
    */
   async lose(txid: string, other?: { txid: string; outpoint: string }): Promise<boolean> {
     return await this.exclusively(async () => {
@@ -175,7 +177,7 @@ export class Journal {
     })
   }
 
-  /** Payments in the order in which they were made, so that what spends an output of one comes after it. */
+  /** Payments in the order in which they were made, so that each comes after those whose outputs it spends. */
   payments({ kinds = KINDS, place, subject }: Selection = {}): Payment[] {
     const rows = this.all(
       `select * from payments where kind in (${kinds.map(() => '?').join()})
@@ -195,7 +197,7 @@ export class Journal {
   }
 
   /**
-   * The coins of a key that nothing spends: outputs of given transactions, and change of payments that the network or a server has
+   * The unspent coins of a key: outputs of the given transactions, and change of payments that the network or a server has
    * accepted.
    *
    * @param key.lock The P2PKH lock of its address, as hex.
@@ -248,7 +250,7 @@ export class Journal {
   }
 }
 
-/** The payer of what a wallet pays for. */
+/** The payer of a payment by a wallet. */
 export const WALLET = 'wallet'
 
 function paymentOf(row: Row): Payment {
@@ -256,7 +258,7 @@ function paymentOf(row: Row): Payment {
   let transaction: Transaction | undefined
   return {
     ...{ txid, kind, subject, place, payer, state, fee, isAdmitted: admitted === 1 },
-    // Read when it is needed: most payments of a journal are done with.
+    // Read on use: most payments of a journal are finished.
     get transaction() {
       transaction ??= readBeefTransaction(Uint8Array.from(beef), { txid, hash: nativeHash256 })
       return transaction
@@ -266,7 +268,7 @@ function paymentOf(row: Row): Payment {
 
 function spentAlready(what: string, txid: string, state: PaymentState | undefined): MiningError {
   if (state === 'pending') return undecided(what, txid)
-  // Giving up what the network has would make room for a double spend.
+  // Giving up a payment that the network has would allow a double spend.
   return new MiningError(
     'UNDECIDED',
     `nothing is paid for ${what}: ${txid} has spent what it would spend, and the server does not show that: try again later, or ask another server`,

@@ -10,11 +10,11 @@ export function p2pkhLockOf(key: PublicKey): Uint8Array {
   return p2pkhLock(key.toHash('hex') as string)
 }
 
-/** A coin to pay with: an output of a transaction that comes with its proof, or with its ancestors down to proven ones. */
+/** A coin to pay with: an output of a transaction with its proof, or with its ancestors down to proven ones. */
 export interface Coin {
   transaction: Transaction
   vout: number
-  /** Whether a payment with it was rejected, perhaps because it is spent: then it comes last. */
+  /** Whether a payment with it was rejected, perhaps because it is spent: then it is used last. */
   isDoubtful?: boolean
 }
 
@@ -23,7 +23,7 @@ export { DEFAULT_FEE_RATE }
 /**
  * Pays with P2PKH coins of one key, the largest first and no more than needed; the change goes back to the key.
  *
- * @param options.coins Coins of 1 satoshi are not spent: they may be ordinals. Asked for with each payment.
+ * @param options.coins Coins of 1 satoshi are not spent: they may be ordinals. A function is called for each payment.
  * @param options.feeRate In satoshis per 1,000 bytes.
  */
 export function payWithKey(options: {
@@ -40,7 +40,7 @@ export function payWithKey(options: {
       const change = { lockingScript: new P2PKH().lock(key.toAddress()), satoshis: 0 }
       transaction.addOutput(change)
       const model = new SatoshisPerKilobyte(feeRate)
-      // Checked before any coin: what is too large is no lack of funds.
+      // Checked before coins are added: a fee that is too high is no lack of funds.
       requireFee(await model.computeFee(transaction), draft)
       const held = typeof coins === 'function' ? coins() : coins
       change.satoshis = await addCoins(transaction, { coins: held, key, model, what: draft.what })
@@ -57,8 +57,8 @@ export function payWithKey(options: {
 /**
  * Adds coins of a key to a transaction until they pay for it.
  *
- * @returns What is left over, in satoshis.
- * @throws MiningError `NO_FUNDS`, with the value of one more coin that would do.
+ * @returns The change, in satoshis.
+ * @throws MiningError `NO_FUNDS`, with the value that one more coin must have.
  */
 async function addCoins(
   transaction: Transaction,
@@ -85,7 +85,7 @@ async function addCoins(
       fee = more
       continue
     }
-    // It would not pay for its own input.
+    // It does not pay for its own input.
     transaction.inputs.pop()
   }
   if (left > 0) return left

@@ -28,8 +28,8 @@ import { type PayingWallet, signAndSend } from './wallet.js'
 import { NAME_BASKET, nameKey, walletLock } from './wallet-keys.js'
 
 /**
- * A wallet must be given the length of an unlocking script before it decides how many change outputs it adds, and the
- * script contains all outputs. This many bytes are reserved for change: about thirty P2PKH outputs.
+ * A wallet needs the length of an unlocking script before it decides how many change outputs it adds, but the script contains all
+ * outputs. This many bytes are reserved for change: about thirty P2PKH outputs.
  */
 const ROOM_FOR_CHANGE = 1024
 
@@ -38,17 +38,17 @@ export interface MintTerms extends Pick<MintDraft, 'plan' | 'source'> {
   maxFee?: number
   /** Where a wallet keeps the name; by default, it does not keep the name. */
   basket?: DraftOutput['basket']
-  /** What it brings to pay for it. */
+  /** Inputs that pay for the mint. */
   paidBy?: readonly DraftInput[]
-  /** Outputs behind those of the mint. */
+  /** Outputs after those of the mint. */
   setAside?: readonly DraftOutput[]
 }
 
 /**
  * The draft of a mint.
  *
- * @param signed Gets the mint, once it is signed.
- * @throws MintError if the plan does not hold.
+ * @param signed Called with the mint once it is signed.
+ * @throws MintError if the plan is invalid.
  */
 function draftMint(draft: MintTerms, signed: (mint: SignedMint) => void = () => {}): Draft {
   const { source, basket, maxFee = Number.POSITIVE_INFINITY, paidBy = [], setAside = [] } = draft
@@ -82,7 +82,7 @@ function draftMint(draft: MintTerms, signed: (mint: SignedMint) => void = () => 
 /**
  * A mint without funding. Anyone can add and sign inputs that pay for it later (`ANYONECANPAY`), but the outputs are final.
  *
- * @throws MintError if the plan does not hold.
+ * @throws MintError if the plan is invalid.
  */
 export async function unpaidMint(draft: Pick<MintDraft, 'plan' | 'source'>): Promise<SignedMint> {
   const plan = solvePlan(draft.plan)
@@ -91,7 +91,7 @@ export async function unpaidMint(draft: Pick<MintDraft, 'plan' | 'source'>): Pro
   return finishMint({ plan, transaction, input: 0 })
 }
 
-/** Checked before anything is signed: the covenant would reject another version or lock time. */
+/** Checked before anything is signed: the covenant rejects other versions and lock times. */
 function requireMintable(transaction: Transaction, { deployment, mint }: SolvedPlan): void {
   try {
     requireFinal(transaction, rulesOf(mint.restated, deployment))
@@ -102,10 +102,10 @@ function requireMintable(transaction: Transaction, { deployment, mint }: SolvedP
 }
 
 /**
- * Has a mint paid for.
+ * Lets `pay` pay for a mint.
  *
  * @param pay Funds a draft and signs it, as the `pay` of a {@link Payer}.
- * @throws MintError if the plan does not hold; what `pay` throws.
+ * @throws MintError if the plan is invalid; what `pay` throws.
  */
 export async function payForMint(terms: MintTerms, pay: (draft: Draft) => Promise<Paid>): Promise<PaidMint> {
   let mint: SignedMint | undefined
@@ -114,13 +114,13 @@ export async function payForMint(terms: MintTerms, pay: (draft: Draft) => Promis
   return { ...mint, ...paid }
 }
 
-/** The part of a wallet (BRC-100) that is needed if it is to own the names. */
+/** The part of a wallet (BRC-100) that pays for mints and owns the names. */
 export type NameWallet = PayingWallet & PurseWallet
 
 export interface NameOwner {
   /** The lock of a name or of one of its prefixes. */
   ownerLock(name: string): Promise<Uint8Array>
-  /** Where a wallet keeps a name with a lock. */
+  /** The basket in which a wallet keeps a name with this lock. */
   basketOf?(name: string, lock: Uint8Array): Promise<DraftOutput['basket']>
 }
 
@@ -159,7 +159,7 @@ export const FAKE_MINT_PAYER: MintPayer = mintPayer(
 /**
  * Pays with a wallet (BRC-100), which sends the mint to the network and keeps its own names in a basket.
  *
- * @param options.name All that is mined: its later mints are paid for with the first one, so that the wallet asks its user once.
+ * @param options.name The whole name: its first mint pays for the later ones, so that the wallet asks its user once.
  * @param options.keep Stores a signed mint before the wallet sends it.
  * @throws MiningError `REFUSED` if the network rejects a mint, `UNDECIDED` if the wallet does not say whether it does.
  */
@@ -176,7 +176,7 @@ export function walletMintPayer(
 }
 
 export function walletOwner(wallet: Pick<WalletInterface, 'getPublicKey'>): NameOwner {
-  /** By name: the wallet may ask its user each time, so it is asked once. */
+  /** By name: the wallet is asked once, as it may ask its user each time. */
   const known = new Map<string, Uint8Array>()
   const ownerLock = async (name: string): Promise<Uint8Array> => {
     const lock = known.get(name) ?? (await walletLock(wallet, name))

@@ -10,10 +10,10 @@ import { type Journal, type Payment, type Purpose, type Selection, WALLET } from
 import { type Coin, p2pkhLockOf, payWithKey } from './key.js'
 import { type PayingWallet, payWithWallet } from './wallet.js'
 
-/** What a server says of a transaction that is submitted to it. */
+/** A server's answer to a submitted transaction. */
 export type Submitted =
   | { kind: 'admitted' }
-  /** Another transaction counts for it; `by`, if it says which. */
+  /** Another transaction counts instead: `by`, if the server says which. */
   | { kind: 'conflict'; why: string; by?: string | undefined }
 
 export interface Submission extends Purpose {
@@ -21,23 +21,23 @@ export interface Submission extends Purpose {
   beef: Uint8Array
 }
 
-/** A server that gets what was paid for. */
+/** A server to which payments are submitted. */
 export interface Destination extends Witness {
-  /** @throws Error if it neither takes the payment nor has another one. */
+  /** @throws Error if it neither accepts the payment nor has another one in its place. */
   submit(payment: Submission): Promise<Submitted>
 }
 
-/** What became of a payment that an earlier command had left. */
+/** The result of following up a payment of an earlier command. */
 export interface Followed {
   payment: Payment
   outcome: 'admitted' | 'lost' | 'undecided'
   why: string
 }
 
-/** Following up ends after this many milliseconds; the next command goes on. */
+/** Following up stops after this many milliseconds; the next command continues. */
 const MAX_TIME = 120_000
 
-/** What the user of a wallet reads when it is to send a payment. */
+/** Shown to the user of a wallet when it is to send a payment. */
 const DESCRIPTIONS: Record<Purpose['kind'], (subject: string) => string> = {
   mint: (name) => `Send the mint of ${name}`,
   move: (name) => `Send the name ${name}`,
@@ -49,13 +49,13 @@ const LATER = 'it is stored: run the same command again to send it once more'
 
 /**
  * Pays for the transactions of commands: funds and signs a draft, stores it in the journal, sends it to the network, and follows
- * up until it is in a block or lost. A process may end at any point: the next one goes on, and nothing is paid for twice.
+ * it up until it is in a block or lost. A process may end at any point: the next one continues, and nothing is paid for twice.
  */
 export class Payments {
   private readonly payer: Payer
-  /** Of a key; a wallet chooses its own. */
+  /** The coins of a key; a wallet chooses its own. */
   private readonly coins: (() => readonly Coin[]) | undefined
-  /** As in the journal. */
+  /** The payer in the journal. */
   private readonly name: string
 
   constructor(
@@ -77,7 +77,7 @@ export class Payments {
     this.payer = payWithKey({ key, coins: this.coins, feeRate, send })
   }
 
-  /** @throws MiningError `NO_FUNDS` if a key has no coin at all, which need not be found out by a search. */
+  /** @throws MiningError `NO_FUNDS` if a key has no coins at all: found out here, and not after a search. */
   requireCoins(): void {
     if (this.coins?.().length === 0) throw new MiningError('NO_FUNDS', `there is no coin of ${this.name}`)
   }
@@ -86,12 +86,12 @@ export class Payments {
    * Pays for a draft, and sends it to the network if one is asked.
    *
    * @throws MiningError `NO_FUNDS`, `OVER_BUDGET`, `BAD_WALLET`; `REFUSED` if the network rejects it; `UNDECIDED` if that is not
-   * known, or the same was paid for already and may still count; GeneralError `JOURNAL`; what the draft and the wallet throw.
+   * known, or an earlier payment for the same may still count; GeneralError `JOURNAL`; what the draft and the wallet throw.
    */
   async pay(draft: Draft, purpose: Purpose): Promise<Paid> {
     const { journal, payer, name } = this
     const store = async (paid: Paid): Promise<void> => journal.add(paid, { ...purpose, payer: name, draft })
-    // A wallet may ask its user for minutes, and chooses its coins itself.
+    // Not under the lock: a wallet may ask its user for minutes, and chooses its coins itself.
     const paid =
       name === WALLET
         ? await payer.pay(draft, (signed) => journal.exclusively(() => store(signed)))
@@ -110,7 +110,7 @@ export class Payments {
   /**
    * Submits a payment to a server.
    *
-   * @throws MiningError `REFUSED` if another transaction has spent what it spends; `UNDECIDED` if it may still count; what the
+   * @throws MiningError `REFUSED` if another transaction has spent its inputs; `UNDECIDED` if it may still count; what the
    * destination throws.
    */
   async submit(paid: Paid, purpose: Purpose, to: Destination): Promise<void> {
@@ -119,10 +119,10 @@ export class Payments {
   }
 
   /**
-   * Sends earlier payments again that are not in a block yet: to the network first, then to the server. One that is stuck does
-   * not hold up the others.
+   * Sends earlier payments again that are not in a block yet: to the network first, then to the server. A stuck payment does not
+   * hold up the others.
    *
-   * @param options.again Also those that the server has taken: it may have lost them.
+   * @param options.again Includes those that the server has accepted: it may have lost them.
    */
   async followUp(
     of: Selection,
@@ -148,17 +148,17 @@ export class Payments {
 
   private async follow(payment: Payment, to: Destination): Promise<Omit<Followed, 'payment'>> {
     const { transaction, payer, txid } = payment
-    // Not every service that is sent a transaction once more knows that it is in a block: one may reject it as spent.
+    // Some services reject a transaction that is in a block as spent when it is sent again.
     const isMined = payment.state === 'sent' && (await this.foundMined(txid, to))
     const state = isMined ? 'mined' : payment.state
-    // A wallet refuses what another one has signed, and sends again by itself what it has sent.
+    // A wallet refuses a transaction that another one has signed, and sends its own ones again by itself.
     const isOurs = payer === this.name && (state === 'pending' || (state === 'sent' && payer !== WALLET))
     if (!isOurs && state === 'pending')
       return { outcome: 'undecided', why: `${payer} has signed it: run the command with that payer` }
     if (isOurs) {
       const { kind, why, conflicting = [] } = await this.send(transaction, payment)
       if (kind === 'refused') return { outcome: 'lost', why }
-      // What the network may not have is submitted to nobody.
+      // A payment that the network may not have is submitted to no server.
       if (kind === 'undecided' && state === 'pending') {
         const conflict = await conflictWith(transaction, conflicting, to)
         if (conflict?.isProven) return await this.lose(txid, conflict)
@@ -170,7 +170,7 @@ export class Payments {
     return submitted
   }
 
-  /** Whether the server shows a payment in a block, which is recorded. */
+  /** Whether the server shows a payment in a block; if so, that is recorded. */
   private async foundMined(txid: string, to: Destination): Promise<boolean> {
     const beef = await to.beefOf(txid)
     const proven = beef && (await provenBy(beef, txid, to.chainTracker))
@@ -178,7 +178,7 @@ export class Payments {
     return proven !== undefined
   }
 
-  /** Records that a server has taken a payment. */
+  /** Records that a server has accepted a payment. */
   recordAdmitted(txid: string): void {
     if (this.journal.stateOf(txid) === 'pending') this.journal.setState(txid, 'sent')
     this.journal.setAdmitted(txid)
@@ -212,8 +212,8 @@ export class Payments {
   }
 
   /**
-   * Gives a payment up if another transaction has spent what it spends. No server can overrule the network: what that has
-   * accepted is lost only if the other one is in a block.
+   * Gives a payment up if another transaction has spent its inputs. No server can overrule the network: a payment that the
+   * network has accepted is lost only if the other one is in a block.
    */
   private async resolve(
     txid: string,

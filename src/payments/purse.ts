@@ -5,20 +5,20 @@ import { type Draft, type DraftInput, type DraftOutput, type Paid, startTransact
 import { DEFAULT_FEE_RATE } from './key.js'
 import { bytesOf, type KeyWallet, NAME_BASKET, nameKey, walletLock, walletUnlock } from './wallet-keys.js'
 
-/** What its coins are locked with; no name has a space. */
+/** The key id of the coins; no name has a space. */
 const KEY_ID = 'mint coins'
-/** Finds the coins among the names. */
+/** Tells the coins from the names in the basket. */
 const TAG = 'mint coin'
-/** How many coins one mint sets aside: its unlocking script repeats all outputs. */
+/** The most coins that one mint sets aside: its unlocking script repeats all outputs. */
 const MOST_COINS = 24
-/** How much more than the estimate a coin has, as wallets have rates of their own: what a mint does not need is change again. */
+/** The factor by which a coin exceeds the estimate, as wallets have their own fee rates: the rest is change. */
 const SPARE = 1.3
-/** Bytes of the coin, and of the inputs and the change that a wallet adds. */
+/** Bytes for the coin, and for the inputs and the change that a wallet adds. */
 const OF_WALLET = 800
 
 export type PurseWallet = KeyWallet & Pick<WalletInterface, 'listOutputs'>
 
-/** What {@link Purse} adds to a mint. */
+/** The inputs and outputs that {@link Purse} adds to a mint. */
 interface Funding {
   paidBy: DraftInput[]
   setAside: DraftOutput[]
@@ -27,19 +27,21 @@ interface Funding {
 /**
  * The coins that pay for the later mints of a name: the first mint sets one aside for each. A wallet asks its user about a
  * transaction whose own inputs do not pay for its outputs and its fee (wallet-toolbox, `computeNetSpend`), so it asks once for a
- * name and not once for each character. The coins are the wallet's, which keeps them beside its names: those of a run that was
- * stopped pay in the next one.
+ * name and not once for each character. The wallet keeps the coins beside its names: those of a stopped run pay in the next one.
  */
 export class Purse {
   private coins: DraftInput[] | undefined
 
   constructor(
     private readonly wallet: PurseWallet,
-    /** All that is mined. */
+    /** The whole name. */
     private readonly name: string,
   ) {}
 
-  /** What pays for the mint of a prefix of the name: a coin, or the wallet, and then also for the mints after it. */
+  /**
+   * The funding of the mint of a prefix: a coin; or nothing, and then coins to set aside for the later mints, so that the wallet
+   * pays for all.
+   */
   async fundingOf(mint: Draft, prefix: string): Promise<Funding> {
     this.coins ??= await this.earlier()
     const coin = this.coins.pop()
@@ -54,7 +56,7 @@ export class Purse {
     return { paidBy: [], setAside: new Array<DraftOutput>(later).fill(output) }
   }
 
-  /** Takes what a mint has set aside, which is behind its own outputs. */
+  /** Takes the coins that a mint has set aside, after its own outputs. */
   async add({ transaction }: Paid, { setAside }: Funding, first: number): Promise<void> {
     const places = setAside.map((_, index) => ({ source: transaction, vout: first + index }))
     this.coins?.push(...(await this.coinsAt(places)))
@@ -65,7 +67,7 @@ export class Purse {
       ...{ basket: NAME_BASKET, tags: [TAG], include: 'entire transactions', limit: MOST_COINS },
     })
     const beef = bytesOf(BEEF ?? [])
-    /** By txid: a mint sets several aside. */
+    /** By txid: a mint sets several coins aside. */
     const sources = new Map<string, Transaction>()
     const places = outputs
       .filter(({ spendable }) => spendable)
@@ -89,7 +91,7 @@ export class Purse {
   }
 }
 
-/** About what a later mint takes from its payer, in satoshis: no less than one that is much like it. */
+/** The estimated cost of a later mint for its payer, in satoshis, based on a similar mint: rather too high than too low. */
 async function costOf({ inputs, outputs, maxFee }: Draft): Promise<number> {
   const alone = await new SatoshisPerKilobyte(DEFAULT_FEE_RATE).computeFee(
     startTransaction({ inputs, outputs }),

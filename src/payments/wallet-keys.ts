@@ -2,20 +2,20 @@ import { PublicKey, PushDrop, UnlockingScript, Utils } from '@bsv/sdk'
 import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { p2pkhLockOf } from './key.js'
 
-// The keys that a wallet (BRC-100) locks names with, and how it sends bytes.
+// The keys with which a wallet (BRC-100) locks names, and the form of the bytes that it sends.
 
 export type KeyWallet = Pick<sdk.WalletInterface, 'getPublicKey' | 'createSignature'>
 
-/** The BRC-43 protocol of these keys; level 0, because the wallet uses them for nothing else: no user is asked about it. */
+/** The BRC-43 protocol of these keys. At level 0 no user is asked about it; the wallet uses these keys for nothing else. */
 const PROTOCOL: [0, string] = [0, 'minetree names']
 export const NAME_BASKET = 'minetree names'
 
-/** The key that a wallet locks a name with, for `getPublicKey` and `createSignature`. */
+/** The key with which a wallet locks a name, for `getPublicKey` and `createSignature`. */
 export function nameKey(name: string): { protocolID: [0, string]; keyID: string; counterparty: 'self' } {
   return { protocolID: PROTOCOL, keyID: name, counterparty: 'self' }
 }
 
-/** The lock that keeps a name with a wallet, unbound. */
+/** The lock of a name that a wallet holds, unbound. */
 export async function walletLock(
   wallet: Pick<sdk.WalletInterface, 'getPublicKey'>,
   name: string,
@@ -24,10 +24,10 @@ export async function walletLock(
   return p2pkhLockOf(PublicKey.fromString(publicKey))
 }
 
-/** A compressed public key with its push. */
+/** The length of a compressed public key with its push. */
 const KEY_BYTES = 34
 
-/** Unlocks what {@link walletLock} has locked. */
+/** Unlocks an output with the lock of {@link walletLock}. */
 export async function walletUnlock(wallet: KeyWallet, name: string): Promise<sdk.ScriptTemplateUnlock> {
   const key = nameKey(name)
   const { publicKey } = await wallet.getPublicKey(key)
@@ -46,7 +46,9 @@ export async function walletUnlock(wallet: KeyWallet, name: string): Promise<sdk
   }
 }
 
-/** Of a JSON API: an object from places to numbers is what `JSON.stringify` makes of bytes. */
+/**
+ * Bytes from a wallet. JSON APIs send an object from indexes to numbers, which is what `JSON.stringify` makes of a `Uint8Array`.
+ */
 export type WalletBytes = Uint8Array | readonly number[] | Readonly<Record<number, number>>
 
 export function bytesOf(sent: WalletBytes): Uint8Array {

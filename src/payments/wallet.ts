@@ -30,8 +30,8 @@ const VERSION = 1
 
 /**
  * Pays with a wallet (BRC-100): it chooses the coins, pays the fee by its own rate and signs its inputs. A transaction is first
- * signed (`noSend`), checked and stored, and only then sent by the wallet (`sendWith`): stopping at any point loses nothing that
- * was sent. What was signed and not sent keeps the wallet's coins until it is.
+ * signed (`noSend`), checked and stored, and only then sent by the wallet (`sendWith`), so that stopping at any point loses no
+ * sent transaction. A signed one keeps the wallet's coins reserved until it is sent.
  */
 export function payWithWallet(wallet: PayingWallet): Payer {
   return {
@@ -42,9 +42,9 @@ export function payWithWallet(wallet: PayingWallet): Payer {
 }
 
 /**
- * Has a wallet draft a transaction and sign it, without sending it. The draft is checked before anything is signed, and so is
- * what comes back: it is the draft with signatures, miners take it, and a block can hold it at once. If anything fails, the
- * wallet gets its coins back.
+ * Lets a wallet draft a transaction and sign it, without sending it. The draft is checked before anything is signed, and then the
+ * result: it must be the draft with signatures, acceptable to miners, and valid in the next block. If anything fails, the wallet
+ * gets its coins back.
  */
 async function signWithWallet(wallet: PayingWallet, draft: Draft, keep: Keep | undefined): Promise<Paid> {
   const { signableTransaction } = await wallet.createAction({
@@ -109,7 +109,7 @@ async function actionOf(
   }
 }
 
-/** The unlocking scripts of the draft's inputs, by input. */
+/** The unlocking scripts of the draft's inputs, by input index. */
 async function unlocked(
   drafted: Transaction,
   { inputs }: Draft,
@@ -125,7 +125,7 @@ async function unlocked(
   return spends
 }
 
-/** What a wallet drafted or signed. @throws MiningError `BAD_WALLET` if it cannot be read. */
+/** A transaction that a wallet drafted or signed. @throws MiningError `BAD_WALLET` if it cannot be read. */
 function readTransactionOf(beef: WalletBytes): Transaction {
   try {
     return readBeefTransaction(bytesOf(beef))
@@ -137,7 +137,7 @@ function readTransactionOf(beef: WalletBytes): Transaction {
   }
 }
 
-/** The next block could hold it, by the rules that servers and clients apply. @throws MiningError `BAD_WALLET`. */
+/** Checks that the next block could hold it, by the rules of servers and clients. @throws MiningError `BAD_WALLET`. */
 function requireMineable(transaction: Transaction): void {
   const view = preimageView(transaction)
   const lock = lockIn(view)
@@ -171,7 +171,7 @@ function requireSigned(transaction: Transaction): void {
 }
 
 /**
- * Has a wallet sign a draft and send it.
+ * Lets a wallet sign a draft and send it.
  *
  * @param keep Stores the signed transaction before it is sent.
  * @throws MiningError `REFUSED` if the network rejects it, `UNDECIDED` if the wallet does not say whether it does.
@@ -186,7 +186,7 @@ export async function signAndSend(wallet: PayingWallet, draft: Draft, keep?: Kee
   return paid
 }
 
-/** Makes a wallet send a transaction that it signed before. */
+/** Makes a wallet send a transaction that it has signed. */
 export async function sendWithWallet(
   wallet: Pick<PayingWallet, 'createAction'>,
   { txid, description }: { txid: string; description: string },
