@@ -8,16 +8,16 @@ export interface NodeInput {
 }
 
 /**
- * What the topics of a host admit, as functions of bytes. With them a store derives the admissions of every transaction that it
- * has, whatever the order in which they came (`docs/idea.md`): an output is a node, a name or an ordinal because of what its
- * transaction spends, and is judged again when more is known of that.
+ * What the topics of a host admit, as functions of bytes. From them a store derives the admissions of all its transactions, in
+ * whatever order they came (`docs/idea.md`): an output is a node, a name or an ordinal because of what its transaction spends,
+ * and is judged again when more is known about that.
  */
 export interface AdmissionRules {
-  /** The root of the tree to follow; undefined: none, and `tm_names` admits nothing. */
+  /** The root of the tree to follow; if undefined, `tm_names` admits nothing. */
   genesis: Outpoint | undefined
   /**
-   * Whether the genesis counts as admitted before its transaction is stored. An engine offers its peers what is unspent, which
-   * the genesis is not any more, so that they would never have it.
+   * Whether the genesis counts as admitted before its transaction is stored. Engines offer their peers only unspent outputs, and
+   * the genesis is spent: they would never get it.
    */
   assumesGenesis?: boolean
   /**
@@ -28,12 +28,12 @@ export interface AdmissionRules {
   names(transaction: TransactionView, nodeInputs: NodeInput[], isPurged?: boolean): number[]
   /** Whether `tm_ordinals` admits an output that has content or MAP, or receives an admitted ordinal. */
   permits(transaction: TransactionView, vout: number): boolean
-  /** What further topics of a host admit, by the bytes of the transaction alone; without it, there are none. */
+  /** The outputs that other topics of a host admit, by the bytes of the transaction alone. */
   others?: ((transaction: TransactionView) => { topic: string; vout: number }[]) | undefined
   /**
    * Called for a transaction of which `tm_ordinals` admits nothing.
    *
-   * @param unknownInput The first input whose value is not known, where the transaction spends an admitted ordinal behind it.
+   * @param unknownInput The first input whose value is unknown, if the transaction spends an admitted ordinal at or after it.
    */
   onNoOrdinal?(transaction: TransactionView, unknownInput: number | undefined): void
 }
@@ -48,19 +48,19 @@ export interface TopicRefusal {
 
 export type OnRefusal = (refusal: TopicRefusal) => void
 
-/** How much may be stored of transactions that nothing admitted depends on. */
+/** Limits for transactions that nothing admitted depends on. */
 export interface PendingLimits {
   maxTransactions: number
-  /** Of their raw bytes. */
+  /** Total of their raw bytes. */
   maxBytes: number
 }
 
 /** How a store derives admissions. */
 export interface AdmissionOptions {
-  /** The rules for one write; `onRefusal` is called for what it does not admit. */
+  /** The rules for one write; `onRefusal` is called for everything that they refuse. */
   rules: (onRefusal: OnRefusal) => AdmissionRules
   pending: PendingLimits
-  /** The same for submissions that wait because they lost a conflict; by default 1,000 of together 100 MiB. */
+  /** The same for submissions that wait because they lost a conflict; by default 500 of 100 MiB in total. */
   waiting?: PendingLimits
   /** How many transactions may be built on an unproven one of a submission; by default 5,000. */
   unprovenDescendants?: number

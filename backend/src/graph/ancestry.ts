@@ -3,7 +3,7 @@ import type { TransactionRecord } from './records.js'
 import type { Awaitable } from './yield-to-event-loop.js'
 
 export interface Visit<Item> {
-  /** What to add for it. */
+  /** The item to add for the transaction. */
   item: Item
   /** The transactions to visit before it, if the store has them; the last of these first. */
   before: string[]
@@ -11,8 +11,8 @@ export interface Visit<Item> {
 
 /**
  * Visits a stored transaction and those that come before it, each once, parents before children, the transaction itself last.
- * Depth first without recursion: strangers decide how deep a chain is. Only promises are awaited, so that a walk over synchronous
- * reads costs none.
+ * Depth first without recursion, as chains may be of any depth. Only promises are awaited, so a walk over synchronous reads makes
+ * none.
  *
  * @param options.read Reads a transaction, or the part of it that is needed; undefined if the store does not have it.
  * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set visit each
@@ -42,7 +42,7 @@ export async function walkAncestry<Record, Item>(options: {
         const visited = record === undefined ? { item: undefined, before: [] } : visit(record)
         step.found = visited instanceof Promise ? await visited : visited
       } catch (error) {
-        // They were not added: another walk begins with them again.
+        // They were not added, so another walk has to visit them again.
         for (const { txid } of path) seen.delete(txid)
         throw error
       }
@@ -70,11 +70,11 @@ export function parentsOf({ inputs }: { inputs: { txid: string }[] }): string[] 
 }
 
 /**
- * Orders transactions parents before children, otherwise as given; so one of which all others are ancestors is last. Without
- * recursion: strangers decide how deep a chain is.
+ * Orders transactions parents before children, otherwise as given; so one that descends from all others is last. Without
+ * recursion, as chains may be of any depth.
  *
  * @param items By txid.
- * @param parentsOf The txids that one spends from, among the items or not.
+ * @param parentsOf The txids that an item spends from, among the items or not.
  */
 export function parentsFirst<Item>(
   items: ReadonlyMap<string, Item>,

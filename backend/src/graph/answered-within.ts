@@ -1,8 +1,8 @@
 /**
- * Waits for an answer for so many milliseconds.
+ * Waits for an answer, but no longer than so many milliseconds.
  *
- * @param late.error What is thrown if there is none by then.
- * @param late.giveUp Called with that error, to end what is still asked.
+ * @param late.error Makes the error that is thrown if the answer is late.
+ * @param late.giveUp Called with that error, to end the request.
  */
 export async function answeredWithin<Answer>(
   milliseconds: number,

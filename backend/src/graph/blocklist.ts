@@ -1,7 +1,7 @@
 import { CodedError } from '../protocol/coded-error.js'
 import type { Awaitable } from './yield-to-event-loop.js'
 
-/** By what something can be blocked: the hash of its content, its name, or its outpoint. In alphabetical order. */
+/** Kinds of blocks: by the hash of content, by name, or by outpoint. In alphabetical order. */
 export const BLOCKED_KINDS = ['content', 'name', 'outpoint'] as const
 
 export type BlockedKind = (typeof BLOCKED_KINDS)[number]
@@ -75,7 +75,7 @@ export class Blocklist {
   }
 }
 
-/** A read led to something that the operator of this host has blocked. The reason is the operator's, and is not given. */
+/** A read led to something that the operator of this host has blocked. The operator's reason is not disclosed. */
 export class BlockedError extends CodedError {
   override readonly name = 'BlockedError'
   readonly code = 'BLOCKED'
@@ -85,7 +85,7 @@ export class BlockedError extends CodedError {
   }
 }
 
-/** What a read finds; undefined if it leads to something blocked. */
+/** The result of a read; undefined if it leads to something blocked. */
 export function unlessBlocked<Found>(read: () => Promise<Found>): Promise<Found | undefined>
 export function unlessBlocked<Found>(read: () => Found): Found | undefined
 export function unlessBlocked<Found>(read: () => Awaitable<Found>): Awaitable<Found | undefined> {

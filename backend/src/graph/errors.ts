@@ -2,15 +2,15 @@ import { CodedError } from '../protocol/coded-error.js'
 import type { Tier } from './conflict-resolution.js'
 
 /**
- * Why a transaction is inactive: the one that counts instead of it or of one that it is built on, and how far that is known to
- * the network; or the one of these that the network rejected.
+ * Why a transaction is inactive: the transaction that counts instead of it or of an ancestor, and how far that is known to the
+ * network; or which of it and its ancestors the network rejected.
  */
 export interface Reason {
   txid: string
   tier: Tier | 'rejected'
 }
 
-/** A transaction that does not count: it, or an ancestor, spends what another one spends, or was rejected. */
+/** A transaction does not count: it or an ancestor conflicts with another one, or was rejected. */
 export class LostConflictError extends CodedError {
   override readonly name = 'LostConflictError'
   readonly code = 'CONFLICT'
@@ -28,13 +28,13 @@ export class LostConflictError extends CodedError {
   }
 }
 
-/** A question to a lookup service that has none of its forms. */
+/** A question that has none of the forms of a lookup service. */
 export class QueryError extends CodedError {
   override readonly name = 'QueryError'
   readonly code = 'BAD_BODY'
 }
 
-/** The database is unavailable, or gave no write lease in time: nothing was written, and it may be tried again. */
+/** The store is unavailable for now; it may be tried again. */
 export class StoreUnavailableError extends CodedError {
   override readonly name = 'StoreUnavailableError'
   readonly code = 'STORE_UNAVAILABLE'
@@ -51,7 +51,7 @@ export class ChainTrackerError extends CodedError {
   readonly headers = { 'Retry-After': '5' }
 }
 
-/** A stored blob whose bytes are not those that were stored: its hash says so. A restart does not mend it. */
+/** Stored bytes are missing or corrupt, according to their hash. A restart does not mend that. */
 export class DamagedError extends CodedError {
   override readonly name = 'DamagedError'
   readonly code = 'DAMAGED'
@@ -70,7 +70,7 @@ export class DamagedError extends CodedError {
 const MOST_FOUND = 100
 const found = new Set<string>()
 
-/** The blobs that this process has found damaged since its start, by their owners, up to a hundred. */
+/** The owners of the bytes that this process has found damaged since its start, up to a hundred. */
 export function damagedBlobs(): string[] {
   return [...found]
 }
@@ -90,11 +90,11 @@ const STORE_FULL_CODES = new Set([
 /** How many causes of an error are followed. */
 const MAX_CAUSES = 5
 
-/** A file that is no database, or has pages that are none of one. */
+/** Codes for a file that is no database, or has corrupt pages. */
 const FILE_CODES = new Set(['SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX', 'SQLITE_NOTADB'])
 const DAMAGE_CODES = new Set(['DAMAGED', ...FILE_CODES])
 
-/** Whether an error, or one of its causes, says that the store has no space left. It may be of another realm. */
+/** Whether an error, or one of its causes, says that the store has no space left. The error may be of another realm. */
 export function isStoreFull(error: unknown): boolean {
   return hasCode(error, STORE_FULL_CODES)
 }
@@ -104,7 +104,7 @@ export function isDamage(error: unknown): boolean {
   return hasCode(error, DAMAGE_CODES)
 }
 
-/** The same, and that SQLite found it in one of its files. */
+/** Whether an error, or one of its causes, says that SQLite found damage in one of its files. */
 export function isDamagedFile(error: unknown): boolean {
   return hasCode(error, FILE_CODES)
 }
@@ -119,7 +119,7 @@ function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
   return false
 }
 
-/** Reorganisations kept happening during a read, as often as it was retried. */
+/** Reorganisations interrupted a read each time it was tried. */
 export class UnstableReadError extends Error {
   override readonly name = 'UnstableReadError'
 }

@@ -6,8 +6,8 @@ import { sha256 } from './native-hash.js'
 import type { OutputRecord } from './records.js'
 
 /**
- * What an ordinal in its current output is found by: an entry of its merged MAP, its parent, the type of its content, its
- * owner. All are looked up by the SHA-256, in hex, of their kind and value.
+ * Something by which an ordinal is found, at its current output: an entry of its merged MAP, its parent, the type of its content,
+ * or its owner. It is looked up by the SHA-256, in hex, of kind and value.
  */
 export interface Attribute {
   kind: AttributeKind
@@ -17,8 +17,8 @@ export interface Attribute {
 export type AttributeKind = 'map' | 'parent' | 'contentType' | 'owner'
 
 /**
- * By how many entries of its MAP, the first that were set, an ordinal is found: at least so many, one more for each so many bytes
- * of MAP, and at most so many. A row for an entry of four bytes takes fifty times as much, with its indexes.
+ * An ordinal is found by the entries of its MAP that were set first: this many, one more for each so many bytes of MAP, and at
+ * most so many. With its indexes, the row for an entry of four bytes takes fifty times as much.
  */
 const MIN_MAP_ATTRIBUTES = 16
 const BYTES_PER_ATTRIBUTE = 256
@@ -28,7 +28,7 @@ export const attribute = {
   /** A key with its text, or with one of the texts of its list. */
   map: (key: string, value: string): Attribute => attributeOf('map', key, value),
   parent: (outpoint: Outpoint): Attribute => attributeOf('parent', formatOutpoint(outpoint)),
-  /** Parameters and case do not matter. */
+  /** Ignores parameters and case. */
   contentType: (contentType: string): Attribute => attributeOf('contentType', essenceOf(contentType)),
   /** By the public key hash, in hex. */
   owner: (owner: string): Attribute => attributeOf('owner', owner),
@@ -57,12 +57,12 @@ export function mapAttributes(state: MapState): Attribute[] {
 export const UNPROVEN = 2 ** 32
 
 /**
- * What newest lists are sorted by, highest first, before the outpoint. Proven transactions come by height; unproven ones come
- * before all of them, those that came last first. So the lists depend on the insertion order as far as conflicts do
- * (`docs/spec/overlay.md`, Conflicts), and not at all once everything is proven.
+ * The sort key of newest lists, highest first, before the outpoint. Unproven transactions come before all proven ones, the latest
+ * first; proven ones come by height. So the lists depend on the insertion order as far as conflicts do (`docs/spec/overlay.md`,
+ * Conflicts), and not at all once everything is proven.
  *
- * A row moves when its transaction is proven, or its block reorganised: a page read after that may show it once more, or leave
- * it out. All others are shown once.
+ * A row moves when its transaction is proven, or its block reorganised: a later page may then show it again, or leave it out. All
+ * others are shown once.
  */
 export function recencyOf({
   height,
@@ -74,7 +74,7 @@ export function recencyOf({
   return height ?? UNPROVEN + Math.max(0, insertionOrder)
 }
 
-/** The height that a recency stands for; undefined if it is that of an unproven transaction. */
+/** The height in a recency; undefined if it is that of an unproven transaction. */
 export function heightIn(recency: number): number | undefined {
   return recency < UNPROVEN ? recency : undefined
 }
@@ -83,7 +83,10 @@ export function heightIn(recency: number): number | undefined {
 export const DIRECTORY_TYPES = Object.values(PROFILES).flatMap((profile) => profile.directoryContentTypes)
 export const CHUNK_TYPES = Object.values(PROFILES).flatMap((profile) => profile.streamChunkContentTypes)
 
-/** The types, matched exactly, of what is part of something else: names have a list of their own, and streams are listed by their first chunk. */
+/**
+ * The types, matched exactly, that are not listed by themselves: names have a list of their own, and streams are listed by their
+ * first chunk.
+ */
 const PARTS: ReadonlySet<string> = new Set([
   ...Object.values(PROFILES).map(({ nameContentType }) => nameContentType),
   ...CHUNK_TYPES,

@@ -1,8 +1,8 @@
 import type { MapCommand } from '../protocol/bitcom.js'
 
 /**
- * The most metadata of an ordinal, in bytes as {@link mapBytes} counts them, and the most that one output changes. It is no
- * setting: what is stored of metadata, and what is found by it, is the same on every host.
+ * The most metadata of an ordinal, and in one output, in bytes as {@link mapBytes} counts them. It is no setting, so that every
+ * host stores and finds the same metadata.
  */
 export const MAX_MAP_BYTES = 64 * 1024
 
@@ -11,7 +11,7 @@ export type MapChange = MapCommand | { command: 'TRUNCATED' }
 
 /**
  * Metadata after a sequence of MAP commands: a key has a text, or a list of distinct texts in the order in which they came. A Map
- * and Sets, since keys are a stranger's: `__proto__` is a key like any other. `truncated` is set if something had no room.
+ * and Sets, as keys are untrusted: `__proto__` is a key like any other. `truncated` is set if something had no room.
  */
 export type MapState = ReadonlyMap<string, string | ReadonlySet<string>> & { readonly truncated?: true }
 
@@ -23,16 +23,16 @@ export const EMPTY_MAP: MapState = new Map()
  * once. Time is linear in the state and the commands.
  *
  * In MAP, SET and REMOVE work as `setItem` and `removeItem` of a browser's store, ADD and DELETE as `add` and `delete` of a
- * JavaScript `Set` (its README, version 2). What it leaves open:
+ * JavaScript `Set` (its README, version 2). What MAP leaves open:
  *
- * - ADD to a key that holds a text makes a list that starts with the text: nothing that was said is lost. SET of a key
- *   that holds a list puts the text in its place.
+ * - ADD to a key that holds a text makes a list that starts with the text: nothing that was said is lost. SET of a key that holds
+ *   a list puts the text in its place.
  * - DELETE from a key that holds a text changes nothing: REMOVE is the word for that.
  * - A list that DELETE has emptied is gone with its key, as if REMOVE had "removed all list values at once".
  *
- * What has no room within {@link MAX_MAP_BYTES} is left out: of SET the whole entry, with the previous value of the key, which
- * no longer applies; of ADD the value. Shorter ones that follow may still have room. From then on the state is `truncated`,
- * whatever is removed later: so it follows from the commands alone.
+ * Whatever has no room within {@link MAX_MAP_BYTES} is left out: for SET the whole entry, with the previous value of the key,
+ * which no longer applies; for ADD the value. Shorter ones that follow may still fit. From then on the state is `truncated`,
+ * whatever is removed later, so that it follows from the commands alone.
  */
 export function mergeMap(state: MapState, commands: Iterable<MapChange>): MapState {
   const merger = new Merger(state)
@@ -40,7 +40,7 @@ export function mergeMap(state: MapState, commands: Iterable<MapChange>): MapSta
   return merger.state
 }
 
-/** How many bytes the JSON of metadata takes: of each entry its key, its texts, and the punctuation. */
+/** The length of metadata as JSON, in bytes: the key of each entry, its texts, and the punctuation. */
 export function mapBytes(state: MapState): number {
   let bytes = 0
   for (const [key, value] of state) bytes += entryBytes(key, value)
@@ -54,7 +54,7 @@ function entryBytes(key: string, value: string | ReadonlySet<string>): number {
   return bytes
 }
 
-/** With a colon and a comma. */
+/** Includes a colon and a comma. */
 function textEntryBytes(key: string, text: string): number {
   return jsonBytes(key) + jsonBytes(text) + 2
 }
@@ -68,7 +68,7 @@ function valueBytes(text: string): number {
   return jsonBytes(text) + 1
 }
 
-/** The length of a text as JSON in UTF-8; infinite if it cannot have room, which needs no serialising. */
+/** The length of a text as JSON in UTF-8; infinite if it cannot fit, to save serialising it. */
 function jsonBytes(text: string): number {
   return text.length > MAX_MAP_BYTES ? Number.POSITIVE_INFINITY : Buffer.byteLength(JSON.stringify(text))
 }
@@ -130,7 +130,7 @@ class Merger {
     if (list === undefined) {
       const first = typeof text === 'string' ? [text] : []
       const [next = ''] = values
-      // No list without a text.
+      // A list has at least one text.
       const needed = first.length === 0 ? valueBytes(next) : 0
       const grown = listBytes(key) + first.reduce((sum, each) => sum + valueBytes(each), 0)
       const freed = typeof text === 'string' ? textEntryBytes(key, text) : 0
@@ -177,8 +177,8 @@ class Merger {
 }
 
 /**
- * The commands of one output that have room within {@link MAX_MAP_BYTES}, counted as in a state, with the mark `TRUNCATED` where
- * something had none. A SET without room removes its key: the previous value no longer applies.
+ * The commands of one output that fit within {@link MAX_MAP_BYTES}, counted as in a state, with the mark `TRUNCATED` if something
+ * did not. A SET that does not fit removes its key: the previous value no longer applies.
  */
 export function boundedCommands(commands: MapCommand[]): MapChange[] {
   let left = MAX_MAP_BYTES
@@ -227,7 +227,7 @@ const JSON_KEYS: ReadonlySet<string> = new Set(['subTypeData', 'royalties'])
 
 export interface ServedMap {
   map: Record<string, JsonValue>
-  /** Set if not everything has room. */
+  /** Set if something was left out for lack of room. */
   mapTruncated?: true
 }
 
@@ -235,7 +235,7 @@ export interface ServedMap {
  * Metadata as it is served: texts as texts, lists as arrays. Each text of `subTypeData` and `royalties`, alone or in a list, is
  * parsed as JSON, and stays a text if it does not parse.
  *
- * @param most How many bytes the entries may take together; one without room is left out, and later ones may have room.
+ * @param most The most bytes of all entries together; one that does not fit is left out, and later ones may fit.
  */
 export function servedMap(state: MapState, most = MAX_MAP_BYTES): ServedMap {
   const shown = new Map<string, string | ReadonlySet<string>>()
@@ -280,7 +280,7 @@ function parsedWhereItParses(text: string): JsonValue {
 
 /**
  * Deeper than any record in use. `JSON.parse` takes any depth, but serialising the record again overflows the stack from some
- * thousands on: a stranger's text could make every answer about the ordinal fail.
+ * thousands on: one text could make every answer about the ordinal fail.
  */
 const MAX_DEPTH = 100
 

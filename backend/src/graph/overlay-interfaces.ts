@@ -1,7 +1,7 @@
 /**
- * The interfaces of overlay engines, as far as this package uses them: `@bsv/overlay` 0.4, 0.6 and 2.x all accept what
- * implements them. They name no type of another package, because a host may have other copies and versions of each: a class
- * of one copy is not assignable to the same class of another.
+ * The interfaces of overlay engines, as far as this package uses them: `@bsv/overlay` 0.4, 0.6 and 2.x all accept their
+ * implementations. They use no type of another package, as a host may have other copies and versions of it: a class of one copy
+ * is not assignable to the same class of another.
  */
 export interface TopicManager {
   identifyAdmissibleOutputs(
@@ -21,10 +21,10 @@ export interface TopicManager {
   getMetaData(): Promise<ServiceMetadata>
 }
 
-/** How an engine from 0.6 on says that a transaction came to it. */
+/** How a transaction came to an engine, as engines from 0.6 on say. */
 export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
-/** What an engine from 2.6 on says besides. */
+/** What engines from 2.6 on add to that. */
 export interface AdmittanceContext {
   /** Nothing is admitted yet, so nothing may be remembered. */
   dryRun?: boolean
@@ -84,7 +84,7 @@ export interface ServiceMetadata {
   informationURL?: string
 }
 
-/** What a chain tracker of any copy of the SDK does. */
+/** A chain tracker of any copy of the SDK. */
 export interface RootChecker {
   isValidRootForHeight(root: string, height: number): Promise<boolean>
   currentHeight?(): Promise<number>

@@ -6,14 +6,14 @@ import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { outputOf } from '../protocol/transaction.js'
 import { storedTransaction, type TransactionSource } from './stored-transaction.js'
 
-/** Facts about the store itself, such as the tree that it holds. */
+/** Settings of the store itself, such as the tree that it holds. */
 export interface Settings {
   /** Undefined if it was never set. */
   get(name: string): Promise<string | undefined>
   /**
-   * Sets it. One that derivation depends on is pinned: of several who set it at once, over one log, the first counts.
+   * Sets a value. Settings that derivation depends on are pinned: of several who set one at once, over one log, the first counts.
    *
-   * @param from What a pinned one has to be to be replaced; by default, it must not be set yet.
+   * @param from The value that a pinned setting must have to be replaced; by default, it must not be set yet.
    */
   set(name: string, value: string, from?: string): Promise<void>
 }
@@ -48,8 +48,8 @@ export async function pinnedTree(settings: Pick<Settings, 'get'>): Promise<Deplo
 }
 
 /**
- * Pins a tree in a store that has none. Another process may have pinned another one meanwhile, which `treeDifference` tells: of two
- * that differ, the first that pins what differs goes on.
+ * Pins a tree in a store that has none. Another process may have pinned another one meanwhile, which `treeDifference` shows: of
+ * two, the first to pin the setting that differs goes on.
  *
  * @param options.again Replaces a tree that was never stored.
  */
@@ -58,7 +58,7 @@ export async function pinTree(
   tree: Pick<Deployment, 'genesis'> & TreeRules,
   { again = false } = {},
 ): Promise<void> {
-  // The genesis comes last, as it says that the rules are there.
+  // The genesis comes last, as it shows that the rules are there.
   for (const [name, value] of [...rulesOf(tree), [GENESIS, formatOutpoint(tree.genesis)] as const]) {
     await settings.set(name, value, again ? await settings.get(name) : undefined)
     if ((await settings.get(name)) !== value) return

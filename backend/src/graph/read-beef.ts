@@ -11,8 +11,8 @@ export interface BeefContents {
   /** A transaction of the BEEF; undefined if it has none. */
   transaction(txid: string): TransactionView | undefined
   /**
-   * The proof that the BEEF has for a transaction, trimmed to that transaction. Whether a block has its root, only a chain
-   * tracker knows.
+   * The proof that the BEEF has for a transaction, trimmed to that transaction. Only a chain tracker knows whether a block has
+   * its root.
    *
    * @throws BeefError if a merkle path of the BEEF is invalid.
    */
@@ -33,8 +33,8 @@ const known = new WeakMap<object, ReadBeef>()
  *
  * The subject is the atomic one (BRC-95) if there is one, otherwise the last.
  *
- * @throws BeefError (`BAD_BEEF`) if the bytes are no BEEF, it has no subject, or it has no atomic one and a transaction before
- * one that it spends: then its last transaction is not what was meant.
+ * @throws BeefError (`BAD_BEEF`) if the bytes are no BEEF, it has no subject, or it has no atomic one and a child before its
+ * parent: then its last transaction may not be the one that was meant.
  */
 export function readBeef(beef: number[] | Uint8Array): ReadBeef {
   const read = known.get(beef)
@@ -83,7 +83,7 @@ interface Place {
 }
 
 /**
- * BRC-62: parents come first. What has a merkle path needs no parents: the SDK and others write proven transactions in any order, but
+ * BRC-62: parents come first. Transactions with a merkle path need no parents: the SDK and others write them in any order, but
  * then the last one is no parent of another.
  */
 function requireParentsFirst(
@@ -111,8 +111,8 @@ function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
 }
 
 /**
- * The proof that a merkle path (BUMP, BRC-74) has for a transaction, trimmed to that transaction. Whether a block has its
- * root, only a chain tracker knows.
+ * The proof that a merkle path (BUMP, BRC-74) has for a transaction, trimmed to that transaction. Only a chain tracker knows
+ * whether a block has its root.
  *
  * @throws BeefError if the bytes are no valid merkle path, or the transaction is not in it.
  */
@@ -122,7 +122,7 @@ export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): P
   return proof
 }
 
-/** Parses a merkle path from a stranger. @throws BeefError if it is invalid. */
+/** Parses an untrusted merkle path. @throws BeefError if it is invalid. */
 export function readPath(bump: Uint8Array): MerklePath {
   return new MerklePath(bump, { hash: nativeHash256, fail: (message) => new BeefError(message) })
 }

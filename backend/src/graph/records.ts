@@ -35,7 +35,7 @@ export interface SpendRecord {
 export interface ContentSummary {
   /** SHA-256 of the body, hex: the key of its chunks. */
   sha256: string
-  /** As inscribed: a stranger's text. */
+  /** As inscribed: untrusted text. */
   contentType: string
   /** Length of the body in bytes. */
   length: number
@@ -48,9 +48,9 @@ export interface OutputRecord {
   content?: ContentSummary
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
-  /** What the envelope names as its parent, if the transaction spends the ordinal there (BRC-160). */
+  /** The parent that the envelope claims, if the transaction spends the ordinal there (BRC-160). */
   parent?: Outpoint
-  /** What the envelope names as its parent otherwise, or as long as that is not known. Never beside `parent`. */
+  /** The parent that the envelope claims otherwise, or while that is unknown. Never set beside `parent`. */
   claimedParent?: Outpoint
   /** The length of its own MAP, encoded (`map-coder`), in bytes. */
   mapLength?: number
@@ -81,7 +81,7 @@ export interface AdmissionRecord {
 
 /** An ordinal at a step of its life (`service.md` 3.1). */
 export interface OrdinalStep {
-  /** Where it stood. */
+  /** The output at this step. */
   output: OutputRecord
   /** Steps from its origin, which is 0. */
   sequence: number
@@ -89,7 +89,7 @@ export interface OrdinalStep {
   origin: Outpoint
   /** The output with the latest content at or before the step. */
   content: OutputRecord
-  /** What the latest inscription at or before the step that names a parent names. */
+  /** The parent claimed by the latest inscription at or before the step that claims one. */
   parent?: Outpoint
   /** Whether this is its last step, as far as this store sees. */
   tip: boolean
@@ -102,7 +102,7 @@ export const ORIGIN = -2
 /** The size of a chunk, in bytes: bodies and raw transactions are stored in rows of this size. */
 export const CHUNK_BYTES = 256 * 1024
 
-/** A verified submission that no block can hold yet, and from when one can. */
+/** A verified submission that no block can hold yet, and the position from which one can. */
 export interface HeldSubmission {
   txid: string
   lock: ChainPosition

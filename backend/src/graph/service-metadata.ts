@@ -51,7 +51,7 @@ export const LOOKUP_SERVICE_METADATA: Record<keyof typeof LOOKUP_SERVICES, Servi
   },
 }
 
-/** A picture inside its own URL: a host need not serve it, and a page shows it offline. */
+/** A picture as a data URL: a host need not serve it, and a page shows it offline. */
 function icon(lines: string, dots: { x: number; y: number }[]): string {
   const filled = dots.map(({ x, y }) => `<circle cx="${x}" cy="${y}" r="4" fill="#17663f"/>`).join('')
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" fill="none" stroke="#17663f" stroke-width="2">${lines}${filled}</svg>`

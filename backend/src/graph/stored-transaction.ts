@@ -16,7 +16,7 @@ export interface RawTransaction {
   chunks(from?: number): Iterable<{ at: number; bytes: Uint8Array }>
 }
 
-/** Where transactions are read from: a store, or what arrived with a submission. */
+/** Where transactions are read from: a store, or a submission. */
 export interface TransactionSource {
   get(txid: string): Awaitable<TransactionRecord | undefined>
   raw?(txid: string): Awaitable<RawTransaction | undefined>
@@ -50,14 +50,14 @@ export async function storedTransaction(
 /** A transaction without its scripts. */
 export interface TransactionOutline {
   txid: string
-  /** Of the complete transaction, in bytes. */
+  /** Length of the complete transaction in bytes. */
   length: number
   proof?: Proof
   inputs: Outpoint[]
   outputValues: number[]
 }
 
-/** Up to how many bytes a transaction is parsed at once: some thousand outputs at most. */
+/** The longest transaction that is parsed at once, in bytes: some thousand outputs at most. */
 const SHORT = 32 * 1024
 
 /**
@@ -106,7 +106,7 @@ function* readParts(reader: ChunkReader): Steps<OutlinedParts> {
   return { inputs, outputValues }
 }
 
-/** Where raw transactions are read from at once. */
+/** A synchronous source of raw transactions. */
 export interface RawSource {
   raw(txid: string): RawTransaction | undefined
 }
@@ -117,7 +117,7 @@ interface Reach {
   chunks: number
 }
 
-/** How many inputs and outputs may come before an output that is read at once: some milliseconds. */
+/** The most inputs and outputs before an output that is read at once: some milliseconds. */
 const NEAR = 20_000
 
 /**
@@ -195,7 +195,7 @@ class TooFarError extends Error {
   override readonly name = 'TooFarError'
 }
 
-/** After a chunk, or so many inputs and outputs, a step is over. */
+/** A step ends after a chunk, or after this many inputs and outputs. */
 const PARTS_A_STEP = 256
 
 /** Reads a stored transaction from front to back. It was validated when it was stored, so its counts are trusted. */
@@ -238,7 +238,7 @@ class ChunkReader {
     this.at += script + 4
   }
 
-  /** @param longest Up to how many bytes a script is read. */
+  /** @param longest The longest script that is read, in bytes. */
   output(longest = -1): { satoshis: number; script: Uint8Array | undefined } {
     this.countPart()
     const satoshis = numberOf(this.take(8))

@@ -26,7 +26,7 @@ export interface StreamSegment {
 
 /** What is known of a stream before its first byte is sent. */
 export interface StreamSummary {
-  /** That of the first chunk of the ordinal's stream, as inscribed; `application/octet-stream` if unknown. */
+  /** The type of the first chunk of the ordinal's stream, as inscribed; `application/octet-stream` if unknown. */
   contentType: string
   /** In bytes. */
   length: number
@@ -36,10 +36,10 @@ export interface StreamSummary {
   sha256: string
 }
 
-/** How many chunks the first segments of a stream have; of that many segments, and of each next 64 twice as many. */
+/** Chunks in each of the first 64 segments of a stream; each further 64 segments have twice as many. */
 const FIRST_SEGMENT = 64
 
-/** By its position: a few hundred segments are enough for a million chunks. */
+/** Chunks in a segment, by its position: a few hundred segments are enough for a million chunks. */
 function sizeOf(segment: number): number {
   return FIRST_SEGMENT * 2 ** Math.floor(segment / 64)
 }

@@ -1,9 +1,9 @@
 import { fromHex, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 
 /**
- * What a host of ours adds to a transaction that it serves to a peer over GASP, as the metadata of that transaction. The engine
- * of the peer hands it to the topic manager. An engine by itself serves nothing behind a proven transaction, and a peer that
- * asked for it would lose the transaction that it has.
+ * Metadata that minetree hosts add to a transaction that they serve to a peer over GASP. The peer's engine passes it to the topic
+ * manager. An engine by itself serves nothing behind a proven transaction, and a peer that asked for it would lose the
+ * transaction that it has.
  */
 export interface SyncHint {
   /** Inputs that spend ordinals, which the host serves as well. */
@@ -22,16 +22,19 @@ export function encodeSyncHint({ inputs, coins }: SyncHint): string {
   return `${PREFIX}${inputs.join(',')} ${coins.map(toHex).join(',')}`
 }
 
-/** As metadata of a node: hex, as engines since 2.6 refuse anything else (`assertGASPNode` in `RemoteSecurity.ts` of `@bsv/overlay`). */
+/**
+ * A hint as metadata of a node: hex, as engines since 2.6 refuse anything else (`assertGASPNode` in `RemoteSecurity.ts` of
+ * `@bsv/overlay`).
+ */
 export function hexOfSyncHint(hint: SyncHint): string {
   return toHex(utf8(encodeSyncHint(hint)))
 }
 
-/** Reads a hint, as text or as hex of it; undefined if the bytes, which are a stranger's, are none. */
+/** Reads a hint, as text or in hex; undefined if the untrusted bytes are none. */
 export function decodeSyncHint(bytes: readonly number[] | undefined): SyncHint | undefined {
   if (bytes === undefined || bytes.length > 2 * MAX_HINT_BYTES) return undefined
   const sent = readUtf8(Uint8Array.from(bytes))
-  // An engine hands on the characters of the metadata, and not the bytes that they stand for.
+  // An engine passes on the characters of the metadata, not the bytes that they stand for.
   const text = sent.toLowerCase().startsWith(HEX_PREFIX) ? textOfHex(sent) : sent
   if (text === undefined || text.length > MAX_HINT_BYTES || !text.startsWith(PREFIX)) return undefined
   const [inputs, coins] = text.slice(PREFIX.length).split(' ').map(listed)

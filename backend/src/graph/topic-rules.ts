@@ -18,7 +18,7 @@ import { nativeHash256 } from './native-hash.js'
 import { inscriptionOf } from './transaction-records.js'
 
 /**
- * What both topics admit, for a host that derives admissions from everything that it has stored. The topic managers, which an
+ * The rules of both topics, for a host that derives admissions from everything that it stores. The topic managers, which an
  * engine asks about one transaction at a time, use the same functions.
  *
  * @throws GeneralError `BAD_POLICY` if the policy is invalid.
@@ -77,7 +77,10 @@ export function admittedNames({
   nodeInputs: NodeInput[]
   /** Whether it is mined. If not, its unlocking script must be one that no two nodes disagree about. */
   isProven: boolean
-  /** Whether content was removed from it, which the unlocking script and the other outputs commit to: then its nodes say what it is. */
+  /**
+   * Whether content was removed from it. The unlocking script and the other outputs commit to that content, so the mint is read
+   * from its nodes alone.
+   */
   isPurged?: boolean | undefined
   deployment: Deployment | undefined
   onRefusal: OnRefusal
@@ -103,7 +106,7 @@ export function admittedNames({
     const follow = isProven ? followMint : followUnprovenMint
     const mint = isPurged ? readMintOutputs({ ...spend, nodesOnly: true }) : follow(spend)
     if (isName(mint.name)) return [0, 1, 2]
-    // No name comes of the child, but others do of the node that is restated.
+    // The child can have no name, but the restated node can still be mined.
     refuse('NO_NAME', 'the mint claims a name that is longer than 255 characters, or has zero bytes in it')
     return [0]
   } catch (error) {
@@ -112,7 +115,7 @@ export function admittedNames({
   }
 }
 
-/** The inputs of a transaction that may spend a node: looked for once, as both topics ask, and a host before it stores. */
+/** The inputs of a transaction that may spend a node: cached, as both topics ask, and a host before it stores. */
 export const possibleNodeInputs = memoizeByObject((deployment: Deployment) =>
   memoizeByObject((transaction: TransactionView) =>
     possibleMintInputs({ transaction, deployment, hash: nativeHash256 }),
@@ -130,15 +133,15 @@ export function isLooseMint(transaction: TransactionView, deployment: Deployment
   })
 }
 
-/** Whether an output has the layout of a node; whether it is genuine, its lineage decides. */
+/** Whether an output has the layout of a node. Its lineage decides whether it is genuine. */
 function isNode(transaction: TransactionView, vout: number): boolean {
   const output = outputOf(transaction, vout)
   return output !== undefined && mineNodeIn(output.lockingScript) !== undefined
 }
 
 /**
- * What a host admits into its collection of ordinals. Each output is judged by its own content or MAP; one that has neither,
- * as in a pure transfer, is not judged.
+ * The policy of a host for its collection of ordinals. Each output is judged by its own content or MAP; one that has neither, as
+ * in a pure transfer, is not judged.
  */
 export interface OrdinalsPolicy {
   /** The longest body of content, in bytes. */
@@ -155,7 +158,7 @@ export interface OrdinalsPolicy {
 export interface PolicyOutput {
   transaction: TransactionView
   vout: number
-  /** As inscribed: a stranger's text. */
+  /** As inscribed: untrusted text. */
   contentType?: string
   contentLength?: number
 }
@@ -177,7 +180,7 @@ export function isContentTypePattern(text: string): boolean {
   return PATTERN.test(text)
 }
 
-/** Which types of content a host accepts that has these {@link OrdinalsPolicy.contentTypes}. */
+/** The types of content that a host with these {@link OrdinalsPolicy.contentTypes} accepts. */
 export function acceptedTypes(contentTypes: readonly string[]): (contentType: string) => boolean {
   const allowed = new Set(contentTypes.map((type) => type.toLowerCase()))
   return (contentType) => {

@@ -21,7 +21,7 @@ export function spendsOf(transactions: TransactionRecord[], beef: BeefContents):
   })
 }
 
-/** The spends of a transaction. A coinbase has none: all of them name the same null outpoint, and do not conflict. */
+/** The spends of a transaction. A coinbase has none: all coinbases name the same null outpoint, and do not conflict. */
 export function spendsBy({ txid, inputs }: Pick<TransactionView, 'txid' | 'inputs'>): SpendRecord[] {
   if (isCoinbase({ inputs })) return []
   return inputs.map((input) => ({ outpoint: { txid: input.txid, vout: input.vout }, spender: txid }))
@@ -49,8 +49,8 @@ export const admittedTransactions = memoizeByObject((beef: BeefContents): Transa
 
 /**
  * All transactions of a BEEF that are authentic if its subject is: {@link admittedTransactions} and all their ancestors in it.
- * Verification stops at proven ones, so the ancestors of those are without a proof; they are authentic even so, as their
- * spenders name them by their hash.
+ * Verification stops at proven ones, so their ancestors are without a proof; they are authentic nevertheless, as their spenders
+ * name them by their hash.
  */
 export const knownTransactions = memoizeByObject((beef: BeefContents): TransactionRecord[] => {
   const known = new Map(admittedTransactions(beef).map((transaction) => [transaction.txid, transaction]))
@@ -78,7 +78,7 @@ export function isNodeOutpoint(outpoint: Outpoint, genesis: Outpoint): boolean {
 
 const inscriptions = new WeakMap<TransactionOutput, Inscription>()
 
-/** Up to this length in bytes, a script is read again about as fast as it is looked up. */
+/** A script up to this length, in bytes, is read again about as fast as it is looked up. */
 const SHORT = 256
 
 /** What the script of an output inscribes; parsed once per output. */
@@ -100,20 +100,20 @@ export function holdsOrdinal(output: TransactionOutput): boolean {
 }
 
 /**
- * How many outputs of a transaction `tm_ordinals` considers, the first ones: each that it admits takes some kilobytes while it
- * is written. Later ones are no ordinals here; a name always is one, as the covenant puts it into output 2.
+ * `tm_ordinals` considers only this many outputs of a transaction, the first ones: each that it admits takes some kilobytes while
+ * it is written. Later ones are no ordinals here; a name always is one, as the covenant puts it into output 2.
  */
 export const OUTPUTS_WITH_ORDINALS = 100_000
 
 /** How 1-sat coins flow through a transaction (BRC-159). */
 export interface Flow {
-  /** Satoshis of each input; undefined if neither the BEEF nor the store has what it spends. */
+  /** Satoshis of each input; undefined if neither the BEEF nor the store has the spent output. */
   inputValues: (number | undefined)[]
   /** For each output that is considered, the input whose coin it continues. */
   predecessors: Predecessor[]
 }
 
-/** Its one input spends no coin that an output could continue. */
+/** The one input of a coinbase spends no coin that an output could continue. */
 const OF_COINBASE = [0]
 
 /** The flow through the outputs that `tm_ordinals` considers. */
@@ -162,8 +162,8 @@ export const unsoundness = memoizeByObject((beef: BeefContents): string | undefi
 })
 
 /**
- * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. What a merkle
- * path of the BEEF or of the store proves, the chain has judged.
+ * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. The chain has
+ * judged what a merkle path of the BEEF or of the store proves.
  */
 export function lockOf(
   beef: BeefContents,

@@ -43,7 +43,7 @@ export function encodeBeef(transactions: Pick<TransactionRecord, 'raw' | 'proof'
   return joinBytes([...layout.head(), ...parts])
 }
 
-/** A transaction to include in a BEEF, without its bytes, of which there are `length`. */
+/** A transaction to include in a BEEF, without its bytes; `length` is how many there are. */
 export interface ListedTransaction {
   txid: string
   length: number
@@ -51,14 +51,14 @@ export interface ListedTransaction {
 }
 
 const PROOFS_A_SLICE = 64
-/** About what a listed transaction takes in memory, in bytes. */
+/** Approximate bytes of a listed transaction in memory. */
 export const HELD_BY_ENTRY = 256
 
 /** A BEEF whose raw transactions are read when it is sent. */
 export interface ListedBeef {
   /** Its length in bytes. */
   length: number
-  /** About how many bytes are in memory until all are sent, beside a chunk. */
+  /** Approximate bytes in memory until all are sent, beside a chunk. */
   held: number
   /** The bytes before the first transaction, in parts. With the txids they identify the body. */
   head: Uint8Array[]
@@ -135,7 +135,10 @@ export async function outpointBeef(options: {
   return await listedBeef({ ...beef, envelope: [OUTPOINT_BEEF, encodeOutpoint(subject)] })
 }
 
-/** The SDK, which many readers use, takes the square of this to read a path; a block may have any number of steps. */
+/**
+ * The most paths merged into one: the SDK, which many readers use, takes the square of this to read it, and a block may have any
+ * number of steps.
+ */
 const PATHS_A_BUMP = 16
 
 /**
@@ -203,12 +206,12 @@ function unreadable(message: string): Error {
 function addLeaves(merged: Bump, { levels }: Bump): void {
   for (const [level, leaves] of levels.entries()) {
     const known = merged.levels[level]
-    // A sibling here may be a transaction there.
+    // A sibling in one path may be a transaction in the other.
     for (const [offset, leaf] of leaves) if (leaf.isTxid || !known?.has(offset)) known?.set(offset, leaf)
   }
 }
 
-/** Without the nodes that can be computed from the transactions below them. */
+/** Leaves out the nodes that can be computed from the transactions below them. */
 function trimmed({ height, levels: [lowest = new Map(), ...above] }: Bump): Bump {
   let led = new Set<number>()
   for (const [offset, { isTxid }] of lowest) if (isTxid) led.add(offset)

@@ -15,8 +15,8 @@ export function yieldToEventLoop(queue: Queue = 'reading'): Promise<void> {
 }
 
 /**
- * Goes on in a later turn of the event loop. Each turn resumes one waiter per queue, first come first served: however much
- * long work there is, a short request waits for at most two slices.
+ * Resumes in a later turn of the event loop. Each turn resumes one waiter per queue, first come first served: however much long
+ * work there is, a short request waits for at most two slices.
  */
 export function inLaterTurn(queue: Queue, resume: () => void): void {
   const waiting = queues[queue]
@@ -38,7 +38,7 @@ export class TimeSlice {
     return monotonic() - this.startedAt >= SLICE_MS
   }
 
-  /** How long all slices took so far, in milliseconds, without what ran between them. */
+  /** How long all slices took so far, in milliseconds, without the work between them. */
   get spent(): number {
     return this.before + monotonic() - this.startedAt
   }

@@ -143,7 +143,7 @@ export type Pace = () => Promise<void> | undefined
 export type Provenance =
   | {
       kind: 'complete'
-      /** Where the ordinal is now, as far as the store knows; of a part, the place to which it shows the way. */
+      /** The ordinal's current output, as far as the store knows; in a part, the output that it leads to. */
       tip: Outpoint
       /** Parents before children, the transaction of the tip last. */
       transactions: ListedTransaction[]
@@ -326,7 +326,7 @@ type NodesStore = { transactions: TransactionSource; names: Pick<Names, 'genuine
 export type NameProof =
   | {
       kind: 'complete'
-      /** Of the name; of a part, that of the last name on the way. */
+      /** The origin of the name; in a part, that of the last name on the way. */
       origin: Outpoint
       /** Parents before children, the mint of the name last. */
       transactions: ListedTransaction[]
