@@ -11,11 +11,11 @@ export interface EngineOutput {
   outpoint: Outpoint
 }
 
-/** The storage of a host's engine: what it verified, whether or not it lived to call the hooks. */
+/** The storage of a host's engine: what the engine verified, even if it was killed before it called the hooks. */
 export interface EngineTables {
   /** The outputs of some topics after an id, by id. */
   page(query: { topics: readonly string[]; after: number; limit: number }): Promise<EngineOutput[]>
-  /** Those of some transactions that it applied to one of some topics: verified, and not refused afterwards. */
+  /** Those of these transactions that it applied to one of these topics: verified, and not refused afterwards. */
   applied(txids: readonly string[], topics: readonly string[]): Promise<Set<string>>
   /** The BEEF with which a transaction was submitted, if an output of it was admitted. */
   beefOf(txid: string): Promise<Uint8Array | undefined>
@@ -25,7 +25,7 @@ export interface EngineTables {
 /** Opens the storage of the host's engine; undefined if the database has none of a known form. */
 export type OpenEngine = () => Promise<EngineTables | undefined>
 
-/** What the `KnexStorage` of every engine has by these names, so far. */
+/** Columns that the `KnexStorage` of every engine has had so far. */
 const COLUMNS = [
   ...['outputs.id', 'outputs.txid', 'outputs.outputindex', 'outputs.topic'],
   ...['transactions.txid', 'transactions.beef', 'applied_transactions.txid', 'applied_transactions.topic'],
@@ -45,14 +45,14 @@ export function engineOn(knex: SqlDatabase): OpenEngine {
 /** The storage of an engine beside an index on MongoDB; undefined if it cannot be reached. */
 export function engineBeside(database: SqlDatabase | undefined): OpenEngine | undefined {
   if (database !== undefined) return engineOn(database)
-  // The programs of LARS and CARS pass a factory nothing else, and have the engine's database from here.
+  // LARS and CARS pass nothing else to a factory, and take the engine's database from here.
   const { KNEX_URL: url = '' } = process.env
   return url.startsWith('mysql:') ? () => connected(url) : undefined
 }
 
 /** @param url `mysql://user:password@host:port/database`. */
 async function connected(url: string): Promise<EngineTables | undefined> {
-  // Only here: others need no driver of SQL.
+  // Imported only here: others need no SQL driver.
   const { mysqlPool } = await import('../facts/mysql-pool.js')
   const { query, close } = mysqlPool({ uri: url, connectionLimit: 1 })
   const ask: Ask = async (sql, values) => ((await query(sql, [...values])) as [SqlRow[]])[0]
@@ -78,7 +78,7 @@ async function opened(options: {
 }
 
 function tablesOf(ask: Ask, isOnMysql: boolean): Omit<EngineTables, 'close'> {
-  // By an index on topics, it would sort all of them for each page.
+  // With an index on topics, MySQL would sort all rows for each page.
   const outputs = isOnMysql ? 'outputs force index (primary)' : 'outputs'
   return {
     async page({ topics, after, limit }) {
@@ -125,10 +125,10 @@ interface Missing {
 }
 
 /**
- * The BEEFs of what an engine has admitted to a topic and the index has not got, a transaction at a time, oldest first.
+ * The BEEFs of transactions that an engine has admitted to a topic and the index lacks, one at a time, oldest first.
  *
- * The index also lacks what an engine keeps in case it is an ordinal, and forged mints. These would be read again at each start;
- * so the place up to which everything was passed on is stored, and the next pass starts shortly before it.
+ * The index also lacks outputs that an engine keeps in case they are ordinals, and forged mints. So that these are not read again
+ * at each start, the place up to which everything was passed on is stored, and the next pass starts shortly before it.
  */
 export async function* missed({ engine, topic, index }: Missing): AsyncGenerator<Uint8Array> {
   const topics = topicNames(topic)
@@ -157,7 +157,7 @@ async function startAfter(
 ): Promise<number> {
   const id = Number.parseInt(known, 10)
   if (Number.isNaN(id)) return 0
-  // Another one, if the database was emptied or replaced.
+  // It is another output if the database was emptied or replaced.
   const [output] = await engine.page({ topics, after: id - 1, limit: 1 })
   return output !== undefined && placeOf(output) === known ? Math.max(id - OVERLAP, 0) : 0
 }

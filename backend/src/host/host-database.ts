@@ -7,8 +7,8 @@ import { sha256 } from '../graph/native-hash.js'
 import { toHex, utf8 } from '../protocol/bytes.js'
 
 /**
- * A host's connection to its database, of any version of `knex` or of the `mongodb` driver: the host's copy may be another
- * than the one that this package is compiled with. Stores use no class of either package, only what the connection offers.
+ * A host's connection to its database, of any version of `knex` or of the `mongodb` driver: the host's copy may differ from the
+ * one that this package is compiled with. Stores use no class of either package, only the methods of the connection.
  */
 export type HostDatabase = SqlDatabase | MongoDatabase
 
@@ -28,19 +28,19 @@ function isMongo(database: HostDatabase): boolean {
 }
 
 /**
- * Opens the log in a host's database, or makes it.
+ * Opens the log in a host's database, or creates it.
  *
- * @throws GeneralError `MISSING_GRANT` if the user of the database lacks a right that is needed; else what the driver throws.
+ * @throws GeneralError `MISSING_GRANT` if the database user lacks a right; else what the driver throws.
  */
 export async function openHostLog(database: HostDatabase): Promise<SharedLog> {
   if (isMongo(database)) return await MongoLog.open(database as Db)
   return await MysqlLog.open(queryOf(database as SqlDatabase))
 }
 
-/** How a thread connects to a host's database by itself. */
+/** Settings with which a thread connects to a host's database by itself. */
 export type Connection = Record<string, unknown>
 
-/** That of a host on mysql2; undefined where another thread cannot have the same. */
+/** The settings of a host on mysql2; undefined if another thread cannot use the same. */
 export function connectionOf(database: HostDatabase): Connection | undefined {
   if (isMongo(database) || !isMysql(database as SqlDatabase)) return undefined
   const { driverName, config, connectionSettings: settings } = (database as SqlDatabase).client as KnexClient
@@ -51,7 +51,7 @@ export function connectionOf(database: HostDatabase): Connection | undefined {
     // Knex hides the password.
     return structuredClone({ ...settings, password: settings?.password })
   } catch {
-    // It has code of the host.
+    // It contains code of the host.
     return undefined
   }
 }
@@ -62,7 +62,7 @@ interface KnexClient {
   connectionSettings?: Connection
 }
 
-/** What tells a host's databases apart, as 8 hexadecimal digits; no secret goes into it. */
+/** Identifies a host's database, as 8 hexadecimal digits; no secret goes into it. */
 export function nameOf(database: HostDatabase): string {
   const text = isMongo(database) ? mongoName(database as Db) : sqlName(database as SqlDatabase)
   return toHex(sha256(utf8(text))).slice(0, 8)
@@ -93,7 +93,7 @@ export function isMysql({ client }: SqlDatabase): boolean {
   return (client as { dialect?: string } | undefined)?.dialect === 'mysql'
 }
 
-/** Each driver answers in its own form. */
+/** Runs statements on a host's knex, and returns their rows in one form for all drivers. */
 export function askKnex(database: SqlDatabase): Ask {
   const query = queryOf(database)
   return async (sql, values) => ((await query(sql, [...values])) as [SqlRow[]])[0]
@@ -107,7 +107,7 @@ function withBuffers(row: SqlRow): SqlRow {
   )
 }
 
-/** Statements for MySQL on a host's knex, with answers as those of its driver. */
+/** Runs statements for MySQL on a host's knex, with results as those of a MySQL driver. */
 export function queryOf(database: SqlDatabase): MysqlQuery {
   const knex = database as Knex
   if (isMysql(database)) return (sql, values) => knex.raw(sql, values as never)
@@ -122,7 +122,7 @@ export function queryOf(database: SqlDatabase): MysqlQuery {
   }
 }
 
-/** What a host on SQLite, as for tests, reads of a statement for MySQL. */
+/** Translates a statement for MySQL for a host on SQLite, as in tests. */
 function inSqlite(sql: string): string {
   return sql
     .replace('insert ignore', 'insert or ignore')

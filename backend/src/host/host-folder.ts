@@ -14,10 +14,10 @@ const NAME = 'minetree-index'
 const MOST_PROCESSES = 16
 
 /**
- * Takes a folder for the index of a host: in `INDEX_DIR`; by default in the working directory, else among temporary files, else in
- * memory, as containers may have a read-only root. Processes that share it get one each: the first whose lock is free.
+ * Takes a folder for the index of a host: in `INDEX_DIR`; by default in the working directory, else among temporary files, else
+ * in memory, as containers may have a read-only root. Processes that share it get one each: the first whose lock is free.
  *
- * @param name What tells the databases of one host apart.
+ * @param name Identifies a database among those of the host.
  * @throws Error that says why none can be used.
  */
 export function takeFolder(name: string): HostFolder {

@@ -7,18 +7,18 @@ import type { Connection } from './host-database.js'
 import { admissionBy } from './host-rules.js'
 import { logOver } from './log-port.js'
 
-/** What the thread of a host's writer begins with. */
+/** The data with which the thread of a host's writer starts. */
 export interface HostWorkerData {
   folder: string
-  /** Which log it is, where it is served, and how it is reached without that. */
+  /** The id of the log, the port at which it is served, and settings to reach it without that. */
   id: string
   log: MessagePort
   connection: Connection | undefined
 }
 
 /**
- * The thread of a host's writer: it derives and writes for as long as that takes, while the host answers. It has a connection to the
- * log of its own where it can have one; else that of the host serves it by messages.
+ * The thread of a host's writer: it derives and writes while the host keeps answering. It has its own connection to the log if it
+ * can; otherwise the host serves the log by messages.
  */
 if (parentPort === null) throw new Error('host-worker runs in a worker thread only')
 const port = parentPort

@@ -13,7 +13,7 @@ import { serveLog } from './log-port.js'
 
 export interface HostWriter {
   writer: Writer
-  /** Whether it is in a thread of its own, which takes no rules that are code. */
+  /** Whether it is in a thread of its own, which cannot take rules with code. */
   isThread: boolean
   deriveBy(rules: HostRules): void
 }
@@ -21,16 +21,16 @@ export interface HostWriter {
 export interface HostWriterOptions {
   folder: string
   log: SharedLog
-  /** How a thread reaches the log by itself. */
+  /** Settings for a connection of the thread's own to the log. */
   connection?: Connection | undefined
   rules: HostRules
-  /** The thread has ended by itself. */
+  /** Called when the thread has ended by itself. */
   onEnd: (cause: unknown) => void
 }
 
 /**
- * Opens the writer of a host's index: in a thread of its own where that can load this code, else in this one. A host may compile it, or
- * have it loaded as it is.
+ * Opens the writer of a host's index: in a thread of its own if that can load this code, else in this one. Hosts compile the
+ * code, or load it as TypeScript.
  */
 export async function openHostWriter(options: HostWriterOptions): Promise<HostWriter> {
   const { folder, log, rules } = options
@@ -49,7 +49,7 @@ export function isPlain({ policy }: HostRules): boolean {
 
 const EXTENSION = extname(import.meta.url)
 
-/** Node runs no TypeScript that imports by the names of compiled files, unless a loader does: then threads have it, too. */
+/** Node cannot run TypeScript that imports the names of compiled files, except with a loader: then threads have it, too. */
 function canLoad(): boolean {
   const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   return EXTENSION === '.js' || /--(?:import|require|loader|experimental-loader)\b/.test(flags)
@@ -82,7 +82,7 @@ async function inThread({
     return undefined
   }
   hasBegun = true
-  // A host ends without closing it.
+  // A host may end without closing it.
   thread.unref()
   return { writer, isThread: true, deriveBy: (rules) => writer.deriveBy(rules) }
 }

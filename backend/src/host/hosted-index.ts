@@ -34,72 +34,72 @@ import { completed, recordBeef, recordEviction, unproven } from './record.js'
 import { Spool, type Submission } from './spool.js'
 import { type Verdict, Verification } from './verification.js'
 
-/** What a program may set; the first service of a database that sets something decides. */
+/** Options of a program; for each, the first service of a database that sets it decides. */
 export interface HostOptions {
   /** The storage of the host's engine, where it can be reached. */
   openEngine?: OpenEngine | undefined
-  /** Checks the proofs of what the engine cannot be asked about, or has not verified. */
+  /** Checks proofs of transactions that the engine has not verified, or cannot be asked about. */
   chainTracker?: RootChecker | undefined
-  /** Called with what went wrong and is tried again; by default, a line is written to the standard error. */
+  /** Called with errors after which work is retried; by default, a line is written to standard error. */
   onFailure?: ((error: unknown) => void) | undefined
-  /** What decides which proofs count, if nothing has decided that in this database before: `headers`, `tracker` or `scripts-only`. */
+  /** What decides which proofs count, unless that is set in this database already: `headers`, `tracker` or `scripts-only`. */
   tracker?: string | undefined
 }
 
 /** How long an answer waits for an index that is being opened or derived, in milliseconds. */
 const READY_WITHIN = 5000
-/** How long until it is tried again to open it. */
+/** Delay before another attempt to open it. */
 const OPEN_AGAIN = 2000
-/** An index that nobody has asked yet is opened after so long: the host's other services are made by then. */
+/** An index that nobody has used yet is opened after this delay: the host's other services are configured by then. */
 const OPEN_AFTER = 1000
-/** How long a submission waits for its hook before the engine is asked about it, and at most until it is asked again. */
+/** How long a submission waits for its hook before the engine is asked about it, and the longest pause between two questions. */
 const WAIT = { first: 1000, longest: 60_000 }
-/** So often the engine is asked about a submission: for some ten minutes. What it has not applied by then, it has refused. */
+/** How often the engine is asked about a submission, over some ten minutes. One that it has not applied by then, it has refused. */
 const MOST_CHECKS = 14
 /** How long a submission waits for its hook where the engine cannot be asked. */
 const VERIFY_AFTER = 10_000
 /** About how many submissions the engine is asked at once. */
 const ASKED_AT_ONCE = 200
-/** Of how many BEEFs that hooks brought it is remembered that they were recorded. */
+/** How many BEEFs from hooks are remembered as recorded. */
 const REMEMBERED = 1000
-/** Of how many transactions it is remembered that they were refused. */
+/** How many transactions are remembered as refused. */
 const REFUSED_REMEMBERED = 10_000
-/** After so many failures in a row to verify what is in doubt, the rest waits: the chain tracker is away, rather than so many wrong. */
+/** After this many failed verifications in a row, the rest waits: probably the chain tracker is down. */
 const MOST_FAILURES = 3
 
 /** The setting of a log that says what decides which proofs count. */
 const TRACKER = 'tracker'
 const APPLIED_TO = [...topicNames(TOPICS.names), ...topicNames(TOPICS.ordinals)]
 
-/** A submission that no hook has brought yet. */
+/** A submission that no hook has confirmed yet. */
 interface Waiting {
   /** When it is looked at again, and from when on it is verified here if the engine cannot be asked (`monotonic`). */
   due: number
   verifyFrom: number
   checks: number
-  /** Whether topic managers have seen one BEEF of it, and no other: that is the one which the engine verifies. */
+  /** Whether topic managers have seen only one BEEF of it: then that is the one which the engine verifies. */
   isOnly: boolean
   /** Whether the engine of this process has said that it has verified it. */
   isVerified: boolean
   /**
-   * Whether the engine may have taken it unverified: engines from 0.6 on verify the last transaction of what a peer sends, and none
-   * of those before it, which topic managers may be shown in a mode that is verified otherwise. Of what an earlier process left,
-   * nobody knows how it came.
+   * Whether the engine may have accepted it unverified: of what a peer sends, engines from 0.6 on verify the last transaction
+   * alone, and may show those before it to topic managers in a mode that is otherwise verified. How submissions came that an
+   * earlier process left is unknown.
    */
   isDoubtful: boolean
-  /** The BEEF that it has verified, if it has brought that. */
+  /** The BEEF that the engine has verified, if it has passed that on. */
   verified?: number[]
 }
 
-/** What became of a submission: it waits, it may not be verified yet, or there is nothing left to do. */
+/** The outcome of a check: there is nothing left to do, the submission waits, or it could not be verified yet. */
 type Outcome = 'recorded' | 'refused' | 'waits' | 'unverified'
 
-/** The index of a host, of which there is one for each of its databases in a process, and how it follows the host's engine. */
+/** The index of a host, one for each of its databases in a process. It follows the host's engine. */
 export class HostedIndex implements HostHooks {
   readonly store: FactStore
   /** How many services use it. */
   users = 0
-  /** What this process does for all that share the log, when no other one does. */
+  /** The jobs that this process seeks to do for all that share the log. */
   private jobs: readonly string[] | undefined
   private folder: HostFolder | undefined
   private spool: Spool | undefined
@@ -111,10 +111,10 @@ export class HostedIndex implements HostHooks {
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new LRUCache<string, Promise<void>>({ max: REMEMBERED })
   private readonly seen = new WeakSet<BeefContents>()
-  /** Those of what waits that came last, as topic managers have seen them. */
+  /** The latest waiting submissions, as topic managers have seen them. */
   private readonly recent = recentBeefs()
   private readonly verification = new Verification()
-  /** What was not verified, and stays in doubt if a hook names it once more. */
+  /** Submissions that were not verified, and stay in doubt if a hook names them again. */
   private readonly refused = new LRUCache<string, true>({ max: REFUSED_REMEMBERED })
   private engine: Promise<EngineTables | undefined> | undefined
   private isEngineKnown = false
@@ -172,7 +172,7 @@ export class HostedIndex implements HostHooks {
     await this.once(toHex(sha256(beef)), () => this.bring(beef))
   }
 
-  /** A hook is called for each output, and each service. */
+  /** Runs `bring` once for a key, as a hook is called for each output and each service. */
   private async once(key: string, bring: () => Promise<void>): Promise<void> {
     const { brought } = this
     const recorded = brought.get(key) ?? bring().catch(() => void brought.delete(key))
@@ -197,13 +197,13 @@ export class HostedIndex implements HostHooks {
     }
   }
 
-  /** Has this process do jobs when no other process does that shares the log, and no others (`Writer.seekJobs`). */
+  /** Seeks these jobs, and no others, for all processes that share the log (`Writer.seekJobs`). */
   seekJobs(jobs: readonly string[]): void {
     this.jobs = jobs
     this.files?.seekJobs(jobs)
   }
 
-  /** Whether a job is that of this process. Who asks needs the index: if its thread has ended, it is opened again. */
+  /** Whether this process does a job. The caller needs the index: if its thread has ended, it is opened again. */
   isMine(job: string): boolean {
     if (this.isOpen) return this.files?.writer.status.jobs?.includes(job) === true
     this.open().catch(() => {})
@@ -211,9 +211,9 @@ export class HostedIndex implements HostHooks {
   }
 
   /**
-   * Resolves when the index has all facts, and proofs count as asked.
+   * Resolves when the index has all facts, and the requested tracker is set.
    *
-   * @throws StoreUnavailableError if that takes long; whatever keeps it from opening.
+   * @throws StoreUnavailableError if that takes long, or whatever keeps the index from opening.
    */
   async ready(): Promise<void> {
     const { tracker } = this.options
@@ -237,7 +237,10 @@ export class HostedIndex implements HostHooks {
     return engine
   }
 
-  /** Ends what is running, once all services are closed. What is not recorded yet is so after the next start. */
+  /**
+   * Finishes what is running, once all services are closed. Submissions that are not recorded yet are recorded after the next
+   * start.
+   */
   async close(): Promise<void> {
     this.users--
     if (this.users > 0 || this.isClosed) return
@@ -253,7 +256,7 @@ export class HostedIndex implements HostHooks {
     this.folder?.release()
   }
 
-  /** Keeps what topic managers see: pending, and verified by nobody. */
+  /** Keeps a BEEF that topic managers see: pending, and not verified by anybody. */
   private see(beef: ReadBeef, mode: SubmitMode | undefined): void {
     const { seen } = this
     const { txid } = beef.subject
@@ -312,7 +315,7 @@ export class HostedIndex implements HostHooks {
       throw error
     }
     if (stored !== undefined) return await this.bring(stored)
-    // The engine stores elsewhere. Its proofs come by whole transactions from now on.
+    // The engine stores elsewhere. From now on, hooks bring whole transactions, with their proofs.
     this.isStoredElsewhere = true
     if (seen === undefined) throw new Error(`the engine has verified ${txid}, and has not stored it`)
     if (this.isInDoubt(txid)) return await this.bring(seen.bytes)
@@ -326,7 +329,7 @@ export class HostedIndex implements HostHooks {
     return recent ?? (spooled && readBeef(spooled))
   }
 
-  /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
+  /** Records a BEEF that the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
   private async bring(bytes: Uint8Array): Promise<void> {
     const { subject } = readBeef(bytes)
     if (this.isInDoubt(subject.txid) && (await this.verdict(bytes)) !== 'yes') return
@@ -363,7 +366,7 @@ export class HostedIndex implements HostHooks {
     this.folder ??= takeFolder(nameOf(this.database))
     if (this.spool === undefined) {
       this.spool = new Spool(this.folder.path)
-      // What an earlier process left.
+      // Submissions left by an earlier process.
       for (const txid of this.spool.txids()) this.wait(txid, { isLeft: true })
     }
     return this.spool
@@ -381,7 +384,7 @@ export class HostedIndex implements HostHooks {
     this.attempt = attempt
     attempt.catch((error: unknown) => {
       this.report(error)
-      // Another tree stays another one.
+      // To try again does not help against another tree.
       if (error instanceof OtherTreeError) return
       setTimeout(() => {
         if (this.attempt === attempt) this.attempt = undefined
@@ -394,7 +397,7 @@ export class HostedIndex implements HostHooks {
     this.spooled()
     const { path: folder } = this.folder as HostFolder
     const log = await openHostLog(this.database)
-    // They may change meanwhile.
+    // A copy, as they may change meanwhile.
     const rules = { ...hostRules(this.store) }
     try {
       const connection = connectionOf(this.database)
@@ -406,7 +409,7 @@ export class HostedIndex implements HostHooks {
       const { settings } = new FactStore(files)
       files.tree = await pinHostTree(settings, rules.deployment)
       const { tracker } = this.options
-      // Another one that it keeps already stays: then the index is as it was.
+      // A tracker that is set already stays, and so does the index.
       if (tracker !== undefined) await settings.set(TRACKER, tracker)
       await files.deriveBy(rules)
       this.isOpen = true
@@ -419,7 +422,7 @@ export class HostedIndex implements HostHooks {
     }
   }
 
-  /** The index is opened again when it is asked next. */
+  /** Closes the index; the next use opens it again. */
   private async reopen(cause?: unknown): Promise<void> {
     if (cause !== undefined) this.report(cause)
     this.isOpen = false
@@ -440,7 +443,7 @@ export class HostedIndex implements HostHooks {
     }, milliseconds).unref()
   }
 
-  /** Brings what hooks have not brought. */
+  /** Brings submissions that hooks have not brought. */
   private async work(): Promise<void> {
     try {
       await this.answering()
@@ -457,7 +460,7 @@ export class HostedIndex implements HostHooks {
         due.filter((txid) => !isDoubtful(txid)),
         engine,
       )
-      // What is evicted came before.
+      // Evictions come after the outputs that they evict.
       if (this.hasCaughtUp)
         for (const outpoint of spool.evictions()) {
           await recordEviction(this.store, outpoint)
@@ -478,7 +481,7 @@ export class HostedIndex implements HostHooks {
     }
   }
 
-  /** Once after each start: the engine may have been killed before it called its hooks. */
+  /** Runs once after each start: the engine may have been killed before it called its hooks. */
   private async catchUp(engine: EngineTables | undefined): Promise<void> {
     if (this.hasCaughtUp) return
     if (engine !== undefined)
@@ -492,7 +495,7 @@ export class HostedIndex implements HostHooks {
           }
           if (this.refused.has(txid) || this.store.transactions.has(txid)) continue
           this.wait(txid, { isLeft: true })
-          // While the chain tracker is away, it goes no further: what it has passed on does not come again.
+          // Throws while the chain tracker is away, which ends the pass: transactions that it has passed do not come again.
           const verdict = await this.verdict(beef)
           if (verdict === 'yes') await this.bringVerified(beef).catch(() => {})
           else if (verdict === 'no') this.giveUp(txid)
@@ -500,7 +503,7 @@ export class HostedIndex implements HostHooks {
     this.hasCaughtUp = true
   }
 
-  /** Records those of some submissions that are verified by now. */
+  /** Records those of these submissions that are verified by now. */
   private async check(txids: readonly string[], engine: EngineTables | undefined): Promise<void> {
     for (let at = 0, failures = 0; at < txids.length; at += ASKED_AT_ONCE) {
       const some = txids.slice(at, at + ASKED_AT_ONCE)
@@ -519,7 +522,7 @@ export class HostedIndex implements HostHooks {
     }
   }
 
-  /** @param about.isApplied Whether the engine has verified it, and taken it; undefined if it cannot be asked. */
+  /** @param about.isApplied Whether the engine has verified and accepted it; undefined if it cannot be asked. */
   private async outcomeOf(
     { txid, seen, verified }: Submission,
     { engine, isApplied }: { engine: EngineTables | undefined; isApplied: boolean | undefined },
@@ -528,7 +531,7 @@ export class HostedIndex implements HostHooks {
     const contents = seen && readBeef(seen)
     try {
       const wait = this.waiting.get(txid)
-      // Of what admits nothing, an engine keeps no BEEF.
+      // An engine keeps no BEEF of a transaction of which it admits nothing.
       const own = wait?.isOnly && wait.isVerified ? seen : undefined
       const trusted =
         verified ?? wait?.verified ?? (isApplied ? (own ?? (await engine?.beefOf(txid))) : undefined)
@@ -548,7 +551,7 @@ export class HostedIndex implements HostHooks {
     }
   }
 
-  /** Records the first of some BEEFs of a submission that is valid. */
+  /** Records the first valid one of some BEEFs of a submission. */
   private async outcomeIfValid(beefs: readonly (number[] | Uint8Array | undefined)[]): Promise<Outcome> {
     const [first, second] = beefs.flatMap((beef) => (beef === undefined ? [] : [readBeef(beef).bytes]))
     if (first === undefined) return 'waits'
@@ -569,7 +572,7 @@ export class HostedIndex implements HostHooks {
     return this.options.chainTracker ?? hostRules(this.store).chainTracker
   }
 
-  /** Whether a submission is to be verified here, whatever the engine says. */
+  /** Whether a submission must be verified here, whatever the engine says. */
   private isInDoubt(txid: string): boolean {
     return (
       this.chainTracker !== undefined &&
@@ -577,7 +580,10 @@ export class HostedIndex implements HostHooks {
     )
   }
 
-  /** Whether a submission is valid; `unknown` if there is nothing to ask about its proofs. @throws what the chain tracker throws. */
+  /**
+   * Whether a submission is valid; `unknown` without a chain tracker, or if that may be behind. @throws what the chain tracker
+   * throws.
+   */
   private async verdict(bytes: Uint8Array): Promise<Verdict> {
     const { chainTracker } = this
     if (chainTracker === undefined) return 'unknown'
@@ -598,9 +604,9 @@ export class HostedIndex implements HostHooks {
     else wait.due = monotonic() + Math.min(WAIT.first * 2 ** wait.checks, WAIT.longest)
   }
 
-  /** Says what went wrong, each thing once in a row. */
+  /** Reports an error; to standard error, the same one only once in a row. */
   report(error: unknown): void {
-    // Drivers add their statement, as it was written.
+    // Drivers add their statement, with its line breaks.
     const text = messageOf(error).replace(/\s+/g, ' ')
     if (this.options.onFailure !== undefined) this.options.onFailure(error)
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
@@ -630,9 +636,9 @@ class HostFiles {
   }
 
   /**
-   * Derives the index by these rules; resolves when it has all facts. They may change as topic managers are made.
+   * Derives the index by these rules, which may change as topic managers are configured; resolves when it has all facts.
    *
-   * @returns Whether it can: a thread has no code of the host, and a tree is to be pinned first.
+   * @returns False if it cannot: a thread has no code of the host, and a tree must be pinned first.
    */
   async deriveBy({ deployment = this.tree, policy }: HostRules): Promise<boolean> {
     const { derivedBy, host } = this
@@ -647,7 +653,7 @@ class HostFiles {
   }
 
   seekJobs(jobs: readonly string[]): void {
-    // What fails is tried again with each beat.
+    // Failures are retried with each beat.
     this.host.writer.seekJobs(jobs).catch(() => {})
   }
 
@@ -660,7 +666,7 @@ class HostFiles {
   }
 }
 
-/** What is damaged is derived again, but for what the log does not have. */
+/** Removes damaged files. Everything is derived again, except what the log does not have. */
 function clear(folder: string): void {
   const { log, index } = storeFiles(folder)
   for (const file of [log, index]) removeDatabase(file)
@@ -668,7 +674,7 @@ function clear(folder: string): void {
 
 const indexes = new WeakMap<HostDatabase, HostedIndex>()
 
-/** The index over a host's database: one for all that the process configures over it. */
+/** The index over a host's database, shared by all that the process configures over it. */
 export function hostedIndex(database: HostDatabase, options: HostOptions = {}): HostedIndex {
   const known = indexes.get(database) ?? new HostedIndex(database, {})
   indexes.set(database, known)

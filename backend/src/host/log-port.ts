@@ -6,14 +6,14 @@ const METHODS = [
   ...(['insert', 'after', 'last', 'get', 'discard', 'overwrite', 'collect', 'complete'] as const),
   ...(['notes', 'note', 'replaceNote', 'close'] as const),
 ]
-/** Fails to compile if a method is not named. */
+/** Fails to compile if a method is missing. */
 type AllMethods =
   Exclude<keyof SharedLog, 'id' | 'warning'> extends (typeof METHODS)[number] ? SharedLog : never
 
-/** Lets another thread use a log whose connection is in this one, as that of a host is. */
+/** Lets another thread use a log over this thread's connection, which may be a host's. */
 export function serveLog(log: SharedLog, port: MessagePort): void {
   serveCalls(port, log)
-  // Nobody waits for it alone.
+  // The port alone keeps no process running.
   port.unref()
 }
 
@@ -24,7 +24,7 @@ export function logOver(port: MessagePort, id: string): SharedLog {
   return { id, ...Object.fromEntries(methods) } as AllMethods
 }
 
-/** What a writer tells apart by its class. */
+/** Restores errors, also the one that a writer recognises by its class. */
 function errorOf(failed: PlainError): Error {
   const error = revivedError(failed)
   if (failed.code !== 'OTHER_LOG') return error

@@ -6,10 +6,10 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import type { FactStore } from '../read/fact-store.js'
 
 /**
- * Stores what a verified BEEF brings. The store derives which of it the topics admit, now or when more is known.
+ * Stores the transactions of a verified BEEF. The store derives what the topics admit, now or when more is known.
  *
- * A mint that nodes disagree about is left out as long as it is not mined, and so is what no block can hold: engines run its scripts
- * alone.
+ * A mint that nodes disagree about is left out while it is not mined, and so are transactions that no block can hold: engines
+ * only run their scripts.
  */
 export async function recordBeef(
   store: Pick<FactStore, 'record'>,
@@ -30,9 +30,9 @@ export async function recordBeef(
 }
 
 /**
- * A verified BEEF with what another one of the same subject has beside it, but for its proofs: the engine passes on a new BEEF, which
- * ends at the first proof, and the values of what a proven transaction spends place its ordinals. Whatever is behind a transaction is
- * named by its hash; of proofs that nobody has verified, nothing follows.
+ * A verified BEEF with the further transactions of another one of the same subject, but not its proofs. An engine passes on a new
+ * BEEF, which ends at the first proofs, but the values that a proven transaction spends place its ordinals. All ancestors are
+ * named by their hashes; unverified proofs are not used.
  */
 export function completed(verified: BeefContents, seen: BeefContents | undefined): BeefContents {
   if (seen === undefined || seen === verified || seen.subject.txid !== verified.subject.txid) return verified

@@ -7,7 +7,7 @@ export interface Submission {
   txid: string
   /** As it came: nobody has verified it. */
   seen: Uint8Array | undefined
-  /** As the engine passed it on, which had verified it: it is to be recorded. */
+  /** As the engine passed it on after verifying it: to be recorded. */
   verified: Uint8Array | undefined
 }
 
@@ -16,20 +16,20 @@ pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 50
 create table if not exists submission (place integer primary key, txid text not null unique, seen blob, verified blob);
 create table if not exists eviction (txid text not null, vout integer not null, primary key (txid, vout)) without rowid;`
 
-/** How many bytes of submissions are kept, about. */
+/** About the most bytes of submissions that are kept. */
 const MAX_BYTES = 256 * 1024 * 1024
-/** Down to what part of that room is made: all are counted for it, which takes long for so many. */
+/** Room is made down to this part of it, as counting all of them takes long. */
 const ROOM = 3 / 4
 
 /**
- * What a host has seen and the log does not have yet, in a file of its own: it outlives the process, and does not need the database.
- * Over the limit, what nobody has verified goes first, oldest first.
+ * Submissions and evictions that a host has seen and the log lacks, in a file of their own: they outlive the process, and need no
+ * database. Over the limit, unverified submissions go first, oldest first.
  */
 export class Spool {
   private readonly sql: Sql
-  /** At most so many are there. */
+  /** An upper bound of the bytes that are there. */
   private bytes: number
-  /** What is deleted with the next flush. */
+  /** Submissions that the next flush deletes. */
   private readonly done = new Set<string>()
 
   constructor(
@@ -41,12 +41,12 @@ export class Spool {
     this.bytes = Number(this.sql.get(TOTAL)?.bytes ?? 0)
   }
 
-  /** Keeps a submission as it came. The longest one stays: each transaction in it is named by a hash. */
+  /** Keeps a submission as it came. Of several, the longest stays: each transaction in it is named by a hash. */
   see(txid: string, beef: Uint8Array): void {
     this.put('seen', txid, beef)
   }
 
-  /** Keeps what the engine has verified until it is recorded. */
+  /** Keeps a BEEF that the engine has verified until it is recorded. */
   verify(txid: string, beef: Uint8Array): void {
     this.put('verified', txid, beef)
   }
@@ -63,12 +63,12 @@ export class Spool {
     return this.sql.all('select txid from submission order by place').map(({ txid }) => txid)
   }
 
-  /** With the next {@link flush}: if the process ends before, it is there again, as if it had not been recorded. */
+  /** Takes effect with the next {@link flush}: if the process ends before, the submission is there again. */
   delete(txid: string): void {
     this.done.add(txid)
   }
 
-  /** Deletes what is to be deleted. */
+  /** Makes pending deletions. */
   flush(): void {
     const { sql, done } = this
     if (done.size === 0) return

@@ -32,7 +32,7 @@ export async function verdictOf(
     if (isThere) return 'yes'
     const behind = height - ((await tracker.currentHeight?.()) ?? height)
     if (behind > BLOCKS_BEHIND) return 'no'
-    // Of a block that cannot be, a tracker may say anything.
+    // Checked last, as a tracker may throw anything for a block that cannot exist.
     if (failure !== undefined) throw failure
     return behind > 0 ? 'unknown' : 'no'
   }
@@ -43,15 +43,15 @@ export async function verdictOf(
 
 /** How long the chain tracker may take for one question, in milliseconds. */
 const TIMEOUT = 10_000
-/** Of how many transactions it is remembered whether their scripts hold. */
+/** For how many transactions it is remembered whether their scripts pass. */
 const SCRIPTS_REMEMBERED = 50_000
-/** Of how many proofs the answer of the chain tracker is taken without another question, and for how many milliseconds. */
+/** How many answers of the chain tracker are remembered, and for how many milliseconds. */
 const PROOFS_REMEMBERED = { max: 10_000, ttl: 60_000 }
 
 /**
- * Verifies BEEFs of strangers as an engine does: the proofs in them, and the scripts of what has none. A chain of unproven
- * transactions comes once for each of them, with all before it: so proofs are asked about first, each once a minute, up to the
- * first false one; and the scripts of a transaction run once.
+ * Verifies untrusted BEEFs as an engine does: their proofs, and the scripts of transactions without one. A chain of unproven
+ * transactions comes again with each of its members: so proofs are checked first, each once a minute, up to the first false one,
+ * and the scripts of a transaction run once.
  */
 export class Verification {
   private readonly proofs = new LRUCache<string, Verdict>(PROOFS_REMEMBERED)
@@ -65,7 +65,7 @@ export class Verification {
       const verdict = proof && (await this.inChain(proof, tracker))
       if (verdict !== undefined && verdict !== 'yes') return verdict
     }
-    // What the others are built on comes last.
+    // Ancestors come last in the list.
     for (const { txid, proof } of parts.toReversed())
       if (proof === undefined && !(await this.isUnlocked(txid, beef))) return 'no'
     return 'yes'
@@ -80,13 +80,13 @@ export class Verification {
     return verdict
   }
 
-  /** Whether the scripts of an unproven transaction hold, and it spends what its inputs have. */
+  /** Whether the scripts of an unproven transaction pass, and it spends no more than its inputs have. */
   private async isUnlocked(txid: string, beef: BeefContents): Promise<boolean> {
     const known = this.scripts.get(txid)
     if (known !== undefined) return known
     await yieldToEventLoop('submitting')
     const transaction = withSources(txid, beef)
-    // Another BEEF may have what it spends.
+    // Another BEEF may have the transactions that it spends from.
     if (transaction === undefined) return false
     const isUnlocked = await transaction.verify('scripts only').catch(() => false)
     this.scripts.set(txid, isUnlocked)
@@ -107,7 +107,7 @@ function withSources(txid: string, beef: BeefContents): Transaction | undefined 
     const source = sources.get(sourceTXID) ?? read(sourceTXID)
     if (source === undefined) return undefined
     sources.set(sourceTXID, source)
-    // The SDK looks no further than at what has a proof.
+    // The SDK looks no further than a transaction with a proof.
     source.merklePath = {} as never
     input.sourceTransaction = source
   }
