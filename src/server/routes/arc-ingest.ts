@@ -29,9 +29,11 @@ export interface ArcIngestOptions {
   graph: Pick<FactStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
-  /** Passes on a verified proof of a transaction that this host does not have: another gateway over the same log may wait for it. */
+  /**
+   * Passes on a verified proof of a transaction that this host does not have: another gateway on the same log may be waiting for it.
+   */
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
-  /** Records what a callback with the token says of transactions. */
+  /** Records what a callback with the token says about transactions. */
   record(sightings: SightingRecord[]): Promise<unknown>
   maxTrackerBlocks: number
   /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */
@@ -39,7 +41,7 @@ export interface ArcIngestOptions {
 }
 
 const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})*$/)
-/** The fields of an ARC callback that are used here; it has more. Without a path, it says what became of a transaction so far. */
+/** The fields of an ARC callback that are used here; it has more. Without a path, it reports only a status. */
 const notice = z.object({
   txid: z
     .string()
@@ -51,14 +53,14 @@ const notice = z.object({
 })
 type Notice = z.output<typeof notice>
 const notices = z.array(notice).max(MAX_BATCH)
-/** One, several, or a batch as ARC's callbacker sends it. */
+/** One callback, several, or a batch as sent by ARC's callbacker. */
 const noticesBody = z.union([notices, z.object({ callbacks: notices }), notice])
 const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
 /**
- * `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`docs/spec/http.md`, Overlay). Its other
- * callbacks have no path; they are acknowledged, as it would send them again. With the configured token, what they say of a
- * transaction is recorded (`docs/spec/overlay.md`, Sightings).
+ * `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`docs/spec/http.md`, Overlay).
+ * Callbacks without a path are acknowledged, as ARC would send them again. With the configured token, the status in them is recorded
+ * (`docs/spec/overlay.md`, Sightings).
  */
 export function arcIngestRoutes(options: ArcIngestOptions): Routes {
   const { token, bodies, record } = options
@@ -67,10 +69,10 @@ export function arcIngestRoutes(options: ArcIngestOptions): Routes {
   const ingestProof: RequestHandler = async (request, response) => {
     const said = noticesIn(request.body)
     const proven = said.filter(hasPath)
-    // Anybody may bring a proof, which is verified. A status is believed of the processor alone.
+    // Anybody may bring a proof, which is verified. A status is trusted only from the processor.
     if (token !== undefined) await record(said.flatMap(sightingIn))
     const failures = await ingest(proven, options)
-    // What may go well another time is sent again, and then the others are no news.
+    // A failure that may not recur makes ARC send everything again; the rest is known by then.
     const failure = failures.find((each) => each instanceof ChainTrackerError) ?? failures[0]
     if (failure !== undefined) throw failure
     const message =
@@ -100,7 +102,7 @@ function noticesIn(body: unknown): Notice[] {
 }
 
 /**
- * Stores the proofs that hold.
+ * Stores the valid proofs.
  *
  * @returns Why the others are not stored.
  */
@@ -146,7 +148,7 @@ async function ingestOne(
     throw unknownTransaction()
   }
   await engine.writes.run(async () => {
-    // Its bytes are read last, as they may be many.
+    // The bytes are read last, as they may be many.
     const kept = graph.transactions.get(txid)
     if (kept === undefined) throw unknownTransaction()
     const transaction = { txid, raw: kept.raw, proof }
@@ -159,7 +161,7 @@ function unknownTransaction(): AnswerError {
   return new AnswerError('NOT_FOUND', 'this store does not have the transaction')
 }
 
-/** Before the write, as the chain tracker may be slow. The reorg monitor finds any change since then. */
+/** Checked before the write, as the chain tracker may be slow. The reorg monitor finds later changes. */
 async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
   const verdict = await proofs.verdict(proof)
   if (verdict === 'no')

@@ -21,7 +21,7 @@ const MAX_LISTED = 1000
 const MAX_REASON = 1000
 const SHA256 = /^[0-9a-fA-F]{64}$/
 
-/** The field of a body that has the value of each kind. */
+/** The field of a body that contains the value of each kind. */
 const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as const satisfies Record<
   BlockedKind,
   string
@@ -33,7 +33,7 @@ export interface BlockingOptions {
   bodies: RequestBodies
 }
 
-// What the three hold is read by `subjectOf`: it has a code for each.
+// `subjectOf` validates the values; each kind has its own error code.
 const subjectFields = {
   outpoint: askedOutpoint.optional().describe('An output.'),
   sha256: z
@@ -112,7 +112,7 @@ export function blockingRoutes({ graph, logger, bodies }: BlockingOptions): Rout
     )
     const { kind, limit } = asked
     const after = placeOf(asked.after ?? '')
-    // One more than is shown, to know whether there is a next page: `next` is missing on the last.
+    // One more than the limit, to know whether there is a next page: `next` is missing on the last.
     const page = { ...(kind && { kind }), ...(after && { after }), limit: limit + 1 }
     const found = graph.blocklist.page(page)
     const last = found.length > limit ? found[limit - 1] : undefined

@@ -34,7 +34,7 @@ export function headersRoutes(
     if (watch === undefined)
       throw new AnswerError('NOT_FOUND', 'this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(height)
-    // On a longer chain, transactions that were not final may be now.
+    // On a longer chain, non-final transactions may have become final.
     while ((await engine.releaseNonFinal()) > 0);
     response.json(round)
   }

@@ -27,7 +27,7 @@ const sourceShape = z.strictObject({
   lastError: lastErrorShape,
 })
 
-/** What a host knows of the chain. A part that is not configured is missing, and so is what is not known yet. */
+/** What a host knows about the chain. Parts that are not configured, and unknown values, are missing. */
 export const chainShape = z.strictObject({
   height: count.optional().describe('The height of the chain.'),
   lag: count
@@ -134,9 +134,9 @@ function healthShape(ready: boolean) {
 }
 
 /**
- * `/health/live`: the process responds. `/health/ready`: so does the store, and every part of the host is ready. `/health`: both
- * in one, with reasons, the state of the index, how far the host has followed the chain, and the refusals of the topics since
- * the start. Anyone may read them: no error shows more of a URL than its origin.
+ * `/health/live`: the process responds. `/health/ready`: the store responds too, and every part of the host is ready. `/health`:
+ * both in one, with reasons, the state of the index, how far the host has followed the chain, and the refusals of the topics since
+ * the start. Anyone may read them: errors show only the origins of URLs.
  */
 export function healthRoutes(health: Health): Routes {
   return routes({
@@ -155,7 +155,7 @@ export function healthRoutes(health: Health): Routes {
 }
 
 export interface Health {
-  /** Why the host is not ready, by its parts. */
+  /** Why the host is not ready, by part. */
   notReady(): Promise<Record<string, string>>
   report(): Promise<HealthReport>
 }
@@ -163,12 +163,12 @@ export interface Health {
 export type HealthReport = z.output<ReturnType<typeof healthShape>>
 
 /**
- * Why a host is not ready, by its parts: a sentence, or undefined if the part is ready. A host that is ready gets traffic, so a part
+ * Why a host is not ready, by part: a sentence, or undefined if the part is ready. A host that is ready gets traffic, so a part
  * gives a reason if it would answer wrongly, or not at all.
  */
 export type Readiness = Record<string, () => string | undefined>
 
-/** The part of a host that is asked, beside those that give reasons by themselves. */
+/** The part of a host that is pinged, besides those that report reasons themselves. */
 const STORE = 'store'
 
 export function healthOf(host: {

@@ -21,7 +21,7 @@ import { withOrdinals } from '../writer/overlay.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
 import type { Submit } from '../writer/submission-queue.js'
 
-/** Off-chain values after the BEEF of a submission: no topic here reads them. */
+/** The most bytes of off-chain values after the BEEF of a submission; no topic here reads them. */
 const MAX_OFF_CHAIN_BYTES = 1024 * 1024
 
 export interface OverlayRoutesOptions extends Pick<Config, 'profile' | 'maxBodyBytes'> {
@@ -32,11 +32,11 @@ export interface OverlayRoutesOptions extends Pick<Config, 'profile' | 'maxBodyB
   submit: Submit
   /** See `GatewayLimits`. */
   maxPageBytes: number
-  /** How far the host has followed the tree of names. */
+  /** How far the host has followed the name tree. */
   progress: TreeProgress
 }
 
-/** What a host runs, by name and alias. */
+/** The topics or lookup services of a host, by name and alias. */
 const runningShape = z.record(
   z.string(),
   z.strictObject({
@@ -157,9 +157,9 @@ function submit(
 }
 
 /**
- * The txid that the header says this host advertises with.
+ * The txid in an approval that this host has signed.
  *
- * @throws AnswerError if the header has another form, or somebody else signed it.
+ * @throws AnswerError if the header has another form, or another key signed it.
  */
 function approvedBy(header: string | undefined, discovery: Discovery | undefined): string | undefined {
   if (header === undefined) return undefined
@@ -171,7 +171,10 @@ function approvedBy(header: string | undefined, discovery: Discovery | undefined
   return txid
 }
 
-/** The topics that a client named, by the names that it used: newer clients of `@bsv/sdk` refuse an answer with others. */
+/**
+ * Restricts a STEAK to the topics that a client named, under those names: newer clients of `@bsv/sdk` refuse an answer with
+ * others.
+ */
 function asAsked(steak: STEAK, asked: string[], topics: (name: string) => string): STEAK {
   const answer: STEAK = {}
   for (const name of asked) {
@@ -182,7 +185,7 @@ function asAsked(steak: STEAK, asked: string[], topics: (name: string) => string
 }
 
 /**
- * The topics of a submission: a JSON array, or names with commas between, as newer overlay clients send them.
+ * The topics of a submission: a JSON array, or comma-separated names, as newer overlay clients send them.
  *
  * @throws AnswerError
  */
@@ -206,13 +209,13 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Not JSON is not a list of topics either; the caller says so.
+    // The caller reports invalid JSON like any other invalid list.
     return undefined
   }
 }
 
 /**
- * The BEEF of a body that consists of a length, a BEEF of that length, and off-chain values. No topic of this host reads such
+ * The BEEF in a body that consists of a length, a BEEF of that length, and off-chain values. No topic of this host reads such
  * values, so they are dropped: the BEEF is copied, so that the body can be freed.
  *
  * @throws AnswerError if the values exceed the limit, or the length is invalid.

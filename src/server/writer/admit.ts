@@ -18,7 +18,7 @@ const ALL_TOPICS: string[] = Object.values(TOPICS)
 /**
  * Submits a BEEF of a transaction to all topics, verified like any submission.
  *
- * @param options.submit By default that of the engine, in this thread.
+ * @param options.submit By default the engine's, in this thread.
  * @throws Errors that are not the transaction's fault.
  */
 export async function admitBeef(
@@ -68,7 +68,7 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
     }
     if (outputs > 0) return { kind: 'admitted', outputs }
     if (admittedCount(steak) > 0) return { kind: 'known' }
-    // A topic without a refusal has it already; another may give several refusals.
+    // A topic without a refusal has the transaction already; another topic may give several refusals.
     if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
     refusals.sort((one, other) => ALL_TOPICS.indexOf(one.topic) - ALL_TOPICS.indexOf(other.topic))
     return {
@@ -84,7 +84,7 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
   }
 }
 
-/** What is said of a submission itself, here or by the thread of large ones. */
+/** Errors about the submission itself, from here or from the thread for large ones. */
 const REFUSALS: readonly string[] = ['BAD_BODY', 'TOO_LARGE', 'CONFLICT']
 
 function isRefusal(error: unknown): error is AnswerError | BeefError {

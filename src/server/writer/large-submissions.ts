@@ -11,19 +11,19 @@ import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import type { Submit } from './submission-queue.js'
 import type { LogRecord, PlainRefusal, WorkerData, WorkerReport } from './submission-worker.js'
 
-/** From how many bytes on a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
+/** The length in bytes from which a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
 export const LARGE = 64 * 1024
 const MiB = 1024 * 1024
-/** How many MiB of large ones the worker thread holds parsed at once. One is always accepted. */
+/** How many MiB of large submissions the worker thread holds parsed at once. One is always accepted. */
 const LARGE_AT_ONCE = 128
 /**
- * The heap of the worker thread: the interpreter takes an eighth of a script, and the longest script is a body. If it runs
- * out, the thread ends, and not the process.
+ * The heap of the worker thread: the interpreter takes an eighth of it for a script, and the longest script is a body. If it runs
+ * out, the thread ends rather than the process.
  */
 const MAX_HEAP_MIB = 768
-/** The heap of what is short-lived there. The default is twice as much, and a thread that follows the chain fills it. */
+/** The thread's heap for short-lived objects. The default is twice as much, and a thread that follows the chain fills it. */
 const YOUNG_HEAP_MIB = 24
-/** What an input of a transaction takes of it while it is written. */
+/** The heap that an input of a transaction takes while it is written. */
 const BYTES_PER_INPUT = 2560
 /** How long an idle thread is kept, in milliseconds: starting one takes a while and much memory. */
 const IDLE = 10_000
@@ -42,8 +42,8 @@ interface LargeSubmissionsOptions {
 }
 
 /**
- * Submits large submissions in a worker thread, and those that nobody waits for, so that readers are answered meanwhile. That thread
- * also runs the expensive scripts of small submissions.
+ * Submits large submissions, and those without a waiting client, in a worker thread, so that readers are answered meanwhile. That
+ * thread also runs the expensive scripts of small submissions.
  */
 export class LargeSubmissions {
   private readonly capacity = new Semaphore(LARGE_AT_ONCE)
@@ -59,13 +59,13 @@ export class LargeSubmissions {
     return submission.beef.length < LARGE ? engine.submit(submission) : this.submitInWorker(submission)
   }
 
-  /** Submits in the worker, whatever the size: for those who follow the chain, not for clients, who wait for an answer. */
+  /** Submits in the worker, whatever the size: for following the chain, not for clients, who wait for an answer. */
   readonly submitInWorker: Submit = async (submission) => {
     const { writes } = this.options.node.overlay.engine
     const weight = Math.min(Math.ceil(submission.beef.length / MiB), LARGE_AT_ONCE)
     const submit = (thread: WorkerThread) =>
       writes.run(() => {
-        // A copy, without the rest of its buffer: it is transferred, and the submission may have to be sent again.
+        // A copy, without the rest of its buffer: it is transferred, but the submission may have to be sent again.
         const beef = Uint8Array.from(submission.beef)
         return thread.call('submit', [{ ...submission, beef }], [beef.buffer])
       })
@@ -84,7 +84,7 @@ export class LargeSubmissions {
     await thread?.end()
   }
 
-  /** Uses the thread, which is started if there is none, and ended when it has been idle. */
+  /** Uses the thread; starts it if there is none, and ends it when it has been idle. */
   private async withThread<Result>(use: (thread: WorkerThread) => Promise<Result>): Promise<Result> {
     clearTimeout(this.idle)
     this.tasks++
@@ -106,7 +106,7 @@ export class LargeSubmissions {
   }
 }
 
-/** The error of a call to the worker, from its plain data. */
+/** Restores an error from the worker from its plain data. */
 function revived({ lost, answer, ...failed }: PlainRefusal): Error {
   if (lost !== undefined) return new ConflictError(lost)
   if (answer === undefined) return revivedError(failed)
@@ -126,7 +126,7 @@ class WorkerThread {
     const writerPort = node.shareWriter()
     if (writerPort === undefined) throw new Error('the writer has no thread that takes writes of another')
     this.worker = new Worker(options.worker, {
-      // That thread asks about headers here.
+      // The thread asks the main thread about headers.
       workerData: {
         config: { ...config, givenTracker: undefined },
         headersPort,
@@ -145,7 +145,7 @@ class WorkerThread {
     })
     onThreadEnd(this.worker, (_, cause) => {
       onEnd()
-      // It says nothing about the submissions: the next one gets a new thread.
+      // The crash says nothing about the submissions, and the next one gets a new thread.
       const message = 'the worker thread for large submissions has crashed; try again'
       this.calls.refuse(new AnswerError('NOT_READY', message, { cause }))
     })
@@ -160,7 +160,7 @@ class WorkerThread {
   }
 }
 
-/** Logs here what the worker thread logged. */
+/** Logs a line of the worker thread here. */
 export function logRelayed({ level, msg, ...record }: LogRecord, logger: Logger): void {
   const { time: _time, pid: _pid, hostname: _hostname, ...fields } = record
   const label = pino.levels.labels[level] as 'info' | undefined

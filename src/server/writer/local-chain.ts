@@ -9,12 +9,12 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 /** The easiest target that headers can have, as in regtest (bitcoin-sv `chainparams.cpp`): every second nonce meets it. */
 const BITS = 0x207fffff
 const VERSION = 0x20000000
-/** What the first block has before it. */
+/** The previous hash of the first block. */
 const NOTHING = '00'.repeat(32)
 
 /**
- * The chain of a local network, which this host mines: what is submitted is the next block, at the time at which it comes. Its
- * headers are facts like all others. Clients bring merkle paths of blocks that nobody mined; those are not kept.
+ * The chain of a local network, which this host mines: each submission becomes the next block, with the current time. Its headers
+ * are facts like all others. Merkle paths from clients are of blocks that nobody mined, and are dropped.
  */
 export class LocalChain {
   private readonly turn = new Mutex()
@@ -22,11 +22,11 @@ export class LocalChain {
   constructor(private readonly graph: Pick<FactStore, 'headers' | 'transactions' | 'blocks'>) {}
 
   /**
-   * Mines those of some verified transactions that no block has, as one block. None of them, if one spends what a stored
-   * transaction has spent: no miner takes that.
+   * Mines those of some verified transactions that are in no block yet, as one block; none if one of them spends a coin that is
+   * already spent, as no miner would accept that.
    *
-   * @param store Stores the transactions with the proofs that they have now. Nothing else is mined until it has: of two that spend
-   * the same at once, the second would not see the first.
+   * @param store Stores the transactions with their new proofs. Nothing else is mined meanwhile: of two parallel double spends,
+   * the second would not see the first.
    */
   async mine(
     { transactions, spends }: { transactions: TransactionRecord[]; spends: SpendRecord[] },
@@ -45,7 +45,7 @@ export class LocalChain {
       const known = this.graph.transactions.spenderOf(outpoint)
       return known !== undefined && known !== spender
     })
-    // Parents come before what spends them, as in a block: a BEEF is read from its subject on.
+    // Parents come before children, as in a block: a BEEF is read from its subject on.
     const mined = isSpent || fresh.length === 0 ? new Map() : await this.nextBlock(fresh.reverse())
     return transactions.map(({ txid, raw }) => {
       const proof: Proof | undefined = stored.get(txid) ?? mined.get(txid)
@@ -67,7 +67,7 @@ export class LocalChain {
       // Stores of earlier versions have proofs of blocks without headers.
       const height = (range?.to ?? blocks.lastHeight()) + 1
       const { root, proofs } = blockOf(txids, height)
-      // Another thread, or another gateway of the log, may have been first.
+      // Another thread, or another gateway on the log, may have been first.
       if (await headers.replaceFrom({ height, headers: headerAfter(tip, root), tip })) return proofs
     }
   }

@@ -10,18 +10,18 @@ import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import type { Writes } from '../store/index-status.js'
 import { SubmissionError } from './errors.js'
 
-/** How many submissions are held at most, the longest in bytes, and how many are released at once. */
+/** The most held submissions, the longest in bytes, and how many are released at once. */
 const MAX_HELD = 1000
 const MAX_HELD_BYTES = 256 * 1024
 const RELEASE_BATCH = 20
-/** Between two polls, in milliseconds: blocks come every ten minutes. */
+/** The pause between two polls, in milliseconds: blocks come every ten minutes. */
 const POLL_INTERVAL = 30_000
 
-/** Submissions whose lock time is still ahead: held until a block can include them, then submitted again. */
+/** Submissions whose lock time has not been reached: held until a block can include them, then submitted again. */
 export class NonFinalSubmissions {
   constructor(
     private readonly options: {
-      /** Where they are held; without it, they are refused. */
+      /** Where they are held; without it, non-final submissions are refused. */
       store: FactStore['held'] | undefined
       graph: Pick<FactStore, 'blocks'>
       headers: Pick<BlockHeaders, 'currentHeight'> | undefined
@@ -29,17 +29,17 @@ export class NonFinalSubmissions {
     },
   ) {}
 
-  /** Whether the next block can include what waits for a position. */
+  /** Whether the next block can include a transaction locked until a position. */
   async isOver(lock: ChainPosition): Promise<boolean> {
     return isOver(lock, await this.position())
   }
 
-  /** @throws SubmissionError if it is too long to be held. */
+  /** @throws SubmissionError if the submission is too long to be held. */
   async hold(contents: BeefContents, lock: ChainPosition): Promise<void> {
     const { store, writes } = this.options
     const { txid } = contents.subject
     const known = new Map(knownTransactions(contents).map((each) => [each.txid, each]))
-    // In the order of the BEEF that came, which has parents first: what two of them are built on may be found late.
+    // In the order of the submitted BEEF, parents first: finding common ancestors of two transactions may take long.
     const beef = encodeBeef(contents.txids.flatMap((each) => known.get(each) ?? []))
     if (store === undefined || beef.length > MAX_HELD_BYTES)
       throw new SubmissionError(
@@ -49,7 +49,7 @@ export class NonFinalSubmissions {
     await writes.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
   }
 
-  /** Submits some of those that are final by now. Returns how many. */
+  /** Submits some held transactions that have become final. Returns how many. */
   async release(submit: (beef: Uint8Array) => Promise<unknown>): Promise<number> {
     const { store } = this.options
     if (store === undefined) return 0
@@ -58,7 +58,7 @@ export class NonFinalSubmissions {
       try {
         await submit(beef)
       } catch (error) {
-        // A failure of the chain tracker is retried; a submission that has lost a conflict by now is not.
+        // A failure of the chain tracker is retried; a submission that has lost a conflict is not.
         if (!(error instanceof SubmissionError)) throw error
       }
       await store.release(txid)
@@ -68,8 +68,8 @@ export class NonFinalSubmissions {
   }
 
   /**
-   * How far the chain has come. Without block headers, as far as stored proofs say. Its time is behind the clock, as a
-   * block's is the median of those before it.
+   * The position of the chain; without block headers, according to stored proofs. Its time is behind the clock, as a
+   * block's time is the median of those before it.
    */
   private async position(): Promise<ChainPosition> {
     const { headers, graph } = this.options

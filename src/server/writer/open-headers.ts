@@ -12,7 +12,7 @@ import { GivenHeaders, type GivenTracker } from '../../chain/tracker/given-heade
 import type { Config } from '../config/config.js'
 import { checkpointOf } from '../config/header-settings.js'
 
-/** The block headers of the settings; undefined if proofs are not checked. */
+/** The block headers for the settings; undefined if proofs are not checked. */
 export function openBlockHeaders(options: {
   config: Config
   store: HeaderStore
@@ -40,16 +40,16 @@ function within(timeout: number, tracker: GivenTracker): GivenTracker {
   }
 }
 
-/** Answers the questions of {@link SharedHeaders}. Returns the port that these take. */
+/** Serves {@link SharedHeaders}. Returns the port for them. */
 export function shareHeaders(headers: BlockHeaders): MessagePort {
   const { port1, port2 } = new MessageChannel()
   serveCalls(port1, headers)
   return port2
 }
 
-/** The block headers of another thread of this process, which is asked each question. */
+/** The block headers of another thread of this process, which answers each question. */
 export class SharedHeaders implements BlockHeaders {
-  /** What is wrong with the sources, the other thread says. */
+  /** The other thread reports outages of sources. */
   readonly outage = undefined
   private readonly ask: ReturnType<typeof callsOver>
 

@@ -47,40 +47,40 @@ export interface OverlayEngineOptions {
   proofs: ProofVerifier
   limits: Limits
   deployment?: Deployment | undefined
-  /** Mines what is stored, on a local network. */
+  /** Mines submissions on a local network. */
   chain?: LocalChain | undefined
-  /** How many outputs of a transaction claim to advertise this host, if it can be found by them. */
+  /** How many outputs of a transaction claim to advertise this host; undefined if it does not advertise. */
   claimsIn?: ((transaction: TransactionView) => number) | undefined
-  /** Where submissions wait that no block can hold yet; without it, they are refused. */
+  /** Holds submissions that no block can include yet; without it, they are refused. */
   held?: FactStore['held'] | undefined
-  /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
+  /** Called with all outputs that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (admissions: AdmissionRecord[]) => void
-  /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
+  /** Called for each topic that admits nothing of a submission, and for each refused output. */
   onRefusal?: (refusal: TopicRefusal, requestId: string | undefined) => void
 }
 
-/** A verified submission with the transactions that it brings, to be written. */
+/** A verified submission, ready to be written with its transactions. */
 interface Brought extends Omit<Submission, 'beef'> {
   contents: BeefContents
   transactions: TransactionRecord[]
 }
 
-/** From how many inputs on it is checked first whether a submission brings anything new: each input takes 0.1 ms to write. */
+/** From this many inputs on, it is checked first whether a submission brings anything new: each input takes 0.1 ms to write. */
 const MANY_INPUTS = 1000
 
 /**
- * The path of a submission: read its BEEF, check it against the limits, verify it, record what it brings in one write (in which
- * the store derives what topics admit), and answer with what the topics hold. Writes wait for one another in the store;
- * verification runs beside them.
+ * Processes a submission: reads its BEEF, checks it against the limits, verifies it, records its transactions in one write (in
+ * which the store derives what topics admit), and answers with the outputs that the topics hold. Writes wait for one another in
+ * the store; verification runs in parallel.
  *
  * Topic managers and lookup services have the interfaces of the SDK's `Engine`, so that the same ones run in any host. This
- * host does not use that engine, which judges a transaction once, when it arrives: what could not be judged then is lost.
+ * host does not use that engine: it judges a transaction only once, when it arrives, so what cannot be judged then is lost.
  */
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>
   readonly lookupServices: Record<string, LookupService>
   readonly writes = new Writes()
-  /** Where scripts run; by default in this thread. */
+  /** Runs scripts; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
   private readonly nonFinal: NonFinalSubmissions
   private readonly headers: BlockHeaders | undefined
@@ -97,9 +97,8 @@ export class OverlayEngine {
   /**
    * Verifies a transaction and stores it.
    *
-   * @returns What its topics hold of it by then, by this submission or an earlier one.
-   * @throws SubmissionError, BeefError: nothing is stored, and the same
-   * bytes will fail again.
+   * @returns What its topics now hold of it, from this submission or an earlier one.
+   * @throws SubmissionError, BeefError: nothing is stored, and the same bytes will fail again.
    * @throws ConflictError: an admitted transaction already spends one of its inputs.
    * @throws ChainTrackerError: block headers are unavailable; try again.
    */
@@ -120,8 +119,8 @@ export class OverlayEngine {
   }
 
   /**
-   * Stores a raw transaction on the operator's word: neither scripts nor proofs are checked, and it is stored as unproven. So
-   * a mint has to be strict (`submission-rules.ts`); any other comes with its proof.
+   * Stores a raw transaction on the operator's word: neither scripts nor proofs are checked, and it is stored as unproven. So a
+   * mint has to be strict (`submission-rules.ts`); any other needs its proof.
    */
   async submitTrusted(raw: Uint8Array, topics: string[]): Promise<STEAK> {
     const { limits, deployment } = this.options
@@ -138,9 +137,9 @@ export class OverlayEngine {
     await this.nonFinal.release((beef) => this.submit({ beef, topics: Object.keys(this.managers) }))
 
   /**
-   * Verifies a submission, beside the writes: scripts may run long, and a chain tracker may take long to answer.
+   * Verifies a submission, outside of the writes: scripts and chain trackers may be slow.
    *
-   * @returns The sources of its ordinals that are proven.
+   * @returns The proven sources of its ordinals.
    */
   private async verify(contents: BeefContents, topics: string[]): Promise<TransactionRecord[]> {
     const { limits, deployment, graph, claimsIn } = this.options
@@ -168,8 +167,8 @@ export class OverlayEngine {
   }
 
   /**
-   * Whether all transactions are stored with the proofs that they bring, and topics hold something of the first, which is
-   * proven: so it gets its answer whether it counts or not.
+   * Whether all transactions are stored with the proofs that they bring, and topics hold something of the first one. Such a
+   * transaction was admitted before, so it gets its answer whether it is active or not.
    */
   private hasAll(transactions: TransactionRecord[]): boolean {
     const { graph } = this.options
@@ -186,18 +185,18 @@ export class OverlayEngine {
     })
   }
 
-  /** @throws ConflictError if the subject loses, and whatever else fails: then nothing is stored. */
+  /** @throws ConflictError if the subject loses, and any other error; then nothing is stored. */
   private async write(brought: Brought): Promise<STEAK> {
     const { contents, topics, requestId, ahead } = brought
     const subject = contents.subject.txid
     const refusals = new Map<string, TopicRefusal>()
     const onRefusal = (refusal: TopicRefusal): void => {
-      // A write re-evaluates other transactions, too; nobody waits for an answer about those.
+      // A write also re-evaluates other transactions; nobody waits for an answer about those.
       const { txid, topic, code, message } = refusal
       if (txid === subject) refusals.set(`${topic} ${code} ${message}`, refusal)
     }
     const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
-    // The follower and imports have time.
+    // The follower and imports can wait longer.
     if (requestId !== undefined) Object.assign(place, { patience })
     try {
       await this.record(brought, { subjects: [subject], keepLost: waitingFor(brought), place, onRefusal })
@@ -227,7 +226,7 @@ export class OverlayEngine {
     )
   }
 
-  /** What topics hold of the subject, and of what it spends. */
+  /** The subject's outputs and spent coins that the topics hold. */
   private steakOf({ contents: { subject }, topics }: Pick<Brought, 'contents' | 'topics'>): Awaitable<STEAK> {
     const { admissions } = this.options.graph
     const own = admissions.ofTransaction(subject.txid)
@@ -250,7 +249,7 @@ export class OverlayEngine {
   }
 }
 
-/** By whom a submission waits if it loses: a hash, as an address is nobody's business in a database. */
+/** The client for whom a losing submission waits: hashed, as a database should not hold addresses. */
 function waitingFor({ client }: Brought): NonNullable<RecordOptions['keepLost']> {
   return client === undefined ? {} : { client: sha256(utf8(client)).subarray(0, 8).toString('hex') }
 }

@@ -16,18 +16,18 @@ import { LocalChain } from './local-chain.js'
 import { openBlockHeaders } from './open-headers.js'
 import { OverlayEngine } from './overlay-engine.js'
 
-/** What most transactions are refused for: they are neither a mint nor an ordinal. */
+/** The usual refusals: most transactions are neither a mint nor an ordinal. */
 const ORDINARY = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
 export type OverlayEvent =
   | { kind: 'refused'; refusal: TopicRefusal }
-  /** A write admitted outputs. Nothing for a submission that was known before. */
+  /** A write admitted outputs. Not emitted for a submission that was known before. */
   | { kind: 'admitted'; admissions: AdmissionRecord[] }
-  /** A conflict was resolved differently: how many transactions were deactivated or restored. */
+  /** A conflict was resolved differently: how many transactions were deactivated or reactivated. */
   | { kind: 'reorganised'; transactions: number }
-  /** The network said something new of a transaction. */
+  /** The network reported a new status of a transaction. */
   | { kind: 'sighted'; status: Sighting }
-  /** A graph that a peer offers was taken, could not be taken for now, or is not for this host (`docs/follow.md`). */
+  /** A peer's graph was taken, could not be taken for now, or is not for this host (`docs/follow.md`). */
   | { kind: 'synced'; result: 'taken' | 'open' | 'unwanted' }
 
 export interface Overlay {
@@ -37,20 +37,20 @@ export interface Overlay {
   discovery?: Discovery | undefined
   /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void
-  /** Passes on an event from elsewhere in this process: another thread, or the store. */
+  /** Passes on an event of another thread, or of the store. */
   emit(event: OverlayEvent): void
   /** How often each topic has refused something since the start, by topic and code. */
   refused(): Record<string, Record<string, number>>
   close(): Promise<void>
 }
 
-/** Puts the topic managers, the lookup services and the engine together over one store. */
+/** Connects the topic managers, the lookup services and the engine to one store. */
 export function createOverlay(options: {
   config: Config
   graph: FactStore
-  /** Where submissions wait that are not final. */
+  /** Holds non-final submissions. */
   held?: FactStore['held']
-  /** The source of block headers to check proofs against; by default, that of the settings. */
+  /** The block headers to check proofs against; by default, according to the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
@@ -103,7 +103,10 @@ export function createOverlay(options: {
   }
 }
 
-/** The topics to submit to when `topics` are asked for, each once: a mint belongs in both (`docs/spec/overlay.md`, Topics and lookups). */
+/**
+ * The topics to submit to when a client names `topics`, without duplicates: a mint belongs in both (`docs/spec/overlay.md`, Topics
+ * and lookups).
+ */
 export function withOrdinals(topics: string[]): string[] {
   return [...new Set(topics.includes(TOPICS.names) ? [...topics, TOPICS.ordinals] : topics)]
 }

@@ -10,11 +10,11 @@ import { AnswerError } from '../../gateway/http/errors.js'
 
 /** How long scripts run before they yield to the event loop, in milliseconds. */
 const SLICE = 5
-/** From how many units on a step is long, and has a slice to itself. */
+/** A step of more units than this is long, and gets a slice of its own. */
 const LONG_STEP = 500_000
-/** Up to how many bytes a run may hold beside others; of those that need more, one runs at a time. */
+/** The most bytes that a run may hold in parallel with others; of those that need more, one runs at a time. */
 const SMALL = 128 * 1024
-/** A run gives its memory up to one that waits for it once it has had so many times the work, and so many units more. */
+/** A large run gives up its memory to a waiting one once its work exceeds the other's by this factor and this many units. */
 const AHEAD = { times: 2, units: 5_000_000 }
 
 type Steps = Iterator<Readonly<StepDemand>, void>
@@ -22,10 +22,10 @@ type Steps = Iterator<Readonly<StepDemand>, void>
 interface Run {
   open: () => Steps
   steps: Steps
-  /** Work done so far, including work that was thrown away. */
+  /** The work done so far, including work that was thrown away. */
   units: number
   likelyWork: number
-  /** What its next step needs. */
+  /** The memory for its next step. */
   bytes: number
   deadline: number
   timeout: number
@@ -33,18 +33,18 @@ interface Run {
   reject(error: unknown): void
 }
 
-/** The lowest runs first. */
+/** A run's priority: the lowest goes first. */
 function rank({ units, likelyWork }: Run): number {
   return Math.max(units, likelyWork)
 }
 
 /**
  * Runs scripts concurrently in one thread: the next slice always goes to the run with the least work so far, or the least
- * likely work. So cheap scripts finish soon, whatever else runs and for however long. There is one slice in each turn of the
- * event loop, however many runs there are.
+ * likely work. So cheap scripts finish soon, whatever else is running. Each turn of the event loop has one slice, however
+ * many runs there are.
  *
- * Interpreters take up to a hundred megabytes each. Runs that hold little exist side by side; of the others there is one, and
- * it is thrown away, to be started again later, if one with much less work needs the memory.
+ * Interpreters take up to a hundred megabytes each. Runs with little memory exist side by side; only one may hold more, and
+ * it is thrown away, to be restarted later, if one with much less work needs the memory.
  */
 export class ScriptScheduler {
   private readonly runs = new Set<Run>()
@@ -60,10 +60,10 @@ export class ScriptScheduler {
    * Runs all steps.
    *
    * @param open Starts the steps; called again if they are restarted.
-   * @param limits.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
-   * more comes after those that look like as much.
+   * @param limits.likelyWork Their likely cost, in the units of the steps. It is not enforced, but a run that exceeds it
+   * comes after those with less work.
    * @param limits.timeout In milliseconds.
-   * @throws What a step throws; AnswerError after the timeout.
+   * @throws errors of a step; AnswerError after the timeout.
    */
   run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
     const { likelyWork, timeout } = limits
@@ -75,7 +75,7 @@ export class ScriptScheduler {
     })
   }
 
-  /** Works in a later turn: a new run waits no longer than the others. */
+  /** Continues in a later turn of the event loop, so that a new run waits no longer than the others. */
   private goOn(): void {
     this.isWorking = this.runs.size > 0
     if (this.isWorking) inLaterTurn('submitting', this.work)
@@ -88,7 +88,7 @@ export class ScriptScheduler {
     this.goOn()
   }
 
-  /** The run with the least work of those that have the memory for their next step, or may get it. */
+  /** The run with the least work among those whose next step has enough memory, or can get it. */
   private choose(): Run | undefined {
     let chosen: Run | undefined
     for (const run of this.runs)
@@ -116,7 +116,7 @@ export class ScriptScheduler {
         run.units += step.value.units
         run.bytes = step.value.bytes
         if (this.large === run && run.bytes <= SMALL) this.large = undefined
-        // After a step that is longer than a slice, others run first.
+        // After a step longer than a slice, others run first.
         if (step.value.units > LONG_STEP) return
       } while (monotonic() < end)
     } catch (error) {
@@ -125,7 +125,7 @@ export class ScriptScheduler {
     }
   }
 
-  /** Assigns the memory that only one run may hold to this one; false if another keeps it. */
+  /** Gives this run the memory that only one run may hold; false if another keeps it. */
   private takeMemory(run: Run): boolean {
     const { large } = this
     if (large === run) return true
@@ -162,14 +162,14 @@ export class ScriptScheduler {
   }
 }
 
-/** The scripts of a submission. Can be posted to another thread as it is. */
+/** The scripts of a submission. Can be posted to another thread unchanged. */
 export interface ScriptJob {
   spenders: ScriptSpender[]
-  /** What they are likely to cost: cheap ones run first. */
+  /** Their likely cost: cheap ones run first. */
   likelyWork: number
-  /** What all scripts may cost together (`RunBudget`). */
+  /** The most that all scripts may cost together (`RunBudget`). */
   maxWork: number
-  /** How long it may take with all that runs beside it, in milliseconds. */
+  /** How long it may take along with everything that runs in parallel, in milliseconds. */
   timeout: number
 }
 
@@ -180,7 +180,7 @@ export interface ScriptJob {
  */
 export type ScriptRunner = (job: ScriptJob) => Promise<void>
 
-/** Up to how many units run in the thread that answers readers: some ten milliseconds, a few signatures. */
+/** The most units that run in the thread that answers readers: some ten milliseconds, a few signatures. */
 const CHEAP = 1_000_000
 
 const scheduler = new ScriptScheduler()
@@ -189,7 +189,7 @@ const scheduler = new ScriptScheduler()
 export const runScriptsHere: ScriptRunner = ({ spenders, likelyWork, maxWork, timeout }) =>
   scheduler.run(() => runScripts(spenders, { maxWork }), { likelyWork, timeout })
 
-/** Runs cheap scripts in this thread, as most are, and those that look or turn out expensive elsewhere. */
+/** Runs cheap scripts, which most are, in this thread, and those that look or turn out expensive elsewhere. */
 export function offloadingExpensive(elsewhere: ScriptRunner): ScriptRunner {
   return (job) => {
     if (job.likelyWork > CHEAP) return elsewhere(job)

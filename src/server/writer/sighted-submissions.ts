@@ -9,9 +9,9 @@ import type { Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'
 
 /**
- * Records what the network said of transactions.
+ * Records what the network said about transactions.
  *
- * @returns Whether that was news.
+ * @returns Whether anything was new.
  */
 export async function recordSightings(
   { graph, overlay }: { graph: Pick<FactStore, 'sightings'>; overlay: Pick<Overlay, 'engine' | 'emit'> },
@@ -23,20 +23,20 @@ export async function recordSightings(
   return changed.length > 0
 }
 
-/** Submits, and has the network asked about what is unproven, in the background, and before a conflict is lost. */
+/** Wraps a submit function to ask the network about unproven transactions, in the background and before a conflict is lost. */
 export function withSightings(submit: Submit, sightings: Pick<Sightings, 'ask' | 'notice'>): Submit {
   const asking = askingBeforeLoss(submit, sightings)
   return async (submission) => {
     const steak = await asking(submission)
-    // To read a large one takes this thread long. What counts of them is asked about when the follower comes by.
+    // Reading a large BEEF would block this thread for long. The follower asks about those that are active.
     if (submission.beef.length < LARGE) sightings.notice(unprovenIn(submission.beef))
     return steak
   }
 }
 
 /**
- * Has the network asked before a conflict is lost to a transaction that it has not seen. Then it is submitted once more, and counts
- * if the network has it.
+ * Asks the network before a conflict is lost to a transaction that it has not seen. The transaction is then submitted again, and
+ * wins if the network has it.
  */
 export function askingBeforeLoss(submit: Submit, sightings: Pick<Sightings, 'ask' | 'notice'>): Submit {
   return async (submission) => {
@@ -49,19 +49,19 @@ export function askingBeforeLoss(submit: Submit, sightings: Pick<Sightings, 'ask
   }
 }
 
-/** Asks the network about a conflict that is lost to a transaction that it has not seen. */
+/** Asks the network about a conflict lost to a transaction that it has not seen. Resolves to whether a new attempt may win. */
 async function mayWin(error: unknown, sightings: Pick<Sightings, 'ask' | 'notice'>): Promise<boolean> {
   if (!(error instanceof ConflictError)) return false
   const { txid, reason } = error.lost
   if (!OPEN_TIERS.has(reason.tier)) return false
   const both = [...new Set([reason.txid, txid])]
   if (await sightings.ask(both)) return true
-  // Unless it was asked just now: the loser waits.
+  // Ask in the background, unless that happened recently: the loser waits.
   sightings.notice(both)
   return false
 }
 
-/** Those of a winner, or of what was rejected, that an answer of the network may change. */
+/** The tiers of a winner, or of a rejected transaction, that an answer of the network may change. */
 const OPEN_TIERS: ReadonlySet<string> = new Set(['unseen', 'rejected'] satisfies Reason['tier'][])
 
 /** The subject of a BEEF, unless it is proven there. */

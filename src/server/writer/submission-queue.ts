@@ -3,14 +3,14 @@ import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop
 import { AnswerError, retryAfter } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
 
-/** A submitted transaction. Can be posted to another thread as it is. */
+/** A submitted transaction. Can be posted to another thread unchanged. */
 export interface Submission {
-  /** A `Uint8Array` with a buffer of its own: not a view into a pool. */
+  /** A `Uint8Array` with its own buffer, not a view into a pool. */
   beef: Uint8Array
   topics: string[]
-  /** Of the HTTP request, for log lines about it. */
+  /** The id of the HTTP request, for log lines. */
   requestId?: string
-  /** Who sends it; without one, no client's share is used up. */
+  /** The sender; without one, no client's share is used up. */
   client?: string
   /** How many submissions of the same client are already in the queue. */
   ahead?: number
@@ -19,10 +19,10 @@ export interface Submission {
 export type Submit = (submission: Submission) => Promise<STEAK>
 
 /**
- * Limits how many submissions are in progress or waiting, in all and per client, and how many bytes of memory their bodies
- * hold. A submission that comes alone is accepted however large it is.
+ * Limits how many submissions are in progress or waiting, in total and per client, and how many bytes of memory their
+ * bodies hold. A single submission is accepted however large it is.
  *
- * Each starts in a turn of the event loop of its own: reading a BEEF is one piece of work, and many may arrive at once.
+ * Each starts in its own turn of the event loop, as reading a BEEF is not interruptible, and many may arrive at once.
  */
 export function queueSubmissions(
   submit: Submit,
@@ -48,7 +48,7 @@ export function queueSubmissions(
         { headers: retryAfter('NOT_READY') },
       )
     if (count >= maxSubmissions || (count > 0 && bytes + length > maxSubmissionBytes))
-      // The host is busy, the client has not asked too much: so 503, not 429.
+      // The host is busy; the client has not asked too much: so 503, not 429.
       throw new AnswerError('NOT_READY', `${count} submissions are already waiting; try again`)
     count++
     bytes += length

@@ -22,16 +22,16 @@ import type { Limits } from '../config/limits.js'
 import { SubmissionError } from './errors.js'
 
 /**
- * Checks a submission against the limits and the rules of any block, cheapest first; everything that its bytes alone show.
+ * Checks a submission against the limits and the rules of any block, cheapest first, as far as its bytes alone show.
  *
- * A transaction that a merkle path of the BEEF proves may have any number of inputs and outputs, and scripts of any length: a
- * mint in a block cannot be left out without the whole branch that comes of it. Its path is checked before its parts
- * are read, and its scripts are not run. Only memory limits how many inputs it may have.
+ * A transaction that a merkle path of the BEEF proves may have any number of inputs and outputs, and scripts of any length: leaving
+ * out a mined mint would lose the whole branch below it. Its path is checked before its parts are read, and its scripts are not
+ * run. Only memory limits how many inputs it may have.
  *
- * @param options.checksPaths Whether merkle paths are checked. If not, anybody can make up a path, and all limits apply to
- * every transaction.
- * @throws SubmissionError for the first limit that is exceeded, and for a transaction that no
- * block can hold, or that may be an inner node of a merkle tree.
+ * @param options.checksPaths Whether merkle paths are checked. If not, anybody can make up a path, and all limits apply to every
+ * transaction.
+ * @throws SubmissionError for the first limit that is exceeded, and for a transaction that no block can hold, or that may be an
+ * inner node of a merkle tree.
  */
 export function assertSubmittable(
   beef: BeefContents,
@@ -59,12 +59,11 @@ export function assertSubmittable(
   if (unsound !== undefined) throw new SubmissionError('BAD_BODY', `the transaction is invalid: ${unsound}`)
 }
 
-/** Tokens in a BEEF. A host has five; each takes a quarter of a millisecond under the write lock. */
+/** The most tokens in a BEEF. A host has five; each takes a quarter of a millisecond under the write lock. */
 const MAX_CLAIMS = 200
 
 /**
- * Limits how many outputs of a BEEF claim to advertise this host: each costs the check of a signature, and anyone can write
- * one.
+ * Limits how many outputs of a BEEF claim to advertise this host: each costs a signature check, and anyone can write one.
  *
  * @throws SubmissionError
  */
@@ -109,7 +108,8 @@ function assertParts(unproven: readonly TransactionView[], limits: Limits): void
   const outputs = counts.reduce((sum, each) => sum + each.outputs, 0)
   if (inputs + outputs > maxBeefParts)
     throw new SubmissionError('TOO_LARGE', `a BEEF may have at most ${maxBeefParts} inputs and outputs`)
-  // Each takes about 0.1 ms to write, while other submissions wait. Most have too few outputs for that: their scripts are not read.
+  // Each takes about 0.1 ms to write, while other submissions wait. Most transactions have so few outputs that their scripts are
+  // not read.
   const ordinals = (): number =>
     unproven.reduce((sum, each) => sum + each.outputs.filter(holdsOrdinal).length, 0)
   if (inputs + outputs > maxUnprovenParts && inputs + ordinals() > maxUnprovenParts)
@@ -129,9 +129,9 @@ function assertScripts({ txid, inputs, outputs }: TransactionView, { maxScriptBy
 }
 
 /**
- * The length of the longest chain of unproven transactions in a BEEF, from the subject back to a proven one; 0 if the subject
- * is proven. Depth first without recursion, each transaction once: strangers decide how long a chain is, and if each spends
- * two outputs of the one before, there are more ways through than can be walked.
+ * The length of the longest chain of unproven transactions in a BEEF, from the subject back to a proven one; 0 if the subject is
+ * proven. Depth first without recursion, each transaction once: strangers control the length of a chain, and if each transaction
+ * spends two outputs of the previous one, there are too many paths to walk.
  */
 export function unprovenDepth(beef: BeefContents, transactions: TransactionRecord[]): number {
   const unproven = new Set(transactions.filter(({ proof }) => proof === undefined).map(({ txid }) => txid))
@@ -162,18 +162,18 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
 }
 
 /**
- * Whether a transaction spends a node of the tree in a way that not every node relays ({@link isStrictSpend}). A block may hold
- * such a mint, and then it counts; but nodes disagree about it, so an unproven one is refused before it is stored. What is
- * stored can then be judged by its bytes alone.
+ * Whether a transaction spends a node of the tree in a way that not every node relays ({@link isStrictSpend}). A block may include
+ * such a mint, and then it counts; but nodes disagree about it, so an unproven one is refused before it is stored. Stored
+ * transactions can then be judged by their bytes alone.
  *
- * A node is recognised by its script: whether it is genuine, a store may learn only later. A spent output that is not in the
- * BEEF is taken for a node if the transaction reads like a mint.
+ * A node is recognised by its script, since a store may learn only later whether it is genuine. A spent output that is not in the
+ * BEEF counts as a node if the transaction reads like a mint.
  *
  * @param options.deployment The tree; if undefined, there are no nodes.
  * @param options.sources Where its spent outputs are looked up.
- * @param options.others Outpoints known to be no nodes, shared by calls that may ask about the same ones: an output may have
+ * @param options.others Outpoints known not to be nodes, shared by calls that may ask about the same ones: an output may have
  * megabytes, and thousands may spend it.
- * @param options.ofAnySize Whether it may be larger than nodes relay: all interpreters agree about what is only large.
+ * @param options.ofAnySize Whether it may be larger than nodes relay: interpreters do not disagree about mere size.
  */
 export function spendsNodeNonStrictly(
   transaction: TransactionView,
@@ -214,7 +214,7 @@ export function spendsNodeNonStrictly(
   return possibleMintInputs({ transaction, deployment, hash: nativeHash256, isAsked }).length > 0
 }
 
-/** For an unproven transaction that {@link spendsNodeNonStrictly}. */
+/** The error for an unproven transaction that {@link spendsNodeNonStrictly}. */
 export function notStrictError(txid: string): SubmissionError {
   return new SubmissionError('BAD_BODY', `${txid} spends a node: ${NOT_STRICT} (NOT_STRICT)`)
 }

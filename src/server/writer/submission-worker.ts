@@ -21,22 +21,22 @@ import type { Submit } from './submission-queue.js'
 
 export interface WorkerData {
   config: Config
-  /** Where block headers are asked for ({@link SharedHeaders}); undefined if proofs are not checked. */
+  /** Answers questions about block headers ({@link SharedHeaders}); undefined if proofs are not checked. */
   headersPort: MessagePort | undefined
-  /** Where the writer takes the writes of this thread. */
+  /** Takes the writes of this thread. */
   writerPort: MessagePort
 }
 
 /** The messages that this thread posts: answers to calls, lines of its log, and events of its overlay. */
 export type WorkerReport = CallAnswer | { record: LogRecord } | { event: OverlayEvent }
 
-/** An error as plain data, with its answer: an error that is posted loses its class. */
+/** An error as plain data, with its answer: an error loses its class when it is posted. */
 export interface PlainRefusal extends PlainError {
   answer?: Answer
   lost?: ConflictError['lost']
 }
 
-/** A line of the log, as pino writes it. */
+/** A log line, as pino writes it. */
 export interface LogRecord {
   level: number
   msg: string
@@ -44,8 +44,8 @@ export interface LogRecord {
 }
 
 /**
- * The worker thread: runs expensive scripts, and submits large transactions, with connections of its own to the index. It may parse
- * and hash for seconds while the main thread answers readers.
+ * The worker thread: runs expensive scripts and submits large transactions, with its own connections to the index. It may parse and
+ * hash for seconds while the main thread answers readers.
  */
 const port = parentPort
 if (port === null) throw new Error('submission-worker runs in a worker thread only')
@@ -57,7 +57,7 @@ const logger = pino(
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
 const writer = connectWriter(writerPort)
-// The thread of the writer has ended: so does this one, and the next submission starts another with a port to the next writer.
+// If the writer thread ends, so does this one; the next submission starts another with a port to the new writer.
 writerPort.on('close', () => process.exit())
 let opened: Overlay | undefined
 

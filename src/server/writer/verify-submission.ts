@@ -23,24 +23,24 @@ import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
 const TIMEOUT = 60_000
 
 /**
- * Verifies the subject of a BEEF: its merkle path, or its scripts and those of its unproven ancestors, and the merkle paths
- * of the transactions that these spend from. As `Transaction.verify` of the SDK, but without its recursion (a long chain
- * overflows the stack, a dense one never ends), each transaction once, and within a budget for scripts. Cheapest first: what
- * the bytes alone show, then the chain tracker, then the scripts.
+ * Verifies the subject of a BEEF: its merkle path, or its scripts and those of its unproven ancestors, and the merkle paths of the
+ * transactions that these spend. Like the SDK's `Transaction.verify`, but without its recursion (a long chain overflows the stack,
+ * a dense one never ends), each transaction once, and within a budget for scripts. Cheapest first: what the bytes alone show, then
+ * the chain tracker, then the scripts.
  *
- * An unproven transaction may spend a coinbase when the next block may. That the coinbase is in a block, only its path shows;
- * the SDK refuses old ones instead.
+ * An unproven transaction may spend a coinbase if the next block may. Only its path shows that the coinbase is in a block; the SDK
+ * refuses old coinbases instead.
  *
- * @param options.tracker Undefined if merkle paths are believed; but as anybody can make those up, nothing counts as proven
- * where that makes a difference between mints.
- * @param options.deployment The tree whose nodes only strict mints spend without a proof; none by default.
- * @param options.isProven Whether the store has a proof of a transaction that brings none; asked for non-strict spends of a
- * node. Their scripts are not run.
- * @param options.maxScriptWork What all scripts may cost together (`RunBudget`).
- * @param options.verificationTimeout How long the scripts may take with all that runs beside them, in milliseconds.
- * @param options.runScripts Where they run; by default, in this thread.
- * @returns The sources of its ordinals that are proven ({@link provenSources}), by blocks of the chain.
- * @throws whatever the tracker and the runner throw, and Error if something is invalid; its message may quote a stranger.
+ * @param options.tracker If undefined, merkle paths are trusted; but as anybody can make those up, nothing counts as proven when
+ * judging mints.
+ * @param options.deployment The tree whose nodes only strict mints may spend without a proof; none by default.
+ * @param options.isProven Whether the store has a proof of a transaction that brings none; asked for non-strict spends of a node.
+ * Their scripts are not run.
+ * @param options.maxScriptWork The most that all scripts may cost together (`RunBudget`).
+ * @param options.verificationTimeout How long the scripts may take along with everything that runs in parallel, in milliseconds.
+ * @param options.runScripts Runs the scripts; by default, in this thread.
+ * @returns The proven sources of its ordinals ({@link provenSources}) that are in the chain.
+ * @throws errors of the tracker and the runner; Error if something is invalid, whose message may quote a stranger.
  */
 export async function verifySubmission(options: {
   beef: BeefContents
@@ -93,8 +93,8 @@ export async function verifySubmission(options: {
 }
 
 /**
- * Transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. Where nobody is asked about
- * blocks, a merkle path says no more than that a transaction is not meant to be relayed any more.
+ * The transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. If no tracker is asked
+ * about blocks, a merkle path only means that a transaction does not have to be relayed any more.
  */
 function unprovenOf(
   beef: BeefContents,
@@ -115,13 +115,13 @@ type PricedSpender = ScriptSpender & { unlockingScripts: Uint8Array[] }
 interface Proven {
   transaction: TransactionView
   proof: Proof
-  /** The place of the transaction in its block. */
+  /** The index of the transaction in its block. */
   offset: number
-  /** How many levels the tree of the block has above its transactions. */
+  /** How many levels the block's merkle tree has above its transactions. */
   depth: number
 }
 
-/** @throws Error if a coinbase is not first in its block, or something else is: no block is like that. */
+/** @throws Error unless the first transaction of the block is its coinbase and all others are not. */
 function placeOf(transaction: TransactionView, proof: Proof): Pick<Proven, 'offset' | 'depth'> {
   const { txid } = transaction
   const path = pathOf(proof)
@@ -136,8 +136,8 @@ function placeOf(transaction: TransactionView, proof: Proof): Pick<Proven, 'offs
 }
 
 /**
- * All transactions of a block are at the same depth of its tree. If two paths to one root disagree, one of them takes an
- * inner node for a transaction.
+ * All transactions of a block are at the same depth of its merkle tree. If two paths to one root disagree, one of them treats an
+ * inner node as a transaction.
  */
 function assertSameDepths(proven: Proven[]): void {
   const depths = new Map<string, number>()
@@ -186,13 +186,13 @@ function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefCo
   return { txid, raw, spent, unlockingScripts: inputs.map(({ unlockingScript }) => unlockingScript) }
 }
 
-/** About how many blocks the tracker is asked about for sources alone. */
+/** The most blocks that the tracker is asked about only for sources. */
 const MAX_SOURCE_BLOCKS = 32
 
 /**
- * The transactions that place the ordinals of proven ones, with their own merkle paths. Verification stops at what is proven, so
- * these are checked beside it: with their paths, a BEEF of the subject and its sources is complete (BRC-62). A source whose path is
- * invalid is left out: it stays authentic, as its spender names it by its hash.
+ * The transactions that place the ordinals of proven ones, with their own merkle paths. Verification stops at proven transactions,
+ * so their sources are checked separately: with the paths, a BEEF of the subject and its sources is complete (BRC-62). A source
+ * with an invalid path is left out; it is still authentic, as its spender names it by its hash.
  */
 function provenSources(contents: BeefContents): (TransactionRecord & { proof: Proof })[] {
   const proven: (TransactionRecord & { proof: Proof })[] = []
@@ -214,14 +214,14 @@ function validProof(txid: string, { proof }: BeefContents): Proof | undefined {
     return proof(txid)
   } catch (error) {
     if (!(error instanceof BeefError)) throw error
-    // A source needs no path, so a bad one is no reason to refuse the submission.
+    // A source needs no path, so an invalid one is no reason to refuse the submission.
     return undefined
   }
 }
 
 /**
- * A chain tracker for one submission, which may bring many transactions of one block: asks about each block once. An answer
- * kept for longer would hide a reorganisation.
+ * A chain tracker for one submission, which may bring many transactions of one block: asks about each block once. Keeping answers
+ * longer would hide a reorganisation.
  */
 export class SubmissionTracker implements ChainTracker {
   private readonly answers = new Map<string, Promise<boolean>>()
@@ -230,8 +230,8 @@ export class SubmissionTracker implements ChainTracker {
   private tip: Promise<number> | undefined
 
   /**
-   * @param limits.maxBlocks How many blocks it asks about; by default any number.
-   * @param limits.timeout For how long it asks, in milliseconds; by default without end.
+   * @param limits.maxBlocks The most blocks to ask about; any number by default.
+   * @param limits.timeout How long to keep asking, in milliseconds; forever by default.
    */
   constructor(
     private readonly tracker: ChainTracker,
@@ -241,7 +241,7 @@ export class SubmissionTracker implements ChainTracker {
     this.end = monotonic() + timeout
   }
 
-  /** @throws SubmissionError if it will not answer about so many blocks. */
+  /** @throws SubmissionError if that is too many blocks. */
   assertBlocks(count: number): void {
     const { maxBlocks } = this
     if (count > maxBlocks)
@@ -251,7 +251,7 @@ export class SubmissionTracker implements ChainTracker {
       )
   }
 
-  /** @throws SubmissionError for one block too many; ChainTrackerError after the timeout, and as the tracker. */
+  /** @throws SubmissionError for one block too many; ChainTrackerError after the timeout; errors of the tracker. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     const key = blockText({ height, root })
     let answer = this.answers.get(key)
