@@ -12,22 +12,22 @@ import { aboutRoutes } from './openapi/about-routes.js'
 import { readPageFiles } from './pages/page-files.js'
 
 /**
- * Adds everything that only reads the graph to an Express app (`docs/plugin.md`): content, and below the profile's prefixes names,
- * streams, metadata, previews and provenance, and what wallets ask for by txid and outpoint; `/deployment.json`, `/openapi.json`; if
- * asked for, the explorer, and hosts as sites. `docs/spec/http.md` specifies them, for every host. Other paths are passed on, so call
+ * Adds everything that only reads the graph to an Express app (`docs/plugin.md`): content; below the profile's prefixes, names,
+ * streams, metadata, previews, provenance, and what wallets request by txid and outpoint; `/deployment.json` and `/openapi.json`;
+ * optionally the explorer, and hosts as sites. `docs/spec/http.md` specifies them for every host. Other paths are passed on, so call
  * this before the app's 404 handler, which OverlayExpress adds in `start`.
  *
- * Call it before body parsers too: these routes read bodies themselves, each up to its own limit, and accept a parsed body
- * only if it was parsed as JSON.
+ * Call it before body parsers too: these routes read bodies themselves, each up to its own limit, and accept a parsed body only if it
+ * was parsed as JSON.
  *
- * Errors of these routes have the gateway's shape, `{"error","code"}`; other errors of the app are left alone. There are no
- * limits per client: a public host puts its own before these routes.
+ * Errors of these routes have the gateway's shape, `{"error","code"}`; other errors of the app are left alone. There are no limits
+ * per client: a public host puts its own before these routes.
  *
- * The app may be of Express 4, as that of OverlayExpress 0.8: the one handler directly on it passes on its errors itself, and all
+ * The app may be of Express 4, like that of OverlayExpress 0.8: the one handler directly on it passes on its errors itself, and all
  * others are in a router of this package's own Express.
  *
- * @throws TypeError if the path does not begin with a slash, or ends with one; an error of the file system if the package was not
- * built, and the explorer is asked for.
+ * @throws TypeError if the path does not begin with a slash, or ends with one; an error of the file system if the explorer is wanted
+ * but the package was not built.
  */
 export function attachGateway(app: GatewayApp, stores: GatewayStores, options: GatewayOptions = {}): void {
   const { path = '', profile = PROFILES.mainnet, overlay = true, explorer = false } = options
@@ -57,24 +57,24 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   const below = path === '' ? app : Router()
   mountGateway(below, { gateway, groups: all, cors, refuse: refusingMethods(all) })
   if (below !== app) app.use(Router().use(path, below as Router))
-  // On the app itself: they lead to paths of the host.
+  // On the app itself, since these lead to paths of the host.
   const passed = prefixes.map((prefix) => [path + prefix, path] as const)
   if (path !== '') passed.push([path, ''])
   if (overlay) app.use(overlayPaths(passed, app as unknown as RequestHandler))
 }
 
-/** Content, as a path of `use` is written: all of the path. */
+/** The content paths in the form that `use` needs: the whole path. */
 const CONTENT = /^\/content\/.+/
-/** The methods of content, and those that some route has. */
+/** The methods of content, and the methods of all routes. */
 const READING = new Set(['GET', 'HEAD'])
 const ROUTED = new Set(['GET', 'HEAD', 'POST'])
 
-/** Without `/.` and `/..`, which clients resolve. */
+/** Excludes `/.` and `/..`, which clients resolve. */
 const PATH = /^(?:\/(?!\.\.?(?:\/|$))[\w.~-]+)*$/
-/** Where the built scripts and the style sheet of pages are in the package. */
+/** The folder of the built scripts and style sheet of pages in the package. */
 const PAGES = new URL('../../pages/', import.meta.url)
 
-/** Mounts the routes of a gateway, and others of its host. Preflights of them are answered if CORS headers are set. */
+/** Mounts the routes of a gateway and others of its host. If CORS headers are set, their preflights are answered. */
 export function mountGateway(
   app: GatewayApp,
   {
@@ -86,7 +86,7 @@ export function mountGateway(
     gateway: Gateway
     groups: readonly RouteGroup[]
     cors?: RequestHandler | undefined
-    /** Refuses methods that the paths have not, if nothing behind these routes does. */
+    /** Refuses methods that a path does not have, if nothing after these routes does. */
     refuse?: RequestHandler
   },
 ): void {
@@ -96,16 +96,16 @@ export function mountGateway(
   app.get(CONTENT_PATH, ...origins, ...opened, content, errors)
   const routes = Router()
   for (const handler of origins) routes.use([CONTENT, ...groups.flatMap(pathsOf)], handler)
-  // What a host's engine may answer itself does not wait.
+  // Routes that a host's engine may answer itself do not wait for the store.
   const below = reading
     .filter(({ capability }) => capability !== 'overlay')
     .flatMap(({ prefixes }) => prefixes.filter((prefix) => prefix !== ''))
   for (const handler of opened) routes.use(below, handler)
   if (refuse !== undefined)
-    // Before them: Express answers OPTIONS by itself.
+    // Before the routes, as Express answers OPTIONS by itself.
     routes.use((request, response, next) => {
       if (ROUTED.has(request.method)) next()
-      // Of a host that sends CORS headers itself, maybe behind these routes.
+      // The host sends CORS headers itself, perhaps after these routes.
       else if (cors === undefined && isPreflight(request)) next('router')
       else refuse(request, response, next)
     })
@@ -114,7 +114,7 @@ export function mountGateway(
   app.use(routes.use(errors))
 }
 
-/** A page of the explorer, or a path of the engine, may have other methods in the host. */
+/** Refuses other methods, except on pages of the explorer and paths of the engine, for which the host may have some. */
 function refusingMethods(groups: readonly RouteGroup[]): RequestHandler {
   const routers = groups
     .filter(({ operations, capability }) => operations.length > 0 && capability !== 'overlay')
@@ -122,7 +122,7 @@ function refusingMethods(groups: readonly RouteGroup[]): RequestHandler {
   return refusingOthers(({ path }) => (CONTENT_PATH.test(path) ? READING : allowedMethods(routers, path)))
 }
 
-/** The paths of a group whose answers pages of other origins may read; those at the root are without parameters. */
+/** The paths of a group whose answers pages of other origins may read; at the root, only those without parameters. */
 function pathsOf({ prefixes, operations }: RouteGroup): string[] {
   const atRoot = operations.flatMap((each) => Object.values(each.operations).map(({ route }) => route))
   return prefixes.flatMap((prefix) =>
@@ -132,7 +132,7 @@ function pathsOf({ prefixes, operations }: RouteGroup): string[] {
   )
 }
 
-/** Answers requests on hosts that show content, and passes on all others: those are the host's own. */
+/** Answers requests on hosts that show content, and passes on all others, which are the host's own. */
 function siteHandler(
   { hosts, answer, errors }: NonNullable<Gateway['sites']>,
   before: RequestHandler[],
@@ -155,15 +155,14 @@ function siteHandler(
   }
 }
 
-/** What wallets send below their prefixes, and a host of an engine has at its root. */
+/** The paths that wallets use below their prefixes, and that a host with an engine has at its root. */
 const PATHS = new Set(['/submit', '/lookup'])
 
 /**
- * Has the routes of an engine's host answer what wallets send below the prefixes, with the topics in the form that those
- * take: wallets join their names by commas. The request goes through the whole app once more, as what guards a path of the host
- * may stand before the gateway.
+ * Lets an engine's host answer requests that wallets send below the prefixes, with the topics converted to its form: wallets join
+ * their names by commas. The request passes through the whole app again, as guards of the host's paths may come before the gateway.
  *
- * @param prefixes Such as `/1sat/overlay`, each with what stands for it then.
+ * @param prefixes Such as `/1sat/overlay`, each with its replacement.
  */
 export function overlayPaths(
   prefixes: readonly (readonly [from: string, to: string])[],
@@ -184,7 +183,7 @@ export function overlayPaths(
   }
 }
 
-/** What describes these paths in a host of an engine, which answers them itself: lookups only if `lookups` does not. */
+/** Describes the paths that a host's engine answers itself; lookups only if `lookups`. */
 function overlayPathGroup(
   prefixes: readonly string[],
   { lookups = true }: { lookups?: boolean },

@@ -9,13 +9,13 @@ import { RequestBodies } from './http/request-body.js'
 import { syncRoutes } from './sync/sync-routes.js'
 
 /**
- * Answers the peers that sync `tm_names` and `tm_ordinals` from the host's index, in place of its engine, which serves nothing
- * that is spent behind a proven transaction. What is of other topics passes on to the engine.
+ * Answers peers that sync `tm_names` and `tm_ordinals` from the host's index, in place of its engine, which serves no spent
+ * output behind a proven transaction. Requests for other topics are passed on to the engine.
  *
- * Call it before `start`, as `attachGateway`. The app may be of Express 4. There are no limits per client: a public host puts its
- * own before these routes.
+ * Call it before `start`, like `attachGateway`. The app may be of Express 4. There are no limits per client: a public host puts
+ * its own before these routes.
  *
- * @param stores Those of `storesOf`.
+ * @param stores The stores from `storesOf`.
  */
 export function attachSync(
   app: Pick<GatewayApp, 'use'>,
@@ -31,10 +31,10 @@ export function attachSync(
   app.use(Router().use(handler, toEngine, errorResponse({ logger })))
 }
 
-/** What is not of these topics may be of the engine's others. */
+/** Passes on requests that are refused here: they may be for other topics of the engine. */
 const toEngine: ErrorRequestHandler = (error, request, _response, next) => {
   if (error instanceof AnswerError && [400, 404].includes(ERROR_STATUSES[error.code])) {
-    // The mark by which the host's own parsers know that the body was read.
+    // This mark tells the host's own parsers that the body was read.
     if (request.readableEnded) Object.assign(request, { _body: true })
     next()
   } else next(error)

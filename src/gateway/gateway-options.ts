@@ -14,21 +14,21 @@ export type LookupServices = (options: {
 }) => Record<string, AnsweringService>
 
 export interface GatewayStores {
-  /** The admitted graph, blocked outputs included: the routes do not serve those. */
+  /** The admitted graph, including blocked outputs, which the routes do not serve. */
   graph: FactStore
   /** If missing, the host's engine answers all of `/lookup`. */
   lookupServices?: LookupServices
 }
 
-/** What follows the chain for a host, and fetches what is missing. */
+/** Follows the chain for a host, and fetches missing ancestors. */
 export interface GatewayFollower {
-  /** How far it has followed the tree of names. */
+  /** How far it has followed the name tree. */
   progress: TreeProgress
-  /** If missing, it fetches no missing ancestors of ordinals. */
+  /** If missing, it does not fetch missing ancestors of ordinals. */
   ancestors?: MissingAncestors
-  /** Whether it asks the network which transactions it has. */
+  /** Whether it asks the network which transactions it has seen. */
   asksNetwork: boolean
-  /** The height of the chain, and how many blocks are not followed yet. */
+  /** The height of the chain, and how many blocks have not been followed yet. */
   chain?: () => ChainPlace | Promise<ChainPlace>
 }
 
@@ -44,26 +44,26 @@ export interface GatewayOptions {
   network?: Network
   /** The host's name tree; the profile's by default. An explicit `undefined` means none, and no name proofs. */
   deployment?: Deployment | undefined
-  /** What the paths of all routes begin with, such as `/minetree`; by default, nothing. */
+  /** The common prefix of all paths, such as `/minetree`; empty by default. */
   path?: string
-  /** The public URL of the host, without that path. */
+  /** The public URL of the host, without `path`. */
   publicUrl?: string | undefined
-  /** Names and outpoints are hosts below this one; by default, they have none. */
+  /** The domain whose subdomains are hosts of names and outpoints; by default, there are none. */
   gatewayHost?: string | undefined
-  /** Hosts below `gatewayHost` that are the host's own, and show no name. */
+  /** Hosts below `gatewayHost` that are the host's own, rather than names. */
   ownHosts?: readonly string[]
-  /** How many proxies are in front of the host, which say in `X-Forwarded-Host` what they were asked for; 0 by default. */
+  /** How many proxies before the host set `X-Forwarded-Host`; 0 by default. */
   trustedProxies?: number
-  /** Whether pages below `/content/` are sent on to the host of their outpoint, so that they get an origin of their own. */
+  /** Whether pages below `/content/` redirect to the host of their outpoint, so that each gets its own origin. */
   redirectPages?: boolean
   /**
-   * Whether there are the pages of the explorer, and the one that mines. At the root, they have `/`. A program that is bundled says
-   * in which folder the files of `dist/pages` are.
+   * Whether to have the pages of the explorer, and the mine page. At the root, they include `/`. A bundled program names the folder
+   * with the files of `dist/pages`.
    */
   explorer?: boolean | { files: URL }
-  /** Whether the app has `/submit` and `/lookup` of an engine, which wallets ask for by another path; it has, by default. */
+  /** Whether the app has an engine's `/submit` and `/lookup`, which wallets reach by another path; true by default. */
   overlay?: boolean
-  /** Directives that join the sandbox of active content, such as `frame-ancestors 'self'`. */
+  /** Directives to add to the sandbox of active content, such as `frame-ancestors 'self'`. */
   contentPolicy?: string | undefined
   limits?: Partial<GatewayLimits>
   /** Whether these routes set CORS headers; `false` if the host does. */
@@ -74,29 +74,32 @@ export interface GatewayOptions {
   logger?: ErrorLogger
 }
 
-/** What one request may cost (`docs/settings.md`). */
+/** Limits of a single request (`docs/settings.md`). */
 export interface GatewayLimits {
-  /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
+  /**
+   * The longest JSON of a directory that paths may lead into, in bytes; all directories on one path may have twice as much in
+   * total.
+   */
   maxDirectoryBytes: number
-  /** The longest body that a patch may make, in bytes: as of content that is inscribed whole. */
+  /** The longest body that a patch may make, in bytes: as for content inscribed as a whole. */
   maxContentBytes: number
-  /** The BEEF of a page of a lookup, in bytes; a page has at least one output. In JSON it is four times as long. */
+  /** The BEEF of a page of a lookup, in bytes; a page has at least one output. As JSON it is four times as long. */
   maxPageBytes: number
-  /** How many bytes of MAP a record shows; no more than the default is ever stored. */
+  /** The most bytes of MAP in a record; no more than the default is ever stored. */
   maxMapBytes: number
 }
 
 export const GATEWAY_LIMITS: GatewayLimits = {
   maxDirectoryBytes: 1024 * 1024,
   maxContentBytes: 64 * 1024 * 1024,
-  // Clients of SDK 3 take 4 MiB of JSON.
+  // Clients of SDK 3 accept 4 MiB of JSON.
   maxPageBytes: 1_000_000,
   maxMapBytes: MAX_MAP_BYTES,
 }
 
 type Handler = (...parameters: never[]) => unknown
 
-/** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
+/** The part of an Express app that is used; Express 4 has it too. Its types may come from another copy of Express. */
 export interface GatewayApp {
   get(path: RegExp, ...handlers: Handler[]): unknown
   options(path: RegExp, ...handlers: Handler[]): unknown

@@ -37,17 +37,17 @@ import { streamRoutes } from './streams/stream.js'
 import { beefRoutes } from './wallets/beef-routes.js'
 import { txoRoutes } from './wallets/txo-routes.js'
 
-/** What only the server of this package sets, beside the options of every host. */
+/** Options that only the server of this package sets. */
 export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others'>> {
   /** See `HostContentOptions`. */
   domains?: CustomDomains | undefined
-  /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
+  /** Reads request bodies; by default, uncompressed ones only, each up to its own limit. */
   bodies?: RequestBodies
-  /** The port that it listens on, once it does. */
+  /** The port the server listens on, once it does. */
   port?: () => number | undefined
-  /** Whether it has a page about its state. */
+  /** Whether it has a status page. */
   hasStatus?: boolean
-  /** If missing, images come as inscribed only. */
+  /** If missing, images are only served as inscribed. */
   images?: ImageMaker | undefined
   advertisedAs?: DeploymentRoutesOptions['advertisedAs']
   /** The setting `CONTENT_TYPES`. */
@@ -56,31 +56,31 @@ export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others
   pageFiles?: PageFiles | undefined
 }
 
-/** Everything that only reads the graph, and is the same in our server and in hosts of other engines. */
+/** Everything that only reads the graph; the same in our server and in hosts of other engines. */
 export interface Gateway {
-  /** The routes. Those of content are first, and mounted by themselves. */
+  /** The routes. The group of content is first, and is mounted separately. */
   groups: RouteGroup[]
   /** Answers `CONTENT_PATH`. */
   content: RequestHandler
-  /** What comes before each of these: in a host of another engine, the store is opened when it is first asked for. */
+  /** Handlers before each of these: in a host of another engine, the store is opened on first use. */
   opened: RequestHandler[]
   errors: ErrorRequestHandler
-  /** Hosts that show content: which they are, what they answer, and how they answer errors. Undefined if there are none. */
+  /** Hosts that show content, with their answers and errors; undefined if there are none. */
   sites: { hosts: ContentHosts; answer: HostHandler; errors: ErrorRequestHandler } | undefined
-  /** What else answers from the store uses the same. */
+  /** Shared with other routes that answer from the store. */
   bodies: RequestBodies
   responses: ResponseCache
   render: RenderPage
-  /** Sends errors, to people as pages; undefined without the explorer. */
+  /** Sends errors as pages to people; undefined without the explorer. */
   errorPage: ErrorPage | undefined
-  /** Where a browser may know the service. */
+  /** The hosts by which a browser may know the service. */
   hostsOf: PageHosts
 }
 
 /**
- * Makes the gateway of a host. **A route that only reads is added to the list here**, and every host has it, with its description.
+ * Makes the gateway of a host. **Add a route that only reads to the list here**: then every host has it, with its description.
  *
- * @throws PointerError if the genesis is no outpoint.
+ * @throws PointerError if the genesis is not an outpoint.
  */
 export function openGateway(
   { graph, lookupServices }: GatewayStores,
@@ -136,7 +136,7 @@ export function openGateway(
     below(
       namesPrefixes,
       namesRoutes({
-        // A name has a record, wherever it went.
+        // A name has a record even if its ordinal went somewhere unknown.
         store: all,
         ...{ network, genesis, tree, maxMapBytes, bodies, responses, progress, asksNetwork },
       }),
@@ -191,7 +191,7 @@ export function openGateway(
     })
     groups.push({
       ...{ needs: 'reads', capability: 'overlay', operations: lookups.operations },
-      // What wallets ask by another path is passed to the one at the root (`overlayPaths`).
+      // Requests that wallets send to other paths are passed to the root (`overlayPaths`).
       prefixes: ['', ...wallets('/overlay')],
       handler: lookups.handler.use(errorResponse({ logger, overlay: true, page: errorPage })),
     })

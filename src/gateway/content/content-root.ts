@@ -23,11 +23,11 @@ export interface ContentOutput extends OutputRecord {
 }
 
 export interface ShownContent extends ContentSummary {
-  /** If patches make it: its bytes are in no transaction. Both throw LongRead. */
+  /** Set if patches make the content, so that its bytes are in no transaction. Both functions throw LongRead. */
   made?: { bytes: () => Uint8Array; body: () => StoredResponse['body'] }
 }
 
-/** The output that a pointer points at, or the first one with content in its transaction; undefined if none has content. */
+/** The output at a pointer, or the first one with content in its transaction; undefined if it has no content. */
 export function contentAt(
   store: GraphReads,
   pointer: Exclude<Pointer, { kind: 'sibling' }>,
@@ -49,7 +49,7 @@ function hasContent(output: OutputRecord): output is ContentOutput {
 }
 
 export interface MapOptions {
-  /** Whether the request asks for MAP, and so takes a longer `X-Map`. */
+  /** Whether the request asks for MAP, and so accepts a longer `X-Map`. */
   isMapAsked: boolean
 }
 
@@ -58,22 +58,22 @@ interface MapHeaderOptions extends MapOptions {
   maxMapBytes: number
 }
 
-/** The first segment of a content path, looked up. */
+/** What the first segment of a content path refers to. */
 export interface ContentRoot {
   output: ContentOutput
-  /** With a sequence, the place of the ordinal at that step, whichever output its content is in. */
+  /** With a sequence, the output of the ordinal at that step, even if its content is in another. */
   outpoint: Outpoint
   /** With a sequence, `X-Origin` and `X-Ord-Seq` of the ordinal; files below it have them too. */
   headers: Record<string, string>
   /** Reads `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
   metadataHeaders: (options: MapHeaderOptions) => Record<string, string>
-  /** `Cache-Control`, for it and for every file below it. */
+  /** `Cache-Control` of the root and of every file below it. */
   cache: string
-  /** What all of this follows from and a write may change. */
+  /** The dependencies of all of this. */
   dependsOn: Dependency[]
 }
 
-/** @throws AnswerError if the store has no content there, or the ordinal no such step. */
+/** @throws AnswerError if the store has no content there, or the ordinal has no such step. */
 export function contentRoot(store: GraphReads, reference: ContentReference): ContentRoot {
   const { pointer, sequence } = reference
   if (sequence === undefined) {
@@ -104,13 +104,13 @@ export function contentRoot(store: GraphReads, reference: ContentReference): Con
   }
 }
 
-/** The longest `X-Map` that any proxy passes on, and the longest for a client that asks for it (`docs/spec/http.md`, Content). */
+/** The longest `X-Map` that all proxies pass on, and the longest for a client that asks for it (`docs/spec/http.md`, Content). */
 const MAX_HEADER_BYTES = 4 * 1024
 const MAX_ASKED_HEADER_BYTES = 12 * 1024
-/** How much stored MAP is read for a header. More than this is far too long for one, unless nearly all was removed again. */
+/** How much stored MAP is read for a header. More would be far too long, unless nearly all of it was removed again. */
 const MAX_READ_BYTES = 64 * 1024
 
-/** `X-Map` and `X-Parent` of an output alone. */
+/** `X-Map` and `X-Parent` of an output by itself. */
 export function outputHeaders(
   store: GraphReads,
   { outpoint, mapLength = 0, parent }: OutputRecord,
@@ -135,7 +135,7 @@ function parentHeader(parent: Outpoint | undefined): Record<string, string> {
   return parent === undefined ? {} : { 'X-Parent': formatOutpoint(parent) }
 }
 
-/** JSON that any header can carry: characters outside printable ASCII are escaped. */
+/** JSON that any header can carry: non-ASCII and control characters are escaped. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(/[^\x20-\x7e]/g, (character) => unicodeEscaped(character))
 }

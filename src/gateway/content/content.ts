@@ -51,14 +51,17 @@ export interface ContentOptions {
   responses: ResponseCache
   answers: ContentAnswers
   policy: string
-  /** The origin that pages in the content of an outpoint are sent on to; if missing, they are served here. */
+  /** The origin to which pages in the content of an outpoint redirect; if missing, they are served here. */
   originOf?: ((request: Request, outpoint: Outpoint) => string | undefined) | undefined
 }
 
 export interface AnswersOptions {
   store: GraphReads
   directoryContentTypes: string[]
-  /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
+  /**
+   * The longest JSON of a directory that paths may lead into, in bytes; all directories on one path may have twice as much in
+   * total.
+   */
   maxDirectoryBytes: number
   /** The longest body that a patch may make, in bytes. */
   maxContentBytes: number
@@ -66,49 +69,52 @@ export interface AnswersOptions {
   maxMapBytes: number
 }
 
-/** Not a path with parameters: Express would decode those before the path is split here. */
+/** Not a path with parameters: Express would decode them before the path is split. */
 export const CONTENT_PATH = /^\/content\/./
-/** The route of these requests, for metrics: not all of them come by one of Express. */
+/** The route of these requests, for metrics: not all of them go through Express. */
 const CONTENT_ROUTE = { path: CONTENT_PATH }
 
 /**
- * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, but no other host learns who looks
- * at a list of strangers' content. What it frames would come without this policy, so it frames nothing.
+ * Added to the sandbox of content in a frame of the explorer: it may use inscribed content of this host, but no other host
+ * learns who looks at a list of strangers' content. It may not frame anything, since that would come without this policy.
  */
 export const FRAMED_POLICY =
   "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'none'; object-src 'none'; form-action 'none'; base-uri 'self'"
 
-/** Another place for what was asked for: a directory has an index, a page an origin of its own, or a site says so. */
+/**
+ * A redirect to another place for the requested content: an index of a directory, the origin of a page, or a target that a site
+ * names.
+ */
 export class ContentRedirect {
   readonly weight: number
 
   constructor(
     readonly headers: readonly Header[],
     readonly dependsOn: readonly Dependency[],
-    /** The output whose own origin it is at, or a `Location` with its status; undefined for the `index.html` below the path. */
+    /** The output to whose origin it leads, or a `Location` with its status; undefined for `index.html` below the path. */
     readonly to?: Outpoint | { status: number; location: string },
   ) {
     this.weight = to !== undefined && 'location' in to ? to.location.length : 0
   }
 }
 
-/** A path below a root, and how it is answered. */
+/** A path below a root, and the options of the answer. */
 export interface ContentQuestion extends MapOptions {
-  /** Decoded. A trailing slash leaves an empty one. */
+  /** Decoded. A trailing slash adds an empty segment. */
   segments: string[]
-  /** Whether a directory comes as inscribed. */
+  /** Whether to serve directories and patches as inscribed. */
   raw: boolean
-  /** Whether it is a path on the host of a name or an outpoint. */
+  /** Whether the path is on the host of a name or an outpoint. */
   isSite?: boolean
-  /** Those of the answer, beside its own. */
+  /** Further headers of the answer. */
   headers?: readonly Header[]
-  /** The `Content-Security-Policy` of active content; undefined for none. */
+  /** The `Content-Security-Policy` of active content, if any. */
   policy: string | undefined
-  /** See {@link afterLong}. */
+  /** Long reads that are done; see {@link afterLong}. */
   read: Ahead | undefined
 }
 
-/** Answers with what is below a root, wherever that was found: the one way from a path to a response. */
+/** Answers paths below a root, wherever the root was found: the only way from a path to a response. */
 export class ContentAnswers {
   readonly patches: Patches
   readonly files: FileFinder
@@ -118,7 +124,7 @@ export class ContentAnswers {
     this.files = new FileFinder({ ...options, patches: this.patches })
   }
 
-  /** @throws what {@link FileFinder.find} throws. */
+  /** @throws as {@link FileFinder.find}. */
   answer(
     root: ContentRoot,
     { segments, raw, isSite = false, isMapAsked, headers: others = [], policy, read }: ContentQuestion,
@@ -151,7 +157,7 @@ export class ContentAnswers {
   }
 }
 
-/** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
+/** `GET /content/{pointer}[:seq][/filepath]`: the bytes in an output, with their type (`service.md` 4.1, 4.2). */
 export function contentHandler(options: ContentOptions): RequestHandler {
   const { store, policy, responses, answers, originOf } = options
   const framedPolicy = `${policy}; ${FRAMED_POLICY}`
@@ -160,7 +166,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     { framed, ...flags }: Flags,
     read: Ahead | undefined,
   ): StoredResponse | ContentRedirect => {
-    // The path is split as written; then each segment is decoded once.
+    // The path is split before each segment is decoded, once.
     const [, , reference = '', ...segments] = path.split('/')
     const root = contentRoot(store, parseContentReference(decodedPointer(reference)))
     const question = {
@@ -176,7 +182,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       answer instanceof StoredResponse &&
       servedType(answer.representation.contentType).document
     if (!isElsewhere) return answer
-    // Not for ever: the setting may change.
+    // Not cached forever, as the setting may change.
     return new ContentRedirect([['Cache-Control', CACHE.revalidate]], root.dependsOn, root.output.outpoint)
   }
   return (request, response, next) => {
@@ -202,7 +208,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
   }
 }
 
-/** @param below The path that was asked for, on the origin of the output alone. */
+/** @param below The requested path, as it is on the origin of the output. */
 export function sendRedirect({
   request,
   response,
@@ -220,14 +226,14 @@ export function sendRedirect({
   const origin = to !== undefined && 'txid' in to ? originOf?.(request, to) : undefined
   const place = location ?? (origin === undefined ? undefined : origin + below)
   for (const [name, value] of headers) response.setHeader(name, value)
-  // As sent: a redirect of Express would escape it again.
+  // The query as sent: Express's redirect would escape it again.
   const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? ''
   const index = `${request.baseUrl}${request.path.replace(/\/$/, '')}/index.html`
   response.status(status).setHeader('Location', withQuery(place ?? index, query))
   response.end()
 }
 
-/** The bytes of a short body, and otherwise a function that reads a range of them. */
+/** The bytes of a short body, else a function that reads a range. */
 export function bodyOf(store: GraphReads, { sha256, length, made }: ShownContent): StoredResponse['body'] {
   if (made !== undefined) return made.body()
   if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
@@ -240,7 +246,7 @@ function startOf(store: GraphReads, { sha256, made }: ShownContent): Uint8Array 
   return made === undefined ? store.content.chunk(sha256, 0) : made.bytes().subarray(0, CHUNK_BYTES)
 }
 
-/** A range of a body: at once if it is in one chunk. */
+/** A range of a body; synchronously if it is within one chunk. */
 function bytesOf({ content }: GraphReads, sha256: string, range: ByteRange): ReturnType<RangeReader> {
   const { from, length } = range
   const position = Math.floor(from / CHUNK_BYTES)
@@ -252,15 +258,15 @@ function bytesOf({ content }: GraphReads, sha256: string, range: ByteRange): Ret
 }
 
 interface Flags extends MapOptions {
-  /** A directory as inscribed. */
+  /** Whether to serve directories and patches as inscribed. */
   raw: boolean
-  /** For a frame of a page that is to reach no other host. */
+  /** Whether the answer is for a frame that must reach no other host. */
   framed: boolean
 }
 
 const NO_FLAGS: Flags = { raw: false, isMapAsked: false, framed: false }
 
-/** Looks for a query first: Express parses it again for each access. */
+/** Checks for a query first, as Express parses it again for each access. */
 export function flagsOf(request: Request): Flags {
   if (!request.url.includes('?')) return NO_FLAGS
   const { raw, map, framed } = request.query
@@ -295,7 +301,7 @@ const framed = optionalText(
   'If present, with any value, the policy of active content lets it reach no other host: for previews in a frame.',
 )
 
-/** Two templates to OpenAPI. */
+/** OpenAPI needs two templates for this route. */
 export const CONTENT_OPERATIONS: OperationGroup = {
   tag: 'content',
   errors: {

@@ -44,7 +44,7 @@ const MAX_LEVELS = 8
 const CACHED_BYTES = 32 * 1024 * 1024
 const ENTRY_BYTES = 100
 
-/** A directory of more bytes is long: those are read one at a time in this process. */
+/** A directory with more bytes is long: those are read one at a time. */
 const LONG_BYTES = 64 * 1024
 const ENTRIES_PER_STEP = 500
 
@@ -67,9 +67,9 @@ export class FileFinder {
   }
 
   /**
-   * @param isSite Whether the path is one of a host, on which more than the entry itself counts.
+   * @param isSite Whether the path is on a content host, where fallbacks apply besides the entry itself.
    * @throws AnswerError if a path leads nowhere (`NOT_FOUND`), or through more than 8 directories (`NESTING_TOO_DEEP`), and for
-   * rules that cannot be read (`BAD_REDIRECTS`); LongRead for what is long and was not read ahead.
+   * unreadable rules (`BAD_REDIRECTS`); LongRead for anything long that was not read ahead.
    */
   find(
     question: PathQuestion<ContentOutput>,
@@ -87,19 +87,19 @@ export class FileFinder {
     return found
   }
 
-  /** Whether a root is a directory with an entry. @throws as {@link find}. */
+  /** Whether a root is a directory with an entry of some name. @throws as {@link find}. */
   has(root: ContentOutput, name: string, read: Ahead | undefined): boolean {
     const { content } = shownBy(this.options.patches, root, read)
     return this.types.has(content.contentType) && this.maps.read(content, read).has(name)
   }
 }
 
-/** Shows what patches make (`patches.ts`). */
+/** Shows the results of patches (`patches.ts`). */
 export interface PatchReader {
   shown(output: ContentOutput, ahead: Ahead | undefined): ContentOutput
 }
 
-/** What an output shows. */
+/** The output with the content that it shows. */
 export function shownBy(
   patches: PatchReader,
   output: ContentOutput,
@@ -108,7 +108,7 @@ export function shownBy(
   return output.content.contentType === PATCH_TYPE ? patches.shown(output, ahead) : output
 }
 
-/** One walk through directories. It counts those it opens, so that maps that lead back to themselves end it. */
+/** One walk through directories. It counts those it opens, which ends cycles of maps. */
 class Walk implements Directories<ContentOutput> {
   private levels = 0
   private bytes = 0
@@ -119,7 +119,7 @@ class Walk implements Directories<ContentOutput> {
       patches: PatchReader
       types: ReadonlySet<string>
       maps: DirectoryMaps
-      /** Whether what the path leads to comes as inscribed. */
+      /** Whether the target of the path is served as inscribed. */
       raw: boolean
       read: Ahead | undefined
       maxPathBytes: number
@@ -134,7 +134,7 @@ class Walk implements Directories<ContentOutput> {
     if (++this.levels > MAX_LEVELS) throw nestingTooDeep()
     const { maps, read, maxPathBytes } = this.options
     this.bytes += directory.content.length
-    // Before anything of it is read; a single one has a limit of its own.
+    // Before anything is read. A single directory has its own limit.
     if (this.levels > 1 && this.bytes > maxPathBytes)
       throw new AnswerError(
         'NOT_FOUND',
@@ -166,18 +166,18 @@ function nestingTooDeep(): AnswerError {
   return new AnswerError('NESTING_TOO_DEEP', 'directory nesting too deep')
 }
 
-/** A pointer of a map, with siblings resolved in the transaction of the directory. */
+/** Resolves a pointer of a map; siblings are in the transaction of the directory. */
 function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt>[1] {
   const pointer = readPointer(text)
-  // Unlike one in the path, it is not the client's error.
+  // Unlike an invalid pointer in the path, this is not the client's error.
   if (pointer === undefined)
     throw new AnswerError('NOT_FOUND', 'this entry of the directory is not a valid pointer')
   return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
 }
 
 /**
- * Reads maps and rules, and caches them by the hash of the body, which all outputs with that body share. Whether the outpoint
- * itself is in the store was checked before.
+ * Reads maps and rules, and caches them by the hash of the body, which all outputs with that body share. The caller has checked
+ * that the store has the outpoint itself.
  */
 class DirectoryMaps {
   // Errors are cached too, so that a large invalid body is not read again for every request.
@@ -190,8 +190,8 @@ class DirectoryMaps {
   ) {}
 
   /**
-   * @param known Those that were read for the same question.
-   * @throws LongRead; AnswerError if it is served as inscribed alone.
+   * @param known Long reads that are done for this request.
+   * @throws LongRead; AnswerError if the directory can only be served as inscribed.
    */
   read(content: ShownContent, known?: Ahead): DirectoryMap {
     const { maxDirectoryBytes } = this
@@ -201,11 +201,11 @@ class DirectoryMaps {
         `a directory of more than ${maxDirectoryBytes} bytes is served raw only, without paths`,
       )
     }
-    // The same bytes may be of another type, and then they are read otherwise.
+    // The same bytes are read differently if their type is another.
     const key = `${content.contentType} ${content.sha256}`
     let map = (this.cached.get(key) ?? known?.get(key)) as ReadMapResult | undefined
     if (map === undefined && content.length > LONG_BYTES) {
-      // What a patch makes may be long to read as well, and is read before.
+      // Making the content with a patch may be a long read as well, and comes first.
       const made = content.made?.bytes()
       const read = () => this.reading(key, content.contentType, made ?? completeBody(this.store, content))
       return this.long.await(key, read)
@@ -222,7 +222,7 @@ class DirectoryMaps {
 
   /** The rules of a site. @throws RedirectsError */
   rules(content: ShownContent): readonly RedirectRule[] {
-    // The same bytes may be a directory too.
+    // The same bytes may be a directory as well.
     const key = `rules ${content.sha256}`
     const known = this.cached.get(key) as ReadRules | undefined
     const rules = known ?? this.readRules(content)
@@ -241,7 +241,7 @@ class DirectoryMaps {
     }
   }
 
-  /** A body of a mebibyte may have a hundred thousand entries: steps between them. */
+  /** In steps: a body of a mebibyte may have a hundred thousand entries. */
   private *reading(key: string, contentType: string, body: Uint8Array): Steps<ReadMapResult> {
     const entries = new Map<string, string | Link>()
     let map: ReadMapResult = entries
@@ -269,7 +269,7 @@ function weightOf(map: ReadMapResult): number {
   return weight
 }
 
-/** @param body They may hold on to its text. */
+/** @param body The body, since rules may hold on to its text. */
 function weightOfRules(rules: ReadRules, body: ContentSummary): number {
   if (rules instanceof RedirectsError) return ENTRY_BYTES
   return rules.reduce(
@@ -285,13 +285,13 @@ function completeBody(store: GraphReads, { sha256, length, made }: ShownContent)
   return body
 }
 
-/** What was read for an answer over several turns of the event loop, and how long that took the processor, in milliseconds. */
+/** The result of a long read, and the CPU time it took, in milliseconds. */
 interface LongResult {
   value: unknown
   spent: number
 }
 
-/** Something that takes several turns of the event loop to read, and that an answer cannot be made without. */
+/** Thrown if an answer needs something that takes several turns of the event loop to read. */
 export class LongRead extends Error {
   constructor(
     readonly key: string,
@@ -301,10 +301,10 @@ export class LongRead extends Error {
   }
 }
 
-/** What was read for an answer, by its key. */
+/** The results of long reads for an answer, by key. */
 export type Ahead = ReadonlyMap<string, unknown>
 
-/** What an answer comes to, at once or after what is long was read for it, which is counted for the client. */
+/** Makes an answer; after a LongRead it does that read, counts it for the client, and tries again. */
 export function afterLong<Answer>(
   response: Response,
   answer: (ahead: Ahead | undefined) => Answer,
@@ -322,19 +322,21 @@ export function afterLong<Answer>(
   }
 }
 
-/** Reads what is long: one thing at a time, and once for all who ask for it meanwhile. */
+/** Performs long reads one at a time, and once for all who want the same. */
 export class LongReads {
   private readonly turn = new Mutex()
   private readonly inProgress = new Map<string, Promise<LongResult>>()
 
-  /** @param most How many things are read or wait for it; further ones are refused. Clients that leave wait on. */
+  /**
+   * @param most The most reads in progress or waiting; further ones are refused. Reads of clients that have left still count.
+   */
   constructor(private readonly most = Number.POSITIVE_INFINITY) {}
 
   get isBusy(): boolean {
     return this.inProgress.size > 0
   }
 
-  /** Stops the answer, which {@link afterLong} makes again when this was read. */
+  /** Aborts the answer; {@link afterLong} makes it again once this was read. */
   await(key: string, read: () => Steps<unknown>): never {
     throw new LongRead(key, () => {
       const known = this.inProgress.get(key)
@@ -343,7 +345,7 @@ export class LongReads {
         throw new AnswerError('NOT_READY', `${this.most} long answers are being made; try again`)
       const reading = this.turn
         .runExclusive(async () => {
-          // Not in the turn in which it was found to be long.
+          // Not in the turn of the event loop that found it to be long.
           await yieldToEventLoop()
           const slice = new TimeSlice()
           const value = await inSlices(read(), slice)

@@ -22,21 +22,21 @@ import type { RangeReader, StoredResponse } from '../http/stored-response.js'
 import { type ContentOutput, contentAt } from './content-root.js'
 import { type Ahead, afterLong, LongReads, type PatchReader } from './directory.js'
 
-/** How many patches that take several turns are made or wait for it: the longest take seconds. */
+/** The most patches that take several turns and are being made or wait: the longest take seconds. */
 const MAX_WAITING = 100
 
-/** What patches make, and its bytes; or why they make nothing that is shown. */
+/** The result of patches with its bytes, or why it cannot be shown. */
 type Made = { content: ContentSummary; bytes: Uint8Array } | PatchError
 
 /**
- * Shows what patches make (`docs/spec/protocol.md`, Patches). What that is follows from the outpoint of the last one, and by that it
- * is cached: its bytes among those of bodies. Whether everything that it is made of is here and not blocked was checked before.
+ * Shows the results of patches (`docs/spec/protocol.md`, Patches). A result depends only on the outpoint of the last patch, which is
+ * the cache key; its bytes are cached among bodies. On each use, it is first checked that all its parts are stored and not blocked.
  */
 export class Patches implements PatchReader {
   private readonly long = new LongReads(MAX_WAITING)
-  /** How long patches may take at once in this turn of the event loop: an answer may need many. */
+  /** The time for patches in this turn of the event loop: an answer may need many. */
   private turn: TimeSlice | undefined
-  /** What was made last, as long as anything holds it: several ranges of what is too long to be kept are read one after another. */
+  /** The last result, while anything holds it: ranges of a result that is too long to cache are read one after another. */
   private last: { key: string; content: ContentSummary; bytes: WeakRef<Uint8Array> } | undefined
 
   constructor(
@@ -48,7 +48,7 @@ export class Patches implements PatchReader {
   ) {}
 
   /**
-   * What a patch makes, as the content of the same output.
+   * The result of a patch, as the content of the same output.
    *
    * @throws AnswerError if an output that it is built on is not here; PatchError; LongRead.
    */
@@ -75,7 +75,7 @@ export class Patches implements PatchReader {
     return made.bytes
   }
 
-  /** The bytes, or what reads them from memory: a response that is cached must not hold more than it weighs. */
+  /** The bytes, or a reader of the cached bytes: a cached response must not hold more than it weighs. */
   private body(output: ContentOutput, { length }: ContentSummary, ahead?: Ahead): StoredResponse['body'] {
     const key = keyOf(output)
     const isKept = this.options.store.content.memory?.made(key) !== undefined
@@ -103,7 +103,7 @@ export class Patches implements PatchReader {
     const key = keyOf(output)
     const { long } = this
     try {
-      // Read for each answer: what it is built on may be blocked meanwhile, or gone.
+      // Read for each answer, as a part may have been blocked or removed.
       const chain = patchChain(output, (each) => this.base(each))
       const known = (ahead?.get(key) as Made | undefined) ?? this.recent(key)
       if (known !== undefined) return known
@@ -112,7 +112,7 @@ export class Patches implements PatchReader {
         const step = steps.next()
         if (step.done === true) return step.value
       }
-      // What has begun holds memory, which those that wait must not.
+      // A started result holds memory, which waiting ones must not.
       const begun = long.isBusy ? undefined : steps
       return long.await(key, () => begun ?? this.making(key, chain))
     } catch (error) {
@@ -179,7 +179,7 @@ function patchErrorOf(error: unknown): PatchError {
   throw error
 }
 
-/** Of what a patch makes. No path begins like it. */
+/** The key of a patch's result. No path begins like this. */
 function keyOf({ outpoint }: ContentOutput): string {
   return `patch ${formatOutpoint(outpoint)}`
 }

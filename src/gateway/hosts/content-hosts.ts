@@ -6,64 +6,64 @@ import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { AnswerError } from '../http/errors.js'
 
-/** The label of the zone below which outpoints have their hosts. Alone it is the host of the name `c`. */
+/** The label of the zone below which outpoints have their hosts. By itself it is the host of the name `c`. */
 const OUTPOINT_ZONE = 'c'
 
-/** What a host shows. The last one shows nothing, for a reason. */
+/** What a host shows; `nothing` has a reason. */
 export type HostTarget =
   | { kind: 'name'; name: string }
   | { kind: 'outpoint'; outpoint: Outpoint }
-  /** A domain that may say in its DNS records what it shows. */
+  /** A domain whose DNS records may say what it shows. */
   | { kind: 'domain'; host: string }
   | { kind: 'nothing'; error: Error }
 
 export interface HostedRequest {
   target: HostTarget
-  /** In lower case, without a port and a dot at its end. */
+  /** In lower case, without port and trailing dot. */
   host: string
 }
 
 export interface ContentHostsOptions {
-  /** `GATEWAY_HOST`: names are hosts below it. Undefined: no name has one. */
+  /** `GATEWAY_HOST`: names are hosts below it. If undefined, no name has one. */
   gatewayHost?: string | undefined
   publicUrl?: string | undefined
-  /** Further hosts of the service: below `gatewayHost`, they show no name. */
+  /** Further hosts of the service; below `gatewayHost`, they show no name. */
   ownHosts: readonly string[]
-  /** What any other host is: the service too, a domain that may show something, or nothing. */
+  /** What other hosts are: the service too, domains that may show something, or nothing. */
   others: 'service' | 'domains' | 'nothing'
-  /** What the paths of the service begin with. */
+  /** The common prefix of the service's paths. */
   path: string
   trustedProxies: number
 }
 
 /** An authority (RFC 3986 3.2) without user information: an IP literal or a host name, and a port. */
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[\w.~-]*)(:[0-9]{0,5})?$/i
-/** The scheme and the authority of a target in absolute form (RFC 9112 3.2.2). */
+/** The scheme and authority of a target in absolute form (RFC 9112 3.2.2). */
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
-/** Longer than any host here: a name has 255 characters, and so may the rest. */
+/** Longer than any valid host: a name has up to 255 characters, and so may the rest. */
 const MAX_AUTHORITY = 520
-/** How many authorities are remembered: parsing one takes longer than finding it. */
+/** How many parsed authorities are cached: parsing one takes longer than a lookup. */
 const REMEMBERED = 2000
 
-/** An authority, and what this service has to do with it. */
+/** An authority, and what it means to this service. */
 interface ReadAuthority {
   host: string
-  /** As it was written, with its colon: empty for the usual port of the scheme. */
+  /** As written, with its colon: empty for the default port of the scheme. */
   port: string
-  /** Undefined: the service itself. */
+  /** Undefined for the service itself. */
   target: HostTarget | undefined
-  /** Whether the settings name it, or a host that it is below: then no proxy replaced it. */
+  /** Whether the settings name the host or a parent domain: then no proxy has replaced it. */
   isNamed: boolean
 }
 
 /**
- * Which hosts show content, and which are those of the service. Every request is asked about, ahead of everything else: a host
- * that shows content has none of the service's routes.
+ * Decides which hosts show content, and which belong to the service. This comes before everything else for every request: a
+ * host that shows content has none of the service's routes.
  *
  * - `<name>.<GATEWAY_HOST>` shows a name, and `<label>.c.<GATEWAY_HOST>` an outpoint ({@link outpointLabel}).
  * - The service has GATEWAY_HOST itself, the host of its public URL, SERVICE_HOSTS, `localhost` and IP addresses.
- * - Any other host is the service's too, unless the settings say which are its own: SERVICE_HOSTS, or
- *   CUSTOM_DOMAINS, with which it is a domain that may show something. In a host of another engine, it is always the host's.
+ * - Any other host is the service's too, unless the settings name its hosts: SERVICE_HOSTS, or CUSTOM_DOMAINS, with which it is
+ *   a domain that may show something. In a host of another engine, it is always the host's.
  */
 export class ContentHosts {
   private readonly own: ReadonlySet<string>
@@ -83,7 +83,7 @@ export class ContentHosts {
     return this.zone !== undefined || this.options.others !== 'service'
   }
 
-  /** The request as one on a host that shows content; undefined if it is for the service. */
+  /** The host that shows content and is the target of a request; undefined if the request is for the service. */
   read(request: Pick<Request, 'url' | 'headers' | 'rawHeaders'>): HostedRequest | undefined {
     if (hasSeveralHosts(request.rawHeaders)) return malformed('the request has more than one Host header')
     const read = this.authorityOf(request)
@@ -92,14 +92,14 @@ export class ContentHosts {
     return target && { target, host }
   }
 
-  /** The URL of the service as the client of a request reaches it, with its scheme and its port, without a slash at the end. */
+  /** The URL of the service as the client of a request reaches it, with scheme and port, without a trailing slash. */
   serviceOf(request: OnTheWay): string {
     const { gatewayHost = 'localhost', publicUrl, path } = this.options
     if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '') + path
     return `${this.schemeOf(request)}://${gatewayHost}${this.authorityOf(request)?.port ?? ''}${path}`
   }
 
-  /** The hosts, with ports, by which a browser may know the service: the one that the request is for, and the public one. */
+  /** The hosts, with ports, by which a browser may know the service: the requested one and the public one. */
   hostsOf(request: OnTheWay): string[] {
     const { publicUrl } = this.options
     const read = this.authorityOf(request)
@@ -107,7 +107,7 @@ export class ContentHosts {
     return [...new Set(hosts.flatMap((host) => host || []))]
   }
 
-  /** The origin of an outpoint, in the way of {@link serviceOf}; undefined if outpoints have no hosts. */
+  /** The origin of an outpoint, as the client reaches it; undefined if outpoints have no hosts. */
   originOf(request: OnTheWay, outpoint: Outpoint): string | undefined {
     const { gatewayHost } = this.options
     if (gatewayHost === undefined) return undefined
@@ -116,13 +116,13 @@ export class ContentHosts {
   }
 
   /**
-   * The addresses of sites by the public URL, or as the client of a request reaches this host: `{name}` and `{label}`
-   * ({@link outpointLabel}) stand for what they are of. Undefined if names have no hosts.
+   * The addresses of sites, based on the public URL or on how the client of a request reaches this host, with the placeholders
+   * `{name}` and `{label}` ({@link outpointLabel}). Undefined if names have no hosts.
    */
   sitesOf(request: OnTheWay): { name: string; outpoint: string } | undefined {
     const { gatewayHost, publicUrl } = this.options
     if (gatewayHost === undefined) return undefined
-    // The port that a client names may be none.
+    // The port in a client's Host may be empty.
     const { protocol, port } =
       publicUrl === undefined
         ? { protocol: `${this.schemeOf(request)}:`, port: this.authorityOf(request)?.port.slice(1) ?? '' }
@@ -135,9 +135,9 @@ export class ContentHosts {
     return this.options.trustedProxies > 0 && request.secure ? 'https' : 'http'
   }
 
-  /** The authority that a request is for; undefined if what names it is none. */
+  /** The authority that a request is for; undefined if it is malformed. */
   private authorityOf({ url, headers }: Pick<Request, 'url' | 'headers'>): ReadAuthority | undefined {
-    // The target counts, whatever Host says (RFC 9112 3.2.2). One that cannot be read has no route of the service.
+    // The target wins over Host (RFC 9112 3.2.2). An unreadable target matches no route of the service.
     const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1]
     const read =
       absolute === undefined
@@ -148,13 +148,13 @@ export class ContentHosts {
     return this.authority(this.forwardedHost(String(forwarded)))
   }
 
-  /** What the outermost trusted proxy was asked for: each proxy may append its own. */
+  /** The host requested from the outermost trusted proxy: each proxy may append its own. */
   private forwardedHost(list: string): string {
     const hosts = list.split(',')
     return (hosts[Math.max(hosts.length - this.options.trustedProxies, 0)] ?? '').trim()
   }
 
-  /** Undefined if it is none. */
+  /** Parses an authority; undefined if it is malformed. */
   private authority(written: string): ReadAuthority | undefined {
     const known = this.known.get(written)
     if (known !== undefined) return known
@@ -185,10 +185,10 @@ export class ContentHosts {
   }
 }
 
-/** What of a request says how its client reached this host. */
+/** The parts of a request that show how its client reached this host. */
 type OnTheWay = Pick<Request, 'secure' | 'url' | 'headers'>
 
-/** What the labels before the gateway's host name. */
+/** What the labels before the gateway's host refer to. */
 function targetBelow(labels: string): HostTarget {
   const outpoint = labels.endsWith(`.${OUTPOINT_ZONE}`) ? labels.slice(0, -2) : undefined
   if (outpoint !== undefined) {
@@ -202,7 +202,7 @@ function targetBelow(labels: string): HostTarget {
   return { kind: 'nothing', error: new AnswerError('BAD_NAME', message) }
 }
 
-/** In lower case, and without the dot of a fully qualified name. */
+/** In lower case, without the trailing dot of a fully qualified name. */
 function plainHost(host: string): string {
   return host.toLowerCase().replace(/\.$/, '')
 }
@@ -211,7 +211,7 @@ function malformed(message: string): HostedRequest {
   return { target: { kind: 'nothing', error: new AnswerError('BAD_BODY', message) }, host: '' }
 }
 
-/** RFC 9112 3.2: a proxy may read the second one, where Node reads the first. */
+/** RFC 9112 3.2: a proxy may read the second Host, while Node reads the first. */
 function hasSeveralHosts(rawHeaders: readonly string[]): boolean {
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

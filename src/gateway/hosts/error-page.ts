@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { errorTitle, sentence } from '../../explorer/text.js'
 import type { ErrorPage } from '../http/error-response.js'
 
-/** The look of the explorer, as far as an error needs it. */
+/** The parts of the explorer's style that an error page needs. */
 const STYLE = `:root{color-scheme:light dark;--ink:light-dark(#1b1d1a,#e9ece7);--soft:light-dark(#5a6058,#9fa89f);--leaf:light-dark(#1f6b45,#7fd0a3)}
 body{box-sizing:border-box;min-height:100vh;margin:0;padding:24px;display:grid;place-content:center;background:light-dark(#fbfaf7,#121512);color:var(--ink);font:1.05rem/1.55 Inter,ui-sans-serif,system-ui,sans-serif}
 main{width:min(36rem,calc(100vw - 48px))}
@@ -15,13 +15,13 @@ code{padding:2px 6px;border-radius:6px;background:light-dark(#f0f2ec,#1f251f);fo
 .button:focus-visible{outline:2px solid var(--ink);outline-offset:3px}
 .status{margin:0 0 8px;color:var(--soft);font:600 .85rem ui-monospace,Menlo,Consolas,monospace}`
 
-/** Nothing runs in it, nothing is loaded, and only its own style counts. Pages that may frame the site may frame it. */
+/** Nothing runs or is loaded, and only this style applies. Framing stays allowed to all pages that may frame the site. */
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
 
-/** The mark of the explorer, with a leaf that has fallen. */
+/** The logo of the explorer, with a fallen leaf. */
 const MARK = `<svg width="110" height="110" viewBox="0 0 26 28" aria-hidden="true" focusable="false"><path d="M13 25V14M13 14 6 8M13 14l7-6M6 8V4" stroke-width="1.2"/><circle cx="13" cy="14" r="1.6"/><circle cx="6" cy="8" r="1.4"/><circle cx="13" cy="25" r="1.5"/><circle class="leaf" cx="20.4" cy="24.6" r="1.4"/></svg>`
 
-/** An error as a page. It belongs to the origin of whatever the host shows, and has nothing in it that could harm that. */
+/** An error as a page. It has the origin of the host's content, so it contains nothing that could harm that. */
 export const errorPage: ErrorPage = async ({ code, message, data, status }) => {
   const { mine, name } = data ?? {}
   const isFree = typeof mine === 'string' && typeof name === 'string'

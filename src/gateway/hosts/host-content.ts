@@ -29,7 +29,7 @@ import { passingErrors, type ResponseCache, StoredResponse, sendStored } from '.
 import { namesHeaders, notCaughtUp } from '../http/tree-progress.js'
 import type { ContentHosts, HostedRequest, HostTarget } from './content-hosts.js'
 
-/** Finds what a domain of somebody else's shows, by its DNS records. */
+/** Finds out what other people's domains show, from their DNS records. */
 export interface CustomDomains {
   /**
    * The content that a domain shows; undefined if it shows none.
@@ -45,15 +45,15 @@ export interface HostContentOptions {
   answers: ContentAnswers
   /** Answers below `/content/`, as on the service's own hosts. */
   content: (request: Request, response: Response, next: NextFunction) => unknown
-  /** Answers below `/r/`, where the host shows nothing with an entry of that name. */
+  /** Answers below `/r/`, unless the host's content has an entry of that name. */
   recursion: (request: Request, response: Response, next: NextFunction) => unknown
   profile: Pick<Profile, 'nameContentType' | 'namesPrefixes' | 'gatewayPrefixes'>
   /** The `Content-Security-Policy` of active content, if any. */
   policy: string | undefined
-  /** If missing, no domain shows anything. */
+  /** If missing, domains show nothing. */
   domains?: CustomDomains | undefined
   progress: TreeProgress
-  /** Whether the service has the page of a name, and the one that mines. */
+  /** Whether the service has pages of names, and the mine page. */
   hasPages: boolean
 }
 
@@ -64,7 +64,7 @@ export type HostHandler = (
   next: NextFunction,
 ) => void
 
-/** A request, and the long directories that were read for it. */
+/** A request, and the results of its long reads. */
 interface Asked {
   request: Request
   read: Ahead | undefined
@@ -74,7 +74,7 @@ export function namePage(name: string): string {
   return `/name/${name}`
 }
 
-/** For metrics: a label for each kind of host, and never the host. */
+/** Labels for metrics: one for each kind of host, never the host itself. */
 const ROUTES = Object.fromEntries(
   Object.entries({
     name: 'name host',
@@ -85,12 +85,12 @@ const ROUTES = Object.fromEntries(
 )
 
 /**
- * A path below `/content/` that begins with an outpoint or a txid: inscriptions refer to each other so. Anything else is a path
- * of what the host shows, which may have a folder of that name.
+ * A path below `/content/` that begins with an outpoint or a txid, as inscriptions refer to each other. Any other path is one
+ * of the host's content, which may have a folder of that name.
  */
 const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.i:%/?]|$)/i
 
-/** The first segment of the paths that pages of ord ask for. */
+/** The first segment of paths that ord's pages request. */
 const RECURSION = 'r'
 
 class UnclaimedNameError extends AnswerError {
@@ -99,7 +99,7 @@ class UnclaimedNameError extends AnswerError {
   }
 }
 
-/** The answer to that, with how to mine the name. */
+/** The answer for an unclaimed name, with how to mine it. */
 function unclaimed(
   name: string,
   { service, progress, hasPages }: { service: string } & Pick<HostContentOptions, 'progress' | 'hasPages'>,
@@ -114,26 +114,26 @@ function unclaimed(
   })
 }
 
-/** The page about a name whose ordinal still shows nothing but that it was mined. */
+/** Leads to the page about a name whose ordinal shows nothing yet but its mint. */
 class NamePage {
   readonly weight = 0
 
   constructor(readonly name: string) {}
 }
 
-/** What the host shows leaves this path to the routes that every host has for pages. */
+/** The host's content leaves this path to the recursion routes. */
 class Recursion {
   readonly weight = 0
 }
 
 class HostAnswer {
-  /** The last `Link`, and the service that it is for: most requests come the same way. */
+  /** The last `Link` and the service it is for, which rarely changes. */
   private link = ''
   private linked: string | undefined
 
   constructor(
     readonly found: StoredResponse | ContentRedirect | NamePage | Recursion,
-    /** Paths of the service that prove it, by their relation. */
+    /** Paths of the service that prove the content, by link relation. */
     private readonly links: Readonly<Record<string, string>>,
     readonly headers: readonly Header[],
     readonly dependsOn: readonly Dependency[],
@@ -153,9 +153,9 @@ class HostAnswer {
 }
 
 /**
- * What hosts show, for GET and HEAD: a name its ordinal at the tip, an outpoint its content, a domain what its DNS records say.
- * Paths, caching, ranges and errors are those of `/content/`. Each host is an origin of its own to browsers, so content is not
- * sandboxed, and may install service workers.
+ * Answers GET and HEAD on hosts: a name shows its ordinal at the tip, an outpoint its content, a domain what its DNS records
+ * name. Paths, caching, ranges and errors are those of `/content/`. To browsers, each host is a separate origin, so content is
+ * not sandboxed, and may install service workers.
  */
 export function hostContent(options: HostContentOptions): HostHandler {
   const {
@@ -205,7 +205,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
       isSite: true,
       segments,
       ...{ raw, isMapAsked },
-      // Pages of one site could otherwise let each other in, by setting `document.domain`.
+      // Otherwise pages of one site could give each other access by setting `document.domain`.
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
       policy: framed ? framedPolicy : policy,
       read,
@@ -224,11 +224,11 @@ export function hostContent(options: HostContentOptions): HostHandler {
     answerWith(contentRoot(store, { pointer: { kind: 'outpoint', outpoint } }), asked)
   const ofDomain = (reference: ContentReference, asked: Asked): HostAnswer => {
     const root = contentRoot(store, reference)
-    // Its records may change.
+    // The domain's records may change.
     return answerWith({ ...root, cache: CACHE.revalidate }, asked)
   }
 
-  /** @param key Of what the host shows; no target of a request begins like it. */
+  /** @param key Identifies the host's content; no request target begins like it. */
   const cached = (
     key: string,
     [request, response]: [Request, Response],
@@ -311,7 +311,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
   }
 }
 
-/** Turns a target in absolute form (RFC 9112 3.2.2) into the path: the host is known. */
+/** Converts a target in absolute form (RFC 9112 3.2.2) to its path: the host is known. */
 export function toOriginForm(request: Request): void {
   if (request.url.startsWith('/')) return
   const path = request.url.replace(/^https?:\/\/[^/?#]*/i, '')

@@ -27,14 +27,14 @@ import { askedReference, number, validate, wholeNumber } from '../http/schemas.j
 import { refuseServiceWorkers, securityHeaders } from '../http/security-headers.js'
 import { StoredResponse, sendStored } from '../http/stored-response.js'
 
-/** The sides of images in pixels, as far as those of the field go here (1sat-stack, `/ordfs/image`). */
+/** The sizes of images in pixels: those in use elsewhere (1sat-stack, `/ordfs/image`), up to the largest here. */
 export const SIZES = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 640, 828, 1080, 1200, 1920]
 const LARGEST = 1920
 const DEFAULT_WIDTH = 384
-/** What images are made of. */
+/** The types of source images. */
 export const READ_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const SVG = 'image/svg+xml'
-/** The longest image that another is made of, in bytes. */
+/** The longest source image, in bytes. */
 export const MAX_IMAGE_BYTES = 24 * 1024 * 1024
 const FITS = ['limit', 'fit', 'fill', 'pad', 'scale'] as const
 const GRAVITIES = [
@@ -50,14 +50,14 @@ const GRAVITIES = [
 ] as const
 const FORMATS = ['auto', 'jpeg', 'png', 'webp', 'avif'] as const
 
-/** What image is to be made, with nothing in it that makes no difference. */
+/** The wanted image, without options that make no difference. */
 export interface WantedImage {
-  /** In pixels. At least one side is there, for `fill`, `pad` and `scale` both. */
+  /** In pixels. At least one side is given; both for `fill`, `pad` and `scale`. */
   width?: number | undefined
   height?: number | undefined
   fit: (typeof FITS)[number]
   gravity: (typeof GRAVITIES)[number]
-  /** `plain` is PNG where something is transparent, and otherwise JPEG. */
+  /** `plain` is PNG if something is transparent, else JPEG. */
   format: 'plain' | 'jpeg' | 'png' | 'webp' | 'avif'
   quality: number
 }
@@ -65,15 +65,15 @@ export interface WantedImage {
 export interface MadeImage {
   type: string
   body: Uint8Array
-  /** Of the body, in hex. */
+  /** The hash of the body, in hex. */
   sha256: string
-  /** Of an animated image: how many frames are shown, and of how many. */
+  /** For an animated image: how many of its frames are shown. */
   frames?: readonly [shown: number, all: number] | undefined
 }
 
 /** The bytes that an image is made of. */
 export interface ImageSource {
-  /** In hex: what is made of the same bytes is the same. */
+  /** In hex. The same bytes always give the same images. */
   sha256: string
   chunks: () => Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 }
@@ -88,13 +88,13 @@ export interface AskedImage {
 /** Makes images, which may take a while. */
 export interface ImageMaker {
   /**
-   * @param asked.request Says which client it is for: clients take turns.
-   * @param asked.signal Aborted when nobody waits for it any more.
-   * @param asked.charge Called with the milliseconds of the processor that it took, if it was not made before; also later.
-   * @throws AnswerError if it cannot be made; the reason of the signal.
+   * @param asked.request Identifies the client: clients take turns.
+   * @param asked.signal Aborted when nobody waits for the image any more.
+   * @param asked.charge Called with the CPU milliseconds it took, unless it was cached; perhaps later.
+   * @throws AnswerError if the image cannot be made; the reason of the signal.
    */
   image(source: ImageSource, asked: AskedImage): Promise<MadeImage>
-  /** Removes everything that was made of some bytes. */
+  /** Removes all images made from some bytes. */
   forget(sha256: string): Promise<void>
 }
 
@@ -122,7 +122,7 @@ const imageQuery = z.object({
 })
 
 /**
- * What image a request asks for, and whether that follows from its `Accept`.
+ * The image that a request wants, and whether that depends on `Accept`.
  *
  * @throws AnswerError `BAD_BODY`
  */
@@ -168,11 +168,11 @@ export interface ImageRouteOptions {
   store: GraphReads
   images: ImageMaker
   answers: ContentAnswers
-  /** The `Content-Security-Policy` of active content, as SVG is. */
+  /** The `Content-Security-Policy` of active content, such as SVG. */
   policy: string
 }
 
-/** `GET /image/{pointer}[:seq]`, below each of the prefixes: an image that is made of the one inscribed there. */
+/** `GET /image/{pointer}[:seq]`, below each of the prefixes: a resized or converted inscribed image. */
 export function imageRoutes(options: ImageRouteOptions): Routes {
   return routes({ image: [refuseServiceWorkers, serveImage(options)] })
 }
@@ -216,7 +216,7 @@ function serveImage({ store, images, answers, policy }: ImageRouteOptions): Requ
         charge: (milliseconds) => countMilliseconds(response, milliseconds),
       },
     )
-    // It may have been blocked and purged meanwhile.
+    // The content may have been blocked and purged meanwhile.
     const { cache, headers, outpoint } = await Promise.resolve()
       .then(() => resolved((root) => root))
       .catch(async (error: unknown) => {
@@ -243,12 +243,12 @@ function serveImage({ store, images, answers, policy }: ImageRouteOptions): Requ
   }
 }
 
-/** Images have no headers of metadata. */
+/** Images have no metadata headers. */
 function bare(root: ContentRoot): ContentRoot {
   return { ...root, metadataHeaders: () => ({}) }
 }
 
-/** As all images are, without ranges. */
+/** Images are sent without ranges. */
 function inFull({ representation, body, dependsOn }: StoredResponse): StoredResponse {
   const headers = representation.headers.filter(([name]) => name !== 'Accept-Ranges')
   return new StoredResponse({ ...representation, headers, hasRanges: false }, body, dependsOn)

@@ -60,8 +60,8 @@ export interface MetadataOptions {
 }
 
 /**
- * The record of a reference; undefined if the store has no such output, or the ordinal no such step. Takes several reads, which
- * belong together.
+ * The record of a reference; undefined if the store has no such output, or the ordinal no such step. Needs several reads of one
+ * snapshot.
  */
 export function metadataRecord(
   options: MetadataOptions,
@@ -86,7 +86,7 @@ function recordOf(
   const { outpoint, satoshis, owner } = found.output
   const isStep = 'origin' in found
   const parent = isStep ? found.parent : found.output.parent
-  // If none is to be shown, only its existence matters.
+  // If no MAP is to be shown, only its existence matters.
   const map = isStep
     ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
     : ownMap(store, found.output, maxMapBytes)
@@ -111,7 +111,7 @@ function recordOf(
   }
 }
 
-/** What a record follows from and a write may change. */
+/** The dependencies of a record. */
 export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRecord): Dependency[] {
   const place = parseOutpoint(outpoint)
   const ofOutput = [dependency.spend(place), dependency.proof(place.txid)]
@@ -119,7 +119,7 @@ export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRec
   return isFixed ? ofOutput : [...ofOutput, dependency.lineages]
 }
 
-/** Undefined if there is MAP, and none of it is to be shown. */
+/** Undefined if there is MAP but none is to be shown. */
 function ownMap(
   store: GraphReads,
   { outpoint, mapLength }: OutputRecord,

@@ -79,16 +79,16 @@ interface ListedReference {
   reference: ContentReference
 }
 
-/** A record as lists show it. */
+/** A record in a list. */
 interface ListedRecord {
   json: string
-  /** How much of it is MAP. */
+  /** The length of its MAP. */
   mapLength: number
   dependsOn: readonly Dependency[]
   weight: number
 }
 
-/** The record of a reference with at most so much MAP: most have less than that, and may be in memory. */
+/** The record of a reference with limited MAP: most have less than the limit, and may be cached. */
 function listedRecord(
   { responses, ...options }: ListOptions,
   { text, reference }: ListedReference,
@@ -106,7 +106,7 @@ function listedRecord(
     : responses.cachedBy(`record:${text}`, read)
 }
 
-/** In a list, what is blocked or pending is missing. */
+/** Lists leave out blocked and pending outputs. */
 function unlessHidden<Found>(read: () => Found): Found | undefined {
   try {
     return unlessBlocked(read)
@@ -116,10 +116,10 @@ function unlessHidden<Found>(read: () => Found): Found | undefined {
   }
 }
 
-/** All records of a response together show so many times the MAP of one record: most have some hundred bytes. */
+/** The MAP in one response is limited to that of this many full records: most have some hundred bytes. */
 const MAPS_PER_ANSWER = 16
 
-/** Text is collected up to so many characters before it is sent: records are short, and there are many. */
+/** Text is sent in chunks of at least this many characters: records are short and many. */
 const CHARACTERS_PER_CHUNK = 64 * 1024
 
 /** An object of records as JSON, a few at a time: a record has as much MAP as strangers wrote. */
@@ -131,7 +131,7 @@ async function* recordsOf(options: ListOptions, references: ListedReference[]): 
     const shown = Math.min(options.maxMapBytes, mapBytes)
     const record = unlessHidden(() => listedRecord(options, each, shown))
     if (record !== undefined) mapBytes = Math.max(mapBytes - record.mapLength, 0)
-    // The store never waits: without a yield, other requests would wait for the last record.
+    // Reads are synchronous: without yielding, other requests would wait for the last record.
     if (slice.isOver) await slice.yieldIfOver()
     chunk += `${index === 0 ? '{' : ','}${JSON.stringify(each.text)}:${record?.json ?? 'null'}`
     if (chunk.length < CHARACTERS_PER_CHUNK) continue

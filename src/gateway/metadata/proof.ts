@@ -35,26 +35,26 @@ import {
 
 export interface ProofOptions {
   store: GraphReads
-  /** The graph with blocked outputs in it: a blocked ancestor is still evidence of where an output comes from. */
+  /** The graph including blocked outputs: a blocked ancestor is still evidence of where an output comes from. */
   evidence: FactStore
   responses: ResponseCache
 }
 
-/** A proof of up to so many bytes is cached whole: that of a page or a picture of usual size. */
+/** Proofs up to this many bytes are cached whole: those of pages and pictures of usual size. */
 const SHORT_PROOF = 64 * 1024
 
 /**
- * `GET /proof/{reference}`, below each of the prefixes: what shows that an output, or an ordinal at a step, is on the chain and
- * what it contains, as an Outpoint BEEF (BRC-158). Its bytes are in the proven transaction: there is nothing else to fetch.
+ * `GET /proof/{reference}`, below each of the prefixes: proof that an output, or an ordinal at a step, is on the chain, and of
+ * its contents, as an Outpoint BEEF (BRC-158). The content is in the proven transaction, so nothing else has to be fetched.
  */
 export function proofRoutes(options: ProofOptions): Routes {
   return routes({ proof: serveProof(options) })
 }
 
-/** A proof that is put together for each request. */
+/** A proof that is assembled for each request. */
 interface LongProof {
   cache: string
-  /** Collects its transactions, and gives its subject. */
+  /** Collects its transactions, and returns its subject. */
   collect: (collection: Collection) => Promise<Outpoint>
   readonly dependsOn: readonly Dependency[]
   readonly weight: 0
@@ -101,7 +101,7 @@ async function sendLong({
 
 function proofFinder({ store, evidence }: ProofOptions) {
   const { guard } = evidence.served
-  /** An output: its transaction, with its merkle path or its ancestors. */
+  /** The proof of an output: its transaction, with its merkle path or its ancestors. */
   const ofOutput = ({ pointer }: ContentReference): StoredResponse | LongProof => {
     const output =
       pointer.kind === 'outpoint'
@@ -129,7 +129,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
     }
   }
 
-  /** An ordinal at a step: its lineage, from its first output to that step and to the one that was asked for. */
+  /** The proof of an ordinal at a step: its lineage, from the first output to that step and to the requested output. */
   const ofStep = ({ sequence, ...reference }: ContentReference & { sequence: number }): LongProof => {
     const asked = outpointOf(store, reference)
     const step = asked && store.ordinals.at(asked, sequence)
@@ -153,7 +153,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
     return { cache, collect, dependsOn: [dependency.all], weight: 0 }
   }
 
-  /** What moves an ordinal on from an output: for streams, which have a step for each chunk. */
+  /** The proof of an ordinal's next step from an output: for streams, which have a step per chunk. */
   const ofNext = ({ pointer, sequence }: ContentReference): LongProof => {
     if (pointer.kind !== 'outpoint' || sequence !== undefined)
       throw new AnswerError('NOT_FOUND', 'only an outpoint has a next step')
@@ -200,7 +200,10 @@ function storedProof(
   return new StoredResponse(representation, body, dependsOn)
 }
 
-/** Where a transaction moves the ordinal that it spends. @throws AnswerError if it burns it, or that is not known. */
+/**
+ * The output to which a transaction moves the ordinal that it spends. @throws AnswerError if the ordinal is burnt, or the
+ * output unknown.
+ */
 async function movedTo(
   from: Outpoint,
   { txid, inputs, outputValues }: TransactionOutline,

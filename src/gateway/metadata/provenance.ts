@@ -19,7 +19,7 @@ import {
 
 export interface ProvenanceOptions {
   store: GraphReads
-  /** The graph with blocked outputs in it: a blocked ancestor is still evidence of where an output comes from. */
+  /** The graph including blocked outputs: a blocked ancestor is still evidence of where an output comes from. */
   evidence: GraphReads
 }
 

@@ -14,11 +14,11 @@ import { bytesRepresentation, sendChunks, sendHead } from '../http/send-body.js'
 import { StoredResponse, sendStored } from '../http/stored-response.js'
 
 /**
- * Transactions with an admitted output by txid, as `BeefClient` of `@1sat/client` asks for them, below each of the prefixes: with its
- * ancestors, alone, and its merkle path.
+ * Transactions with an admitted output by txid, as requested by `BeefClient` of `@1sat/client`, below each of the prefixes: with
+ * their ancestors, alone, and their merkle paths.
  *
- * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
- * the ancestors of another it is evidence (`docs/operating.md`, Blocking).
+ * A transaction that has lost a conflict is not served. Neither is one with a blocked output, as its bytes contain all outputs; as an
+ * ancestor of another, it is evidence (`docs/operating.md`, Blocking).
  */
 export function beefRoutes(graph: FactStore): Routes {
   return routes({
@@ -62,7 +62,7 @@ function sendProof(graph: FactStore): RequestHandler {
       throw new AnswerError('NOT_FOUND', 'this host has no proof that the transaction is mined')
     const body = Buffer.from(proof.merklePath)
     const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
-    // A reorganisation takes a proof back.
+    // A reorganisation may remove a proof.
     const representation = bytesRepresentation({ cache: CACHE.revalidate, length: body.length, tag })
     await sendStored({ request, response, stored: new StoredResponse(representation, body, []) })
   }
@@ -74,20 +74,20 @@ interface Asked {
 }
 
 /**
- * The transaction of a path.
+ * The transaction that a path names.
  *
- * @throws AnswerError if the path has no txid, if no topic holds an output of it, or if it lost;
- * BlockedError if one of its outputs is blocked.
+ * @throws AnswerError if the path has no txid, no topic holds an output of the transaction, or it has lost a conflict; BlockedError
+ * if one of its outputs is blocked.
  */
 export async function askedTransaction(params: unknown, { graph, response }: Asked): Promise<RawTransaction> {
   const txid = readTxid(params)
-  // What no topic holds is a stranger's to store, and not for this host to publish.
+  // This host does not publish what strangers store outside of the topics.
   const held = graph.admissions.ofTransaction(txid)
   const transaction = held.length === 0 ? undefined : graph.transactions.raw(txid)
   if (transaction === undefined || graph.transactions.reasonAgainst(txid) !== undefined)
     throw new AnswerError('NOT_FOUND', 'this host does not have this transaction')
   const { guard } = graph.served
-  // Only of outputs that a topic holds is it known what they contain: a read for each, if any content is blocked.
+  // Contents are known only for outputs that a topic holds; checking them takes a read each if any content is blocked.
   if (guard.list.hasAny('content')) countTransactions(response, held.length)
   await guard.refuseTransaction(txid)
   return transaction

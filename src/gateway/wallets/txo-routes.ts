@@ -65,8 +65,8 @@ export interface TxoRoutesOptions {
 }
 
 /**
- * Outputs that a topic holds, as `TxoClient` of `@1sat/client` asks for them, below each of the prefixes. Of any other output
- * this host does not know whether it is spent: alone it is not found, and in a list nothing is known of it.
+ * Outputs that a topic holds, as requested by `TxoClient` of `@1sat/client`, below each of the prefixes. This host does not
+ * know whether any other output is spent: alone it is not found, and in a list its entry is null.
  */
 export function txoRoutes(options: TxoRoutesOptions): Routes {
   const { graph, bodies } = options
@@ -97,7 +97,7 @@ function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
     const outpoint = parseOutpoint(params.outpoint)
     const spendTxid = spendOfHeld(outpoint, graph)
     if (spendTxid === undefined) throw notHeld()
-    // A host that follows the tree by this one would take the node for live.
+    // A host that follows the tree through this one would take the node for live.
     if (spendTxid === null && progress.isCatchingUp && graph.names.genuineNode(outpoint) !== undefined)
       throw notCaughtUp(progress.progress())
     response.set('Cache-Control', CACHE.revalidate)
@@ -105,7 +105,7 @@ function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
   }
 }
 
-/** In a list, what is blocked or not held is null. */
+/** In a list, blocked outputs and those that no topic holds are null. */
 function sendOutputs({ graph }: TxoRoutesOptions): RequestHandler {
   return async ({ body, query }, response) => {
     const outpoints = listed(body, outputsBody)
@@ -125,7 +125,9 @@ function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
   }
 }
 
-/** What topics hold of a transaction; an empty list if that is nothing, or if it lost. */
+/**
+ * The outputs of a transaction that topics hold; an empty list if there are none, or the transaction has lost a conflict.
+ */
 function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
     const txid = readTxid(params)
@@ -145,12 +147,12 @@ function listed(body: unknown, list: typeof outputsBody): Outpoint[] {
   return validateList(list, body, 'the body must be a JSON array of outpoints').map(parseOutpoint)
 }
 
-/** A list of so many is sent with its length. */
+/** Lists up to this length are sent with a Content-Length. */
 const FEW_OUTPUTS = 200
-/** Text is collected up to so many characters before it is sent. */
+/** Text is sent in chunks of at least this many characters. */
 const CHARACTERS_PER_CHUNK = 64 * 1024
 
-/** Sends what is read of each output, in order, as an array; leaves out what is undefined. */
+/** Reads each output in order, and sends the results as an array; leaves out undefined ones. */
 async function sendList(
   response: Response,
   outpoints: readonly Outpoint[],
@@ -208,7 +210,7 @@ async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<Out
 }
 
 /**
- * What spends an output that a topic holds: null if this host knows no spender, undefined if no topic holds the output.
+ * The spender of an output that a topic holds: null if this host knows none, undefined if no topic holds the output.
  *
  * @throws BlockedError
  */
@@ -224,7 +226,7 @@ function notHeld(): AnswerError {
   return new AnswerError('NOT_FOUND', 'no topic of this host holds this output')
 }
 
-/** The first admission of an output; undefined if no topic holds it, or its transaction does not count. */
+/** The first admission of an output; undefined if no topic holds it, or its transaction is inactive. */
 function admissionOf(outpoint: Outpoint, graph: FactStore): AdmissionRecord | undefined {
   const [admission, ...others] = graph.admissions.of(outpoint)
   if (admission === undefined || graph.transactions.reasonAgainst(outpoint.txid) !== undefined)
@@ -259,7 +261,10 @@ function recordOf(
   }
 }
 
-/** Nodes and advertisements are near the front of their transactions; an ordinal may be anywhere, and has a record. */
+/**
+ * Bounds for reading nodes and advertisements, which are near the front of their transactions; ordinals, which may be
+ * anywhere, have records.
+ */
 const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
 
 async function valueIn(
@@ -270,7 +275,7 @@ async function valueIn(
   return known ?? (await farOutput(outpoint, transactions, NEAR_FRONT))?.satoshis
 }
 
-/** The place of a transaction in its block. */
+/** The index of a transaction in its block. */
 function indexOf(txid: string, { merklePath }: Proof): number | undefined {
   const hash = reversed(fromHex(txid))
   const { levels } = readBump(merklePath, (message) => new Error(message))
@@ -279,7 +284,7 @@ function indexOf(txid: string, { merklePath }: Proof): number | undefined {
   return undefined
 }
 
-/** The errors of a question about one output. */
+/** The errors of a request about one output. */
 const ALONE = {
   BAD_OUTPOINT: 'The path has no outpoint.',
   NOT_FOUND: 'No topic of this host holds the output.',

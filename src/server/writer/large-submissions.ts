@@ -17,8 +17,8 @@ const MiB = 1024 * 1024
 /** How many MiB of large submissions the worker thread holds parsed at once. One is always accepted. */
 const LARGE_AT_ONCE = 128
 /**
- * The heap of the worker thread: the interpreter takes an eighth of it for a script, and the longest script is a body. If it runs
- * out, the thread ends rather than the process.
+ * The heap of the worker thread: the interpreter takes eight bytes for each byte of a script, and the longest script is a body.
+ * If it runs out, the thread ends rather than the process.
  */
 const MAX_HEAP_MIB = 768
 /** The thread's heap for short-lived objects. The default is twice as much, and a thread that follows the chain fills it. */
