@@ -2,16 +2,16 @@ import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { field, unlessAborted } from './bounded-fetch.js'
 
 /*
- * What callers give is checked before anything is asked of a server: otherwise their mistake would come out as an answer that does not
- * hold. Each error names the argument.
+ * Arguments are checked before any server is asked: otherwise a caller's mistake would look like an invalid answer. Each error
+ * names the argument.
  */
 
-/** @throws TypeError unless an argument is what it should be. */
+/** @throws TypeError for a wrong argument. */
 export function requireArgument(isRight: boolean, argument: string, wanted: string): void {
   if (!isRight) throw new TypeError(`${argument} must be ${wanted}`)
 }
 
-/** @throws TypeError for anything but what says which blocks exist. */
+/** @throws TypeError for anything but a chain tracker or `scripts only`. */
 export function requireHeaders(chainTracker: unknown): void {
   const isTracker = typeof field(chainTracker, 'isValidRootForHeight') === 'function'
   requireArgument(
@@ -27,7 +27,7 @@ export function requireDeployment(deployment: unknown): asserts deployment is De
   requireArgument(isTree, 'deployment', 'a tree: deploymentOf(PROFILES.mainnet)')
 }
 
-/** Checks what every proof of a name needs. @throws TypeError for anything else. */
+/** Checks the arguments that every proof of a name needs. @throws TypeError for anything else. */
 export function requireTree({
   chainTracker,
   deployment,
@@ -52,7 +52,7 @@ export function requireOutpoint(value: unknown, argument: string): void {
 /** The URL of a server, without a slash at the end. @throws TypeError for anything else. */
 export function serverUrl(value: unknown, argument: string): string {
   const url = typeof value === 'string' || value instanceof URL ? String(value) : ''
-  // Paths are put behind it, and no `fetch` takes a password in it.
+  // Paths are appended to it, and `fetch` accepts no URL with a password.
   const isUrl = URL.canParse(url) && /^https?:\/\/[^/?#@]+(?:\/[^?#]*)?$/i.test(url)
   const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : typeof value
   requireArgument(
@@ -63,7 +63,7 @@ export function serverUrl(value: unknown, argument: string): string {
   return url.replace(/\/+$/, '')
 }
 
-/** Runs work until it ends or the signal of the caller is aborted. @throws what it throws; the reason of the signal, at once. */
+/** Runs work until it ends or the caller's signal is aborted. @throws what the work throws; the reason of the signal, at once. */
 export async function heeding<Answer>(
   signal: AbortSignal | undefined,
   work: () => Promise<Answer>,

@@ -7,7 +7,7 @@ import { SourceError } from './errors.js'
 export interface FetchOptions {
   /** Time for all requests of one question, to the last byte, in milliseconds; 20,000 by default. */
   timeout?: number
-  /** How much is read of all answers to one question, in bytes after decompression; 64 MiB by default. */
+  /** The limit on all answers to one question together, in bytes after decompression; 64 MiB by default. */
   maxBytes?: number
   /** Cancels the question. */
   signal?: AbortSignal
@@ -84,7 +84,7 @@ export function withBounds(
   }
 }
 
-/** What several requests may take together: one deadline, counted from now, and a number of bytes. */
+/** Limits on several requests together: one deadline, counted from now, and a number of bytes. */
 export class FetchBudget {
   private readonly end: number
   private bytes: number
@@ -103,18 +103,18 @@ export class FetchBudget {
     return this.bytes
   }
 
-  /** What one of several gets: an equal share of what is left. */
+  /** An equal share of what is left, for one of several requests. */
   share(count: number): { timeout: number; maxBytes: number } {
     const timeout = Math.max(0, Math.ceil((this.end - monotonic()) / count))
     return { timeout, maxBytes: Math.floor(this.bytes / count) }
   }
 
-  /** Counts what was read. */
+  /** Counts bytes that were read. */
   take(bytes: number): void {
     this.bytes = Math.max(0, this.bytes - bytes)
   }
 
-  /** As {@link fetchBounded}, within what is left of both and with an answer of `maxBytes` at most. */
+  /** As {@link fetchBounded}, within what is left of the limits and with an answer of at most `maxBytes`. */
   async fetch(url: string, init: RequestInit, maxBytes = Number.POSITIVE_INFINITY): Promise<FetchedAnswer> {
     const left = this.share(1)
     try {
@@ -126,7 +126,7 @@ export class FetchBudget {
       this.take(answer.body.length)
       return answer
     } catch (error) {
-      // An answer that says how long it is is hardly read.
+      // Of an answer that declares its length, hardly anything was read.
       if (error instanceof SourceError && error.code === 'TOO_LARGE')
         this.take(Number(error.data?.bytesRead ?? this.bytes))
       throw error
@@ -138,7 +138,7 @@ const ENDED = /* @__PURE__ */ new SourceError('TIMEOUT', 'nobody waits for it an
 
 /**
  * Runs work with a signal that is aborted when its time is over or the caller's signal is, and also when the work has ended, to
- * cancel what nobody waits for any more.
+ * cancel requests that nobody waits for any more.
  *
  * @param limit.late Makes the reason of the signal when the time is over.
  * @throws the reason of the signal; what the work throws before that.
@@ -149,8 +149,8 @@ export async function withTimeLimit<Result>(
 ): Promise<Result> {
   const { milliseconds, late, signal } = limit
   const over = new AbortController()
-  // Not `AbortSignal.timeout`, whose timers keep running after the answer: thousands of requests leave thousands of them. Nor
-  // `AbortSignal.any`, which a signal that lasts would remember for each of them.
+  // Not `AbortSignal.timeout`: its timers keep running after the answer, so thousands of requests leave thousands of them. Nor
+  // `AbortSignal.any`: a long-lived signal would remember each request.
   const timer = setTimeout(() => over.abort(late()), Math.min(Math.max(0, milliseconds), LONGEST_TIMER))
   const cancel = (): void => over.abort(signal?.reason)
   signal?.addEventListener('abort', cancel, { once: true })
@@ -255,7 +255,7 @@ async function readBounded(
 async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader()
   if (reader === undefined) return
-  // Not awaited, and a failure to cancel changes nothing.
+  // Not awaited: a failure to cancel changes nothing.
   const cancel = (): void => void reader.cancel().catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   try {
@@ -266,14 +266,14 @@ async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGene
   }
 }
 
-/** The reason of a failed request: it is in the cause of `fetch`'s error, and in the code if several addresses were tried. */
+/** The reason of a failed request: the cause of `fetch`'s error, or the code if several addresses were tried. */
 export function fetchFailure(error: unknown): string {
   const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (!(inner instanceof Error)) return String(inner)
   return inner.message || ('code' in inner ? String(inner.code) : inner.name)
 }
 
-/** The error for an index that does not know yet what is claimed; undefined for any other answer. */
+/** The error for an index that has not caught up yet; undefined for any other answer. */
 export function notCaughtUp(url: string, { status, body }: FetchedAnswer): SourceError | undefined {
   const answer = status === 503 && body.length <= MAX_ERROR_BYTES ? readJson(body) : undefined
   if (field(answer, 'code') !== 'NOT_CAUGHT_UP') return undefined
@@ -289,7 +289,7 @@ export function notCaughtUp(url: string, { status, body }: FetchedAnswer): Sourc
   )
 }
 
-/** The code of an error that an index answers with, behind a space; empty if it has none. */
+/** The code of an index's error, after a space; empty if there is none. */
 export function shownCode({ body }: FetchedAnswer): string {
   const code = body.length > MAX_ERROR_BYTES ? undefined : field(readJson(body), 'code')
   return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''

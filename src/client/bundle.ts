@@ -41,8 +41,8 @@ const OUTPOINT_BEEF = fromHex('16a7beef')
 const OUTPOINT_LENGTH = 36
 
 /**
- * The transactions of one BEEF: each hashed to its txid, parents before children, no coin spent twice. Nothing here says
- * that they are in a chain.
+ * The transactions of one BEEF: each hashed to its txid, parents before children, no coin spent twice. Whether they are in a
+ * chain is not checked here.
  */
 export class Bundle {
   /** The subject that an Atomic BEEF names, otherwise the last transaction. */
@@ -129,8 +129,8 @@ export class Bundle {
 }
 
 /**
- * A transaction of a bundle as the SDK's class, with its merkle path or its ancestors in the bundle down to proven ones; undefined
- * if it is not in the bundle. No method: who only verifies does without it, and bundlers drop it.
+ * A transaction of a bundle as the SDK's class, with its merkle path or its ancestors in the bundle down to proven ones;
+ * undefined if it is not in the bundle. Not a method, so that bundlers drop it from programs that only verify.
  *
  * @throws ProofError `BAD_BEEF` if there are too many ancestors.
  */
@@ -189,7 +189,7 @@ function reading<Read>(read: () => Read): Read {
   }
 }
 
-/** The block that a merkle path places a transaction in. */
+/** The block of a transaction, according to a merkle path. */
 export interface ClaimedBlock {
   height: number
   /** The merkle root that the path leads to, as displayed hex. */
@@ -198,7 +198,7 @@ export interface ClaimedBlock {
 
 export class MerklePaths {
   private readonly byTxid = new Map<string, ClaimedBlock & { bump: Uint8Array }>()
-  /** The highest block that is named; 0 without paths. */
+  /** The highest block that a path names; 0 without paths. */
   highest = 0
 
   /**
@@ -241,7 +241,7 @@ export class MerklePaths {
   }
 }
 
-/** The part of Node that is used here: the client also runs in browsers, and so imports nothing of it. */
+/** The part of Node that is used here. The client also runs in browsers, so it imports nothing from Node. */
 interface Host {
   process?: {
     /** From Node 20.16. */
@@ -259,7 +259,7 @@ const native = nativeHash(globalThis as Host)
  */
 export const hostSha256: Hash256 = native ?? portableSha256
 
-/** The same, applied twice. */
+/** The default SHA-256, applied twice. */
 export const hostHash256: Hash256 = (bytes) => hostSha256(hostSha256(bytes))
 
 /** Node's SHA-256; undefined if the host does not have it. */

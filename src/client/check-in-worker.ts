@@ -14,12 +14,12 @@ export type CheckRequest =
   | { kind: 'answer'; value: boolean | number }
   | { kind: 'no answer'; message: string }
 
-/** A check in the form that can be sent to another thread: without functions and signals. */
+/** A check without functions and signals, which can be sent to another thread. */
 export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'signal'> {
   name: string
   evidence: Evidence
   earlier: KnownName | undefined
-  /** Whether the parent thread has a chain tracker to ask, and one that says how high the chain is. */
+  /** Whether the parent thread has a chain tracker, and whether that knows the height of the chain. */
   hasHeaders: boolean
   hasHeight: boolean
 }
@@ -31,22 +31,22 @@ export type CheckMessage =
   | { kind: 'checked'; checked: CheckedEvidence | CheckedPart }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
-/** The heap of a worker in Node beside the proof itself, in megabytes; the most demanding proof known takes half of it. */
+/** The heap of a worker in Node, without the proof itself, in megabytes; the most demanding proof known takes half of it. */
 const WORKER_MEGABYTES = 256
 
-/** Workers are not available, or the worker module does not run. No index is to blame. */
+/** Workers are not available, or the worker module does not run: no fault of an index. */
 export class CheckWorkerError extends CodedError {
   override readonly name = 'CheckWorkerError'
   readonly code = 'WORKER_FAILED'
 }
 
 /**
- * Checks evidence in a worker of its own, which is terminated when the check is done or the signal is aborted, whatever
- * it is doing. The chain tracker is asked from this thread. `hash` is ignored: a worker uses its host's.
+ * Checks evidence in a worker of its own, which is terminated when the check is done or the signal is aborted, whatever it is
+ * doing. The chain tracker is asked from this thread. `hash` is ignored: a worker uses that of its host.
  *
  * @param url The worker module; by default `check-worker.js` next to this one.
- * @throws as `checkEvidence`, with a ProofError that has no cause; SourceError `BAD_ANSWER` if the worker fails during the
- * check, for example for lack of memory; CheckWorkerError.
+ * @throws as `checkEvidence`, with a ProofError that has no cause; SourceError `BAD_ANSWER` if the worker fails during the check,
+ * for example for lack of memory; CheckWorkerError.
  */
 export async function checkInWorker(
   check: NameTrust & SoughtName & { evidence: Evidence; signal: AbortSignal },
@@ -113,7 +113,7 @@ export async function checkInWorker(
   }
 }
 
-/** Computed when needed: bundles in CommonJS format have no URL of their own. */
+/** Computed on use: bundles in CommonJS format have no URL of their own. */
 function defaultUrl(): URL {
   return new URL('./check-worker.js', import.meta.url)
 }

@@ -9,7 +9,7 @@ import { workerParent } from './workers.js'
 const parent = workerParent()
 const send = async (message: CheckMessage): Promise<void> => (await parent).post(message)
 
-/** Resolves with the chain tracker's answer to the question that is open. */
+/** Resolves the open question with the chain tracker's answer. */
 let onAnswer: ((answer: CheckRequest) => void) | undefined
 
 async function ask(block?: ClaimedBlock): Promise<boolean | number> {

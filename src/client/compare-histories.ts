@@ -32,7 +32,7 @@ function lengthOf({ name, tip }: VerifiedHistory): number {
   return name.line.length + tip.path.length - 1
 }
 
-/** One of these transactions, and which output of a step has the ordinal. */
+/** One of these transactions; of a step, also the output with the ordinal. */
 function stepAt(
   { name: { line }, tip: { path } }: VerifiedHistory,
   at: number,
@@ -75,7 +75,7 @@ function isInBlock({ height }: { height?: number }): boolean {
   return height !== undefined
 }
 
-/** The histories that lose to no other, each of them once. */
+/** The histories that lose to no other, without duplicates. */
 export function leadingHistories(all: readonly VerifiedHistory[]): VerifiedHistory[] {
   const leading = all.filter((one) =>
     all.every((other) => other === one || compareHistories(one, other) !== 'loses'),

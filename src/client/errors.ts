@@ -11,7 +11,7 @@ export type ProofErrorCode =
   | 'NO_GENESIS'
   /** A transaction spends a node of the tree and breaks a rule of mints; `cause` is the MintError. */
   | 'BAD_MINT'
-  /** What it presents as a name or a node does not descend from the genesis. */
+  /** The output that it presents as a name or a node does not descend from the genesis. */
   | 'NOT_IN_TREE'
   /** It proves another name, or another output of the mint. */
   | 'OTHER_NAME'
@@ -19,7 +19,7 @@ export type ProofErrorCode =
   | 'OTHER_OUTPUT'
   /** The index claims one origin and proves another. */
   | 'OTHER_ORIGIN'
-  /** The index claims one tip, and the ordinal's path leads only to others. */
+  /** The index claims one tip, but the ordinal's path leads only to others. */
   | 'OTHER_TIP'
   /** A malformed merkle path, or one whose root belongs to no block at that height. */
   | 'BAD_PATH'
@@ -42,7 +42,7 @@ export type ProofErrorCode =
   /** The value of an input before the ordinal's is missing, so its destination cannot be computed. */
   | 'UNPLACED'
 
-/** A proof that does not hold. The message is one line and says what of it does not. */
+/** An invalid proof. The message is one line that says what is invalid. */
 export class ProofError extends GeneralError<ProofErrorCode> {
   override readonly name = 'ProofError'
 }
@@ -63,9 +63,9 @@ export type SourceErrorCode =
   | 'TOO_LARGE'
   /** Its answer does not have the expected form. */
   | 'BAD_ANSWER'
-  /** It says that the name is claimed, and gives no proof. */
+  /** It says that the name is claimed, but gives no proof. */
   | 'NO_PROOF'
-  /** It has not followed the tree to its end yet, so it knows nothing of the name: others may. */
+  /** It has not followed the tree to its end yet, so it does not know whether the name exists; others may. */
   | 'NOT_CAUGHT_UP'
 
 /** An index that gave no answer that could be checked. */

@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { SegmentStore } from './segment-store.js'
 
-/** What keys look like: nothing that leads out of the folder. */
+/** Valid keys; none of them leads out of the folder. */
 const KEY = /^[a-z0-9_-]{1,120}\/[a-z0-9_-]{1,120}$/
 
 /**

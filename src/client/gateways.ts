@@ -9,7 +9,7 @@ import {
   type VerifiedFetchErrorCode,
 } from './verified-error.js'
 
-/** A gateway that is asked for proofs. Nothing that it answers is believed. */
+/** A gateway that is asked for proofs. Its answers are not trusted. */
 export interface Gateway {
   /** Without a slash at the end. */
   url: string
@@ -19,7 +19,7 @@ export interface Gateway {
 
 type Share = ReturnType<FetchBudget['share']>
 
-/** A question to gateways: a path below one of its prefixes, and how an answer is checked. */
+/** A question to gateways: a path below one of their prefixes, and the check of an answer. */
 export interface ProofQuestion<Proven> {
   step: VerificationStep
   path: (gateway: Gateway) => string
@@ -35,8 +35,8 @@ export type Answered<Proven> =
   | { kind: Failure; gateway: string; error: Error }
 
 /**
- * From what says most about why nothing was proven to what says least. One that shows what does not hold takes nothing from
- * what the others say: beside an honest denial, it is a denial.
+ * Failures, the most informative first. An invalid proof does not affect the other answers: beside an honest denial, the result
+ * is a denial.
  */
 const FAILURES = ['no headers', 'absent', 'blocked', 'refuted', 'failed'] as const
 type Failure = (typeof FAILURES)[number]
@@ -62,7 +62,7 @@ export class Gateways {
   ) {}
 
   /**
-   * The first answer that holds: of the gateways in their order, or of all at once.
+   * The first valid answer, from the gateways in their order, or from all at once.
    *
    * @throws VerifiedFetchError with what each did; the reason of the signal.
    */
@@ -71,7 +71,7 @@ export class Gateways {
     const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
     if (this.options.order === 'in order') {
       for (const [index, gateway] of this.past.bestFirst(all).entries()) {
-        // One that is slow or endless leaves the others their share.
+        // A slow or endless gateway leaves the others their share.
         const answer = await this.ask(gateway, question, { limits, share: limits.share(all.length - index) })
         if (answer.kind === 'proven') return answer.value
         failed.push(answer)
@@ -99,8 +99,8 @@ export class Gateways {
   }
 
   /**
-   * What all of them answer, at once, in their order. They get half of the time: one that says nothing leaves the rest for what
-   * is asked next.
+   * The answers of all gateways, asked at once, in their order. They get half of the time, so that a silent gateway leaves the
+   * rest for later questions.
    *
    * @throws the reason of the signal.
    */
@@ -123,7 +123,7 @@ export class Gateways {
     return await withTimeLimit({ milliseconds, late, signal: cancel }, async (signal) => {
       const budget = new FetchBudget({ ...share, signal, ...(fetch && { fetch }) })
       let answer = await attempt(gateway, question, { budget, limits, signal })
-      // A cache may hold a merkle path to a block that a reorganisation has replaced since.
+      // A cached merkle path may lead to a block that a reorganisation has replaced.
       if (answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH')
         answer = await attempt(gateway, question, { budget, limits, signal, cache: 'reload' })
       limits.signal?.throwIfAborted()
@@ -175,25 +175,27 @@ interface Asking {
 
 /** One request to a gateway, and the check of its answer. */
 interface Attempt {
-  /** What the gateway may take, for all attempts. */
+  /** The limits on the gateway, for all attempts. */
   budget: FetchBudget
   limits: FetchBudget
   signal: AbortSignal
   cache?: 'reload'
 }
 
-/** Failures that speak against a gateway. */
+/** Failures that count against a gateway. */
 const COUNTED: readonly Answered<unknown>['kind'][] = ['failed', 'refuted']
-/** How long it matters what a gateway did, in milliseconds. */
+/** How long the record of a gateway counts, in milliseconds. */
 const MEMORY = 60_000
-/** Gateways that take less time than this for an answer are equally good, and so is one that was not asked lately. */
+/**
+ * Gateways that answer in less than this time, in milliseconds, are equally good, and so are those that were not asked lately.
+ */
 const FAST = 500
-/** Of how many answers the time is averaged, about. */
+/** The time is averaged over about this many answers. */
 const AVERAGED = 8
 
 /**
- * What gateways did lately: how much time each took for an answer that holds, failures included. A page may have a hundred
- * files, and each would wait for one that fails, or is right but late.
+ * The recent record of gateways: the time that each took for a valid answer, failures included. A page may have a hundred files,
+ * each of which would wait for a gateway that fails or is slow.
  */
 class GatewayHistory {
   private readonly past = new WeakMap<Gateway, { took: number; proven: number; until: number }>()
@@ -210,7 +212,7 @@ class GatewayHistory {
     })
   }
 
-  /** In their order, but slower ones after faster ones by powers of two, and those that only failed at the end. */
+  /** In their order, but slower ones after faster ones by powers of two, and those that only failed last. */
   bestFirst(all: readonly Gateway[]): Gateway[] {
     return all
       .map((gateway) => ({ gateway, level: this.level(gateway) }))
@@ -226,12 +228,12 @@ class GatewayHistory {
   }
 }
 
-/** All have the same time, and share the bytes. */
+/** Each gets the whole time, and an equal share of the bytes. */
 function inParallel(limits: FetchBudget, gateways: readonly Gateway[]): Share {
   return { ...limits.share(Math.max(1, gateways.length)), timeout: limits.share(1).timeout }
 }
 
-/** The error for a step that no gateway has proven: by the answer that says most. */
+/** The error for a step that no gateway has proven, by the most informative failure. */
 export function unproven(
   step: VerificationStep,
   failed: readonly { kind: Failure; gateway: string; error: Error }[],

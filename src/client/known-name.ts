@@ -5,52 +5,50 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { outputOf, type SpentOutput, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import type { ClaimedBlock } from './bundle.js'
 
-/** Which output of a mint holds the name (service.md 2.7). */
+/** The output of a mint that holds the name. */
 export const NAME_VOUT = 2
-/** Which output of a mint restates the node that it spends, and which holds the node of the longer domain. */
+/** The outputs of a mint that restate the spent node, and that hold the node of the longer domain. */
 const RESTATED_VOUT = 0
 const CHILD_VOUT = 1
 
-/** A mint that was verified and is in a block, with what its nodes and its name consist of. Bytes are hex. */
+/** A verified mint in a block, with the parts of its nodes and its name. Bytes are hex. */
 export interface KnownMint extends ClaimedBlock {
   txid: string
   /** The name that it claims. */
   name: string
   /** The domain of the node that it spends. */
   domain: string
-  /** Of the node that it restates. */
+  /** The claimed characters of the restated node. */
   claimed: string
-  /** Of both nodes that it leaves. */
+  /** The seed of both nodes that it creates. */
   seed: string
   /** The first outputs that it spends, as text. */
   spends: readonly string[]
-  /** What the script of the name starts with; absent if it is long. */
+  /** The start of the name's script; absent if it is long. */
   ownerLock?: string
 }
 
-/** A step of an ordinal that was verified and is in a block. */
+/** A verified step of an ordinal, in a block. */
 export interface KnownStep extends ClaimedBlock, Outpoint {}
 
-/**
- * What was verified of a name earlier: all of it is in blocks. Plain data, which can be sent to a worker and be stored.
- */
+/** What was verified of a name earlier, all of it in blocks. Plain data, which can be sent to a worker and stored. */
 export interface KnownName {
   /** The code of the covenant, which every node of the tree has, as hex. */
   code: string
   line: readonly KnownMint[]
-  /** The steps of its ordinal after the origin, in order; only if the line reaches the name. */
+  /** The steps of its ordinal after the origin, in order; empty unless the line reaches the name. */
   steps: readonly KnownStep[]
-  /** The script of the last of the steps. */
+  /** The script of the last step. */
   lockingScript?: Uint8Array
-  /** What an identity binding in that script may name: outputs that the step spends, as text. */
+  /** The inputs of the last step that an identity binding in that script may name, as text. */
   spends?: readonly string[]
 }
 
-/** How many inputs of a mint an identity binding may name: the node may stand anywhere among them. */
+/** How many inputs of a mint an identity binding may name: the node may be any of them. */
 export const MINT_INPUTS = 4
-/** A longer owner lock is not kept: one of P2PKH has 25 bytes. */
+/** The longest owner lock that is kept, in bytes; P2PKH has 25. */
 const MAX_OWNER_LOCK = 200
-/** A place whose script is longer is not kept. */
+/** The longest script of a step that is kept, in bytes. */
 const MAX_SCRIPT = 64 * 1024
 /** How many steps of an ordinal are kept. */
 export const MAX_STEPS = 1000
@@ -61,17 +59,17 @@ export function mintIn({ line }: KnownName, name: string): KnownMint | undefined
   return last?.name === name ? last : undefined
 }
 
-/** The node from which a line goes on to a name. */
+/** A node from which a line continues to a name. */
 export interface KnownNode extends SpentOutput {
   outpoint: Outpoint
 }
 
-/** The most nodes that a source gets to know of: the furthest, and others in case it is on another branch. */
+/** The most nodes that a source is told: the furthest, and others in case the source is on another branch. */
 const MAX_NODES = 3
 
 /**
- * The nodes from which sources may show how a line goes on to a name, the furthest first. None if nothing is known of the way,
- * or all of it.
+ * The nodes from which sources may continue the line to a name, the furthest first. None if nothing of the way is known, or all
+ * of it.
  */
 export function nodesAfter(
   known: KnownName,
@@ -98,7 +96,7 @@ function startingMints({ line }: KnownName, name: string): KnownMint[] {
   return [...(last ? [last] : []), ...prefixes].slice(0, MAX_NODES)
 }
 
-/** The node that a mint leaves on the way to a name. */
+/** The node that a mint creates on the way to a name. */
 function nodeOf({ txid, name: claimed }: KnownMint, name: string): Outpoint {
   return { txid, vout: name.startsWith(claimed) ? CHILD_VOUT : RESTATED_VOUT }
 }
@@ -109,17 +107,17 @@ export function originScript({ ownerLock, name }: KnownMint, deployment: Deploym
   return encodeNameOutput({ ownerLock: fromHex(ownerLock), name, deployment })
 }
 
-/** What an asker has of a name, so that sources need not show it. */
+/** Known places of a name, which sources need not show. */
 export interface KnownPlaces {
   /** Nodes on the way from the genesis to the name, the furthest first. */
   nodes: readonly Outpoint[]
-  /** Where the name was minted, if that is known. */
+  /** The output in which the name was minted, if known. */
   origin?: Outpoint
-  /** The last place of its ordinal that is known with its script, if any is. */
+  /** The last place of its ordinal whose script is known. */
   tip?: Outpoint
 }
 
-/** What a source should know of what is known. */
+/** The known places that a source is told. */
 export function placesIn(
   known: KnownName,
   { name, deployment }: { name: string; deployment: Deployment },
@@ -138,10 +136,7 @@ export function placesIn(
   return { nodes: startingMints(known, name).map((each) => nodeOf(each, name)) }
 }
 
-/**
- * What is to be remembered of a mint that was verified. Its outputs are as its nodes say: whoever verified it has compared
- * them.
- */
+/** What to remember of a verified mint. Its outputs are taken from its nodes: the verification has compared them. */
 export function knownMint(
   transaction: TransactionView,
   of: { name: string; block: ClaimedBlock; deployment: Deployment },
@@ -168,7 +163,7 @@ export function knownMint(
   }
 }
 
-/** The steps to remember, with the script of the last one; those known before if that is too long. */
+/** A known name with the steps to remember and the script of the last one; unchanged if these are too long. */
 export function withSteps(
   known: KnownName,
   last: { steps: readonly KnownStep[]; lockingScript: Uint8Array; spends: readonly string[] },
@@ -179,7 +174,7 @@ export function withSteps(
   return { code, line, steps, ...(steps.length > 0 && { lockingScript: lockingScript.slice(), spends }) }
 }
 
-/** Whether one list starts as another: the same transactions in the same blocks. */
+/** Whether a list starts with another one: the same transactions in the same blocks. */
 export function startsWith<Place extends ClaimedBlock & { txid: string }>(
   all: readonly Place[],
   start: readonly Place[],

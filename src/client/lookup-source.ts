@@ -32,13 +32,13 @@ import {
 } from './name-source.js'
 
 export interface LookupNameSourceOptions extends FetchOptions {
-  /** How the SDK's resolver finds hosts: its network, trackers, overrides. */
+  /** How the SDK's resolver finds hosts: its network, trackers and overrides. */
   resolver?: Omit<LookupResolverConfig, 'facilitator'>
   /** The lookup service; `ls_names` by default. */
   service?: string
   /**
    * How many hosts to ask at once, those with the best record first, and at random among equals; 8 by default. The next ones are
-   * asked while none shows the name.
+   * asked until one shows the name.
    */
   maxHosts?: number
 }
@@ -46,14 +46,14 @@ export interface LookupNameSourceOptions extends FetchOptions {
 const DEFAULT_MAX_HOSTS = 8
 
 /**
- * The hosts that the SDK's `LookupResolver` finds for a lookup service (SLAP, BRC-101), each an index of its own.
+ * The hosts that the SDK's `LookupResolver` finds for a lookup service (SLAP, BRC-101), each of them an index.
  *
- * The resolver finds and ranks hosts; the answers of trackers and hosts are read here. The resolver would keep only one of
- * two answers with the same output, even if that host lied; and its own reader has no limits, follows redirects, and
- * reduces an answer to the proof of its tip, which drops the history.
+ * The resolver finds and ranks hosts; the answers of trackers and hosts are read here. The resolver would keep only one of two
+ * answers with the same output, even if that host lied; and its own reader has no limits, follows redirects, and reduces an
+ * answer to the proof of its tip, which drops the history.
  */
 export class LookupNameSource implements NameSource {
-  /** The lookup service: what reports call this source if no host is found. */
+  /** The lookup service, which stands for this source in reports if no host is found. */
   readonly index: string
   readonly maxIndexes: number
   private readonly resolver: LookupResolver
@@ -114,7 +114,7 @@ export class LookupNameSource implements NameSource {
     const question = { service: this.index, query: {} }
     const collected = this.facilitator.collect(question)
     try {
-      // The resolver itself never answers: it waits for hosts that are not asked through it.
+      // The resolver itself never answers: it waits for hosts that are asked elsewhere.
       await Promise.race([collected, this.resolver.query(question)])
     } catch (cause) {
       throw new SourceError('UNREACHABLE', `no host found for ${this.index}: ${messageOf(cause)}`, { cause })
@@ -123,7 +123,7 @@ export class LookupNameSource implements NameSource {
   }
 }
 
-/** A host that the resolver would ask. The outcome counts in its ranking. */
+/** A host that the resolver would ask. The resolver ranks it by the outcome. */
 interface FoundHost {
   url: string
   answered(): void
@@ -133,7 +133,7 @@ interface FoundHost {
 /** More hosts than any service has. */
 const MAX_FOUND_HOSTS = 1000
 
-/** Asks trackers for the resolver. Hosts are not asked but collected, in the order of their rank. */
+/** Asks trackers for the resolver. Hosts are only collected, in the order of their rank. */
 class HostCollector implements OverlayLookupFacilitator {
   private readonly collecting = new WeakMap<object, (host: FoundHost) => void>()
   private readonly trackers: Trackers
@@ -142,7 +142,7 @@ class HostCollector implements OverlayLookupFacilitator {
     this.trackers = new Trackers(options)
   }
 
-  /** The hosts that the resolver would ask a question. */
+  /** The hosts to which the resolver would send a question. */
   async collect(question: LookupQuestion): Promise<FoundHost[]> {
     const found: FoundHost[] = []
     return await new Promise((resolve) => {
@@ -169,7 +169,7 @@ const MAX_TRACKER_BYTES = 2 * 1024 * 1024
 const MAX_RECORDS = 200
 const MAX_RECORD_BYTES = 128 * 1024
 
-/** Asks SLAP trackers which hosts there are. */
+/** Asks SLAP trackers for hosts. */
 class Trackers {
   private readonly timeout: number
   private readonly allowHttp: boolean
@@ -198,7 +198,7 @@ class Trackers {
       body: JSON.stringify(question),
     })
     if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
-    // The resolver keeps the order of equals, and anybody who pays for many records could come first in it.
+    // The resolver keeps the order of equally ranked hosts, so anybody who pays for many records could come first.
     const records = shuffled(listOf(url, answer)).slice(0, MAX_RECORDS)
     return {
       type: 'output-list',
@@ -266,7 +266,7 @@ class LookupHost implements NameSource {
   ): Promise<IndexAnswer> {
     const { index: url } = this
     if (!this.isAskable) throw notAsked(url)
-    // A host that works around the SDK's reader sends histories as JSON unless binary is requested in both ways.
+    // Hosts that work around the SDK's reader send histories as JSON unless binary is requested in both ways.
     const headers = {
       'Content-Type': 'application/json',
       'X-Aggregation': 'yes',
@@ -283,7 +283,7 @@ class LookupHost implements NameSource {
     const answer = await wholeOrPart({ partBytes, budget }, async (maxBytes) => {
       const part = maxBytes === undefined ? known : { ...known, maxBytes }
       const first = await ask(part)
-      // A host that cannot leave anything out refuses a query that it does not know.
+      // A host that cannot leave anything out refuses such a query.
       return first.status === 400 && Object.keys(part).length > 0 ? await ask({}) : first
     })
     if (answer.status !== 200) throw notCaughtUp(url, answer) ?? badAnswer(url, `status ${answer.status}`)
@@ -293,7 +293,7 @@ class LookupHost implements NameSource {
     if (output === undefined) return { kind: 'not-claimed' }
     if (outputs.length > 1) throw badAnswer(url, 'more than one output for one name')
     const { beef, ...tip } = output
-    // Naming an output as the current one means that it is unspent.
+    // A host that names an output as the current one says that it is unspent.
     return { kind: 'claimed', evidence: { form: 'history', beef, tip }, spent: false }
   }
 }
@@ -349,7 +349,7 @@ function readList(url: string, answer: FetchedAnswer): AnsweredOutput[] {
   })
 }
 
-/** The outputs that an answer lists, not yet validated. */
+/** The outputs in an answer, not validated yet. */
 function listOf(url: string, { body }: FetchedAnswer): unknown[] {
   const answer = readJson(body)
   const outputs = field(answer, 'outputs')

@@ -2,19 +2,22 @@ import { HEADER_BYTES, headerCount } from '../../backend/src/protocol/block-head
 import type { HeaderRange, HeaderStore } from '../../backend/src/protocol/header-store.js'
 import { askStore, type SegmentStore } from './segment-store.js'
 
-/** How many headers are kept under one key. */
+/** How many headers are stored under one key. */
 const PAGE = 2000
 const PAGE_BYTES = PAGE * HEADER_BYTES
-/** A height above which no store has headers: what says so is damaged. */
+/** No store has headers above this height: one that claims so is damaged. */
 const MAX_KEPT = 4_000_000
 
-/** Block headers in memory, and in a store of texts that others may write to, if there is one: what cannot be kept is fetched again. */
+/**
+ * Block headers in memory, and in a store of texts, if there is one, to which others may write. Headers that cannot be stored are
+ * fetched again.
+ */
 export class MemoryHeaders implements HeaderStore {
   private readonly pages = new Map<number, Uint8Array>()
   private place: HeaderRange | undefined
   private opening: Promise<void> | undefined
 
-  /** @param kept A store, and the beginning of its keys. */
+  /** @param kept A store, and the prefix of its keys. */
   constructor(private readonly kept?: { store: SegmentStore; folder: string }) {}
 
   async range(): Promise<HeaderRange | undefined> {
@@ -61,7 +64,7 @@ export class MemoryHeaders implements HeaderStore {
     })
     try {
       for (const number of changed) await this.put(`p${number}`, toBase64(this.page(number)))
-      // Last: pages that it does not name are not read.
+      // Last: pages outside this range are not read.
       const { from, to } = this.place ?? { from: 0, to: -1 }
       await this.put('place', `${from} ${to - from + 1}`)
     } catch {
@@ -69,7 +72,7 @@ export class MemoryHeaders implements HeaderStore {
     }
   }
 
-  /** Calls back with each page of some heights, where they are in it, and which of their bytes these are. */
+  /** Calls back for each page in a range of heights, with the place in the page, and the part of the range's bytes. */
   private eachPart(
     from: number,
     end: number,
@@ -103,7 +106,7 @@ export class MemoryHeaders implements HeaderStore {
     this.place = { from, to: from + count - 1 }
   }
 
-  /** A text of the store; one that fails has none. */
+  /** A text from the store; undefined if the store fails. */
   private async get(name: string): Promise<string | undefined> {
     const { kept } = this
     if (kept === undefined) return undefined
@@ -117,7 +120,7 @@ export class MemoryHeaders implements HeaderStore {
   }
 }
 
-/** How many bytes become characters at once. */
+/** How many bytes are converted to characters at once. */
 const SLICE = 8192
 
 function toBase64(bytes: Uint8Array): string {

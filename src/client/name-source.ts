@@ -21,12 +21,11 @@ import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { SourceError } from './errors.js'
 import type { KnownPlaces } from './known-name.js'
 
-/** What an index shows for a name; not trusted until it is checked. */
+/** An index's evidence for a name; not trusted until it is checked. */
 export type Evidence =
   /**
-   * A proof of the origin and a provenance of the tip, each an Outpoint BEEF (BRC-158), and the index's claims about both. What
-   * the asker knows may be left out of either, and either may be absent if it holds nothing else. A name that has not
-   * moved needs no provenance.
+   * A proof of the origin and a provenance of the tip, each an Outpoint BEEF (BRC-158), and the index's claims about both. Either
+   * may leave out what the asker knows, and is absent if nothing is left. A name that has not moved needs no provenance.
    */
   | {
       form: 'proofs'
@@ -34,10 +33,10 @@ export type Evidence =
       tip: Outpoint
       proof?: Uint8Array
       provenance?: Uint8Array
-      /** Whether the proof is a part: of an earlier name on the way, and there is no provenance yet. */
+      /** Whether the proof is only a part, of an earlier name on the way; then there is no provenance yet. */
       isPart?: true
     }
-  /** One BEEF with everything, and the output that is the tip: without a txid, an output of the BEEF's subject. */
+  /** One BEEF with everything, and the output of the tip: without a txid, an output of the BEEF's subject. */
   | { form: 'history'; beef: Uint8Array; tip: { txid?: string; vout: number } }
 
 /** What an index says about a name. */
@@ -57,22 +56,22 @@ export type IndexReply = { index: string } & IndexAnswer
 export interface AskBounds {
   /** Time for all requests to it, in milliseconds. */
   timeout?: number
-  /** How much is read of all its answers together, in bytes. */
+  /** The limit on all of its answers together, in bytes. */
   maxBytes?: number
   /** Cancels the question. */
   signal?: AbortSignal
-  /** What the asker has verified already: evidence may leave it out, and need not. */
+  /** What the asker has verified already: evidence may leave it out. */
   known?: KnownPlaces
   /**
-   * If all of the way is too large, how much of it is enough, in bytes: evidence may then end with an earlier name on it. By
-   * default, all is wanted.
+   * How many bytes are enough if the whole way is too large: evidence may then end with an earlier name on it. By default, all is
+   * wanted.
    */
   partBytes?: number | undefined
 }
 
 /** A source of answers about names: one index, or several that it discovers. */
 export interface NameSource {
-  /** What reports call it if it does not answer at all. */
+  /** The name of the source in reports, if it does not answer at all. */
   readonly index?: string
   /**
    * Resolves to one reply per index that was asked. An index's failure is a reply, not a rejection. A source that exceeds
@@ -85,7 +84,7 @@ export interface NameSource {
    * @throws SourceError if there is none.
    */
   find?(bounds?: AskBounds): Promise<NameSource[]>
-  /** How many of the indexes that it discovers are asked at once; 1 by default. The next ones are asked while none shows the name. */
+  /** How many of the discovered indexes are asked at once; 1 by default. The next ones are asked until one shows the name. */
   readonly maxIndexes?: number
 }
 
@@ -102,11 +101,11 @@ export interface HttpNameSourceOptions extends FetchOptions {
 }
 
 /**
- * One index, asked over HTTP: its record of the name, then the proof of the origin, then the provenance of the tip. In
- * this order, a name that moves meanwhile is shown further along, never less far.
+ * One index over HTTP, which is asked for its record of the name, then the proof of the origin, then the provenance of the tip.
+ * In this order, a name that moves meanwhile is shown further along, never less far.
  */
 export class HttpNameSource implements NameSource {
-  /** The URL, without a slash at the end: what reports call the index. */
+  /** The URL, without a slash at the end, which is also the name of the index in reports. */
   readonly index: string
   private readonly names: string
   private readonly gateway: string
@@ -177,7 +176,7 @@ export class HttpNameSource implements NameSource {
   }
 }
 
-/** Asks for all of a way, and for a part if that is too large and says so before it is read. */
+/** Asks for the whole way, and for a part of it if the whole is refused as too large. */
 export async function wholeOrPart<Answer>(
   { partBytes, budget }: { partBytes: number | undefined; budget: FetchBudget },
   ask: (maxBytes?: number) => Promise<Answer>,
@@ -186,7 +185,7 @@ export async function wholeOrPart<Answer>(
     return await ask()
   } catch (error) {
     if (!(error instanceof SourceError) || error.code !== 'TOO_LARGE' || partBytes === undefined) throw error
-    // Half of what may be read, so that there is room for what proves the last step.
+    // Half of what may be read: the proof of the last step needs room, too.
     const maxBytes = Math.min(partBytes, Math.floor(budget.bytesLeft / 2))
     if (maxBytes < 1) throw error
     return await ask(maxBytes)
@@ -201,7 +200,7 @@ function partQuery(known: readonly Outpoint[] = [], maxBytes?: number): string {
   return parts.length === 0 ? '' : `?${parts.join('&')}`
 }
 
-/** Whether an Outpoint BEEF (BRC-158) is of an output; only a check shows what it proves. */
+/** Whether an Outpoint BEEF (BRC-158) names an output; only a check shows what it proves. */
 function isOf(proof: Uint8Array, outpoint: Outpoint): boolean {
   return equalBytes(proof.subarray(4, 40), encodeOutpoint(outpoint))
 }

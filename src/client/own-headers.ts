@@ -20,27 +20,27 @@ import { ThreadShare } from './thread-share.js'
 
 export type { HeaderSource }
 
-/** Keeps texts as segments are kept, under the same kind of keys. What it has is verified again when it is read. */
+/** A store of texts, with keys like those of segments. What it returns is verified again. */
 export type HeaderStore = SegmentStore
 
 export interface OwnHeadersOptions {
-  /** Asked one after another; URLs are those of Chaintracks servers (`/v2/headers`). */
+  /** The sources, asked one after another; a URL is that of a Chaintracks server (`/v2/headers`). */
   sources: readonly (HeaderSource | string | URL)[]
   /** A block that the chain must have; that of the network by default. */
   checkpoint?: Pick<HeaderCheckpoint, 'height' | 'hash'> & Partial<HeaderCheckpoint>
-  /** By whose rules the difficulty changes; `main` by default. */
+  /** The network whose rules change the difficulty; `main` by default. */
   network?: 'main' | 'test'
-  /** Where headers are kept from one run to the next; by default, nowhere. */
+  /** Keeps headers from one run to the next; absent by default. */
   store?: HeaderStore
   /** How soon sources are asked again for new blocks, in milliseconds; 10,000 by default. */
   recheckAfter?: number
-  /** Limits for each request; `fetch` for those to URLs. */
+  /** Limits for each request; `fetch` for requests to URLs. */
   fetch?: Pick<FetchOptions, 'timeout' | 'fetch'>
   /** The clock, in milliseconds since 1970. */
   now?: () => number
 }
 
-/** The headers cannot be had, or are not yet known. */
+/** The headers are not available, or not known yet. */
 export class OwnHeadersError extends CodedError {
   override readonly name = 'OwnHeadersError'
   readonly code = 'NO_HEADERS'
@@ -50,13 +50,13 @@ type AskedSource = Required<HeaderSource>
 
 /** How many headers are asked for at once. */
 const PAGE = 2000
-/** A root near the tip may have been replaced. */
+/** How many blocks at the tip may be replaced. */
 const NEAR_TIP = 100
-/** A source that brings less than a page in this time is not waited for, in milliseconds. */
+/** How long a source may take for a page, in milliseconds. */
 const PATIENCE = 5000
 
 /**
- * A chain tracker with block headers of its own ({@link HeaderChain}), which asks its sources when it has to know. A source can
+ * A chain tracker with its own block headers ({@link HeaderChain}), which asks its sources when it needs to. A source can
  * withhold blocks, but cannot move the chain to one with less work.
  */
 export class OwnHeaders {
@@ -67,9 +67,9 @@ export class OwnHeaders {
   private readonly clock: () => number
   private isOpen = false
   private synced: { at: number; error?: OwnHeadersError } = { at: Number.NEGATIVE_INFINITY }
-  /** Those that failed, or were slow: left out while another one answers. */
+  /** Sources that failed or were slow: skipped while another one answers. */
   private readonly resting = new Resting<AskedSource>()
-  /** One job at a time at the upper end of the chain, and one at the lower. */
+  /** One job at a time at the upper end of the chain, and one at the lower end. */
   private readonly above = new Slots(1)
   private readonly below = new Slots(1)
 
@@ -117,13 +117,13 @@ export class OwnHeaders {
       if (height < chain.from - PAGE && !(await this.isShown(root, height))) return false
       await this.below.run(() => this.extendBelow(height))
     }
-    // A question about such a block does not wait for questions about others.
+    // A question about a final block does not wait for others.
     if (!this.isFinal(height) && !(await this.above.run(() => this.reaches(height)))) return false
     return (await chain.rootAt(height)) === root
   }
 
   /**
-   * The height of the tip; as long as no source answers, of the one that is known.
+   * The height of the tip; while no source answers, that of the known tip.
    *
    * @throws OwnHeadersError
    */
@@ -143,7 +143,7 @@ export class OwnHeaders {
   }
 
   /**
-   * Whether any source has this root in its header at a height far below. A proof may name any height: the headers down to it
+   * Whether any source has this root in its header at a height far below. A proof may name any height, so the headers down to it
    * are fetched only if there is something to verify.
    *
    * @throws OwnHeadersError if none answers.
@@ -157,20 +157,20 @@ export class OwnHeaders {
     return answers.includes(true)
   }
 
-  /** Whether no source has to be asked about the block at a height. */
+  /** Whether the block at a height is known without asking a source. */
   private isFinal(height: number): boolean {
     return height <= this.tip - NEAR_TIP && (height <= this.checkpoint.height || this.chain.hasEnoughWork)
   }
 
   /**
-   * Extends the chain to a height, if it has that.
+   * Extends the chain to a height, if it is that high.
    *
-   * @returns False if the height is one that no chain can have by now, according to what sources show.
-   * @throws OwnHeadersError if it may have it, and no source shows it.
+   * @returns False if no chain can be that high by now, according to the sources.
+   * @throws OwnHeadersError if it may be, but no source shows the block.
    */
   private async reaches(height: number): Promise<boolean> {
     const { chain } = this
-    // A block near the tip may have been replaced; what is known of it stands as long as no source answers.
+    // A block near the tip may have been replaced; the known one counts while no source answers.
     if (height > this.tip - NEAR_TIP)
       await this.syncIfOld().catch((error: unknown) => {
         if (height > this.tip) throw error
@@ -215,7 +215,7 @@ export class OwnHeaders {
     }
   }
 
-  /** Follows a source to its tip, as long as it brings a page in its time. */
+  /** Follows a source to its tip, as long as each page comes in time. */
   private async follow(source: AskedSource): Promise<void> {
     const tip = await source.tip()
     for (;;) {
@@ -237,9 +237,9 @@ export class OwnHeaders {
   /**
    * Asks the sources one after another.
    *
-   * @param isEnough Whether no other has to be asked after an answer; by default, those that rest are not.
-   * @returns What they answered.
-   * @throws OwnHeadersError if none did.
+   * @param isEnough Whether to stop after an answer; by default, after any answer only resting sources are left out.
+   * @returns Their answers.
+   * @throws OwnHeadersError if there are none.
    */
   private async answers<Answer>(
     what: string,
@@ -265,7 +265,7 @@ export class OwnHeaders {
   }
 }
 
-/** What a source answers, unless it takes too long. */
+/** The answer of a source, unless it takes too long. */
 async function withinTime<Answer>(answer: Promise<Answer>, milliseconds: number): Promise<Answer> {
   const late = (): Error => new OwnHeadersError(`it took longer than ${milliseconds} ms`)
   return await withTimeLimit({ milliseconds, late }, (signal) => unlessAborted(answer, signal))

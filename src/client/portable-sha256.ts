@@ -10,8 +10,8 @@ const words = new Int32Array(64)
 const rounds = new Int32Array(8)
 
 /**
- * SHA-256 for hosts without a synchronous one of their own, as browsers are. About three times as fast as the SDK's, which
- * decides how long a check takes there.
+ * SHA-256 for hosts without a synchronous one, such as browsers. About three times as fast as the SDK's, which matters because
+ * hashing decides how long a check takes.
  */
 export function portableSha256(bytes: Uint8Array): Uint8Array {
   const { length } = bytes
@@ -23,7 +23,7 @@ export function portableSha256(bytes: Uint8Array): Uint8Array {
   tail.set(bytes.subarray(whole))
   tail[length - whole] = 0x80
   const end = new DataView(tail.buffer)
-  // The length in bits, of 64 bits.
+  // The length in bits, as a number of 64 bits.
   end.setUint32(tail.length - 8, Math.floor(length / 2 ** 29))
   end.setUint32(tail.length - 4, length << 3)
   for (let at = 0; at < tail.length; at += BLOCK) compress(state, end, at)

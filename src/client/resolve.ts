@@ -21,7 +21,7 @@ export type ResolutionErrorCode =
   | 'BAD_NAME'
   /** Every index that answered says that the name is not claimed. */
   | 'NOT_CLAIMED'
-  /** No index showed anything that holds. */
+  /** No index showed anything valid. */
   | 'NO_PROOF'
   /** Indexes show histories that exclude each other, and nothing verified says which is right. */
   | 'DISAGREEMENT'
@@ -34,7 +34,7 @@ export class ResolutionError extends GeneralError<ResolutionErrorCode> {
     code: ResolutionErrorCode,
     message: string,
     readonly reports: IndexReport[] = [],
-    /** How many indexes that sources found were not asked. */
+    /** How many discovered indexes were not asked. */
     readonly notAsked = 0,
   ) {
     super(code, message)
@@ -50,7 +50,7 @@ export type IndexReport = { index: string } & (
   | { verdict: 'overruled' | 'disagrees'; message: string }
   /** It says that the name is not claimed. */
   | { verdict: 'denies'; message: string }
-  /** Its proof does not hold. */
+  /** Its proof is invalid. */
   | { verdict: 'refuted'; message: string; error: ProofError }
   /** It gave nothing that could be checked. */
   | { verdict: 'failed'; message: string; error: SourceError }
@@ -72,11 +72,11 @@ export interface ResolvedName {
   /** The key that the name resolves to, if it is bound to one. */
   identity: IdentityBinding
   /**
-   * The key that the caller knew, if the name is bound to another one now, or to none: warn before anything of value is sent
+   * The key that the caller knew, if the name is now bound to another one, or to none: warn before anything of value is sent
    * (BRC-174 section 7).
    */
   previousIdentityKey?: string
-  /** The names that the caller knows that look like this one (BRC-169 section 2.3). */
+  /** The names known to the caller that look like this one (BRC-169 section 2.3). */
   confusables: string[]
   /** Whether every mint and every step to the tip is in a block that the chain tracker knows. */
   proven: boolean
@@ -86,7 +86,7 @@ export interface ResolvedName {
   freshness: Freshness
   /** One report per index that was asked, in the order of the sources. */
   reports: IndexReport[]
-  /** How many indexes that sources found were not asked. */
+  /** How many discovered indexes were not asked. */
   notAsked: number
 }
 
@@ -94,7 +94,7 @@ export interface ResolvedName {
 export interface Freshness {
   /** When the result is too old to send anything of value, in milliseconds since 1970. */
   until: number
-  /** How many indexes agree with it, of how many that were asked. */
+  /** How many indexes agree with it, and how many were asked. */
   agreeing: number
   asked: number
 }
@@ -108,10 +108,10 @@ export function isFresh(
   return now < freshness.until && monotonic() < end && spendStatus === 'unspent'
 }
 
-/** When results of this process are too old on the monotonic clock: the time of day may be set back. */
+/** When results of this process expire on the monotonic clock: the time of day may be set back. */
 const ends = new WeakMap<Freshness, number>()
 
-/** What the caller knows of names from earlier, such as an address book: a Map of names to identity keys, or a store. */
+/** The names that the caller knows, as in an address book: a Map of names to identity keys, or a store. */
 export interface KnownIdentities {
   /** The identity key in hex that the caller last accepted for a name. Nothing changes it but the caller. */
   get(name: string): string | undefined | Promise<string | undefined>
@@ -128,16 +128,16 @@ export interface ResolveOptions extends NameTrust {
    * The whole resolution takes no longer, however many indexes there are.
    */
   timeout?: number
-  /** How much is read from all indexes together, in bytes; 128 MiB by default. Each gets an equal share. */
+  /** The limit on what is read from all indexes together, in bytes; 128 MiB by default. Each gets an equal share. */
   maxTotalBytes?: number
   /** How many indexes are asked at once; 32 by default. If there are more, each gets a share of the time. */
   maxAtOnce?: number
   /**
-   * Where verified parts of the tree are kept: only what they lack is fetched and verified. By default nothing is kept. Ignored
-   * with `'scripts only'`, which proves nothing.
+   * A store for verified parts of the tree: only missing parts are fetched and verified. By default nothing is kept. Ignored with
+   * `'scripts only'`, which proves nothing.
    */
   segments?: Segments
-  /** Check each answer in a worker that is terminated at the deadline. By default only if `workerUrl` is set. */
+  /** Whether each answer is checked in a worker that is terminated at the deadline; by default only if `workerUrl` is set. */
   workers?: boolean
   /** What the caller knows: a changed identity key and confusable names are reported. */
   known?: KnownIdentities
@@ -150,16 +150,17 @@ export interface ResolveOptions extends NameTrust {
 /**
  * Resolves a name by BRC-174 section 4: asks every index, checks each answer, follows the best one, and verifies the identity
  * binding in the name's output.
- * Answers that do not hold are set aside and reported. Of those that hold, a confirmed origin or step wins over an
- * unconfirmed one, and otherwise the tip that is furthest along; a name that one index proves, or that was proven earlier, is
- * claimed, even if others deny it. If two tips or two origins contradict each other on equal terms, nothing is chosen.
  *
- * All indexes are asked and checked at once, each within its own limits of time and bytes. An index that is slow, endless
- * or costly to check uses up only its own limits, and is reported.
+ * Invalid answers are set aside and reported. Of the valid ones, a confirmed origin or step wins over an unconfirmed one, and
+ * otherwise the tip that is furthest along. A name that one index proves, or that was proven earlier, is claimed, even if others
+ * deny it. If two tips or two origins contradict each other on equal terms, nothing is chosen.
  *
- * @throws TypeError for an argument that is not what it should be; the reason of the signal, at once; ResolutionError with the report of
- * every index; HeadersError if nothing held and the chain tracker did not
- * answer; CheckWorkerError if workers are requested and cannot be started.
+ * All indexes are asked and checked at once, each within its own limits of time and bytes. An index that is slow, endless or
+ * costly to check uses up only its own limits, and is reported.
+ *
+ * @throws TypeError for a wrong argument; the reason of the signal, at once; ResolutionError with the report of every index;
+ * HeadersError if nothing was valid and the chain tracker did not answer; CheckWorkerError if workers are requested and cannot be
+ * started.
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
   const { name, sources, signal } = options
@@ -178,7 +179,7 @@ async function resolveBy(sources: readonly NameSource[], options: ResolveOptions
   const { outcomes, notAsked } = await askSources(sources, { ...options, memory })
 
   const shown = outcomes.filter(isChecked).map(({ history }) => history)
-  // What was verified earlier counts against an index that is behind, and against one that denies the name.
+  // Earlier results count against an index that is behind, and against one that denies the name.
   const isAnswered = outcomes.some((each) => isChecked(each) || each.verdict === 'denies')
   const own = isAnswered && memory ? knownHistory(options, await memory.lately()) : undefined
   const heights = provenHeights(own ? [...shown, own] : shown)
@@ -202,7 +203,7 @@ async function resolveBy(sources: readonly NameSource[], options: ResolveOptions
   }
   const { tip } = best
   const status = spendStatus(checked, best)
-  // The binding ends with the output that it is in (BRC-174 section 7).
+  // A binding ends with its output (BRC-174 section 7).
   const identity: IdentityBinding =
     status === 'spent'
       ? { state: 'unbound' }
@@ -264,7 +265,7 @@ function reportOn({ index, history }: CheckedReply, leading: readonly VerifiedHi
     : { index, verdict: 'overruled', message: `it shows the name at ${tip}, by transactions in no block` }
 }
 
-/** Of how many indexes a message says why: trackers may name hundreds. All are in the reports. */
+/** For how many indexes a message gives the reason: trackers may name hundreds. The reports have all of them. */
 const REASONS_SHOWN = 5
 
 function unresolved(
@@ -274,7 +275,7 @@ function unresolved(
   const unchecked = reports.find((report) => report.verdict === 'unchecked')
   if (unchecked !== undefined) return unchecked.error
   const others = notAsked > 0 ? `; ${notAsked} more were not asked` : ''
-  // An index whose proof does not hold is left out, like one that fails: it takes nothing from what the others say.
+  // An index with an invalid proof is left out, like one that fails: it does not affect what the others say.
   if (reports.some(({ verdict }) => verdict === 'denies'))
     return new ResolutionError(
       'NOT_CLAIMED',
@@ -300,7 +301,7 @@ function spendStatus(checked: readonly CheckedReply[], best: VerifiedHistory): S
   return claims.some((spent) => spent) ? 'disputed' : 'unspent'
 }
 
-/** An index's reply whose evidence holds. */
+/** An index's reply with valid evidence. */
 interface CheckedReply {
   index: string
   history: VerifiedHistory
@@ -321,7 +322,7 @@ function isPart(reply: Outcome | CheckedPartReply): reply is CheckedPartReply {
 
 const NOTHING_KNOWN: KnownName = { code: '', line: [], steps: [] }
 
-/** Whether more of the way is known than before; what is in no block yet is not kept, and then all has to be shown at once. */
+/** Whether more of the way is known than before. Mints in no block are not kept; then the whole way has to be shown at once. */
 function isLonger(known: KnownName | undefined, before: KnownName | undefined): known is KnownName {
   return known !== undefined && known.line.length > (before?.line.length ?? 0)
 }
@@ -335,20 +336,21 @@ const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
 const DEFAULT_AT_ONCE = 32
 /** How much of the way to a name an index should show at once, in bytes. */
 const PART_BYTES = 8 * 1024 * 1024
-/** Limits on the indexes of one source that are asked, and the replies of one index, whatever a source claims about itself. */
+/** Limits on how many indexes of one source are asked, and how many replies of one index count, whatever a source claims. */
 const MAX_INDEXES = 64
 const MAX_REPLIES = 16
-/** The share of its time for an index that a resolution waits for others to fetch from it what both lack. */
+/** The share of an index's time for which a resolution waits while others fetch from that index what it lacks, too. */
 const PATIENCE = 0.5
 
 /**
- * Asks all sources about a name and checks each index's answer. Each index gets an equal share of the bytes, and all of
- * the time if all indexes can be asked at once.
+ * Asks all sources about a name and checks each index's answer. Each index gets an equal share of the bytes, and all of the time
+ * if all indexes can be asked at once.
  *
- * Of the indexes that a source finds, as many are asked at once as it says (`maxIndexes`), and the next ones as long as none
- * has shown the name: anybody can list an index that denies it.
+ * A source says how many of its indexes are asked at once (`maxIndexes`). The next ones are asked until one has shown the name:
+ * anybody can list an index that denies it.
  *
- * @returns The outcome for each index that was asked, in the order of the sources, after `timeout` at the latest (plus one step of a check).
+ * @returns The outcome of each index that was asked, in the order of the sources, after `timeout` at the latest (plus one step of
+ * a check).
  */
 async function askSources(
   sources: readonly NameSource[],
@@ -375,7 +377,7 @@ async function askSources(
       return await withDeadline(left, { index, cancel }, async (bounds) => {
         const { signal } = bounds
         const ask = async (before?: KnownName): Promise<Outcome[]> => {
-          // With headers, each part of a long way goes on from what is known by the last one.
+          // With headers, each part of a long way continues where the last one ended.
           const partBytes = hasHeaders ? PART_BYTES : undefined
           let known = before ?? (hasHeaders ? NOTHING_KNOWN : undefined)
           for (;;) {
@@ -417,7 +419,7 @@ async function askSources(
     const bytes = Math.floor(maxBytes * Math.min(1, atOnce / Math.max(1, candidates.length)))
     let asked = 0
     while (asked < candidates.length && !outcomes.some(isChecked) && monotonic() < end) {
-      // Slow ones leave time for those that are asked after them.
+      // Slow ones leave time for those asked after them.
       const time = (end - monotonic()) / Math.ceil((candidates.length - asked) / atOnce)
       const next = candidates.slice(asked, asked + atOnce)
       asked += next.length
@@ -435,7 +437,7 @@ function maxIndexesOf({ maxIndexes = 1 }: NameSource): number {
   return Math.min(MAX_INDEXES, Math.max(1, Math.floor(maxIndexes) || 1))
 }
 
-/** The list that a source answers with. @throws SourceError for anything else that it does. */
+/** The list that a source answers with. @throws SourceError for any other answer. */
 async function listFrom<Item>(index: string, ask: () => Promise<Item[]>): Promise<Item[]> {
   let answer: unknown
   try {
@@ -501,7 +503,7 @@ async function checkReply(
     if (error instanceof HeadersError) return { index, verdict: 'unchecked', message, error }
     if (error instanceof SourceError) return failedReport(index, error)
     if (error instanceof CheckWorkerError) throw error
-    // Malformed evidence, which none of our own sources gives.
+    // Malformed evidence, which our own sources never give.
     return failedReport(
       index,
       new SourceError('BAD_ANSWER', `${index} gave malformed evidence: ${message}`, { cause: error }),

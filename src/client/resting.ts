@@ -1,9 +1,9 @@
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 
-/** How long what was of no use is left out, or asked after the others, in milliseconds. */
+/** How long a server or store that failed is left out, or asked after the others, in milliseconds. */
 const REST = 60_000
 
-/** Which of several servers or stores were of no use lately. */
+/** Servers or stores that failed lately. */
 export class Resting<Asked extends object> {
   /** Until when each of them rests. */
   private readonly until = new WeakMap<Asked, number>()
@@ -21,7 +21,7 @@ export class Resting<Asked extends object> {
   }
 }
 
-/** In their order, but those that rest after the others. */
+/** In their order, but resting ones after the others. */
 export function inTurn<Asked extends object>(
   all: readonly Asked[],
   resting: Resting<Asked>,

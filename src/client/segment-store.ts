@@ -1,20 +1,20 @@
 import { Resting } from './resting.js'
 
 /**
- * Where verified parts of trees are kept, so that later resolutions fetch and verify only what is new. Each segment is a short
- * text under a key of `a-z`, `0-9`, `_`, `-` and one `/`. The client writes only what it has verified, and treats what it
- * cannot read, or did not write, as absent.
+ * A store for verified parts of trees, so that later resolutions fetch and verify only what is new. Each segment is a short text
+ * under a key of `a-z`, `0-9`, `_`, `-` and one `/`. The client writes only what it has verified, and treats what it cannot read,
+ * or did not write, as absent.
  *
  * Anyone who can write to a store can forge names: it must be as safe as the program that uses it.
  */
 export interface SegmentStore {
-  /** The text that was put under a key last; undefined if there is none. A rejection counts as that. */
+  /** The last text that was put under a key; undefined if there is none. A rejection counts as none. */
   get(key: string): Promise<string | undefined>
-  /** Puts a text under a key, instead of an earlier one. A rejection is ignored: the segment is verified again next time. */
+  /** Puts a text under a key, replacing an earlier one. A rejection is ignored: the segment is verified again next time. */
   put(key: string, segment: string): Promise<void>
 }
 
-/** How long a store is waited for, in milliseconds; in turns, so that it is not blamed for a program that stood still. */
+/** How long to wait for a store, in milliseconds; in several turns, so that it is not blamed for a suspended program. */
 const PATIENCE = 2000
 const TURNS = 20
 
@@ -51,7 +51,7 @@ export async function askStore<Result>(store: SegmentStore, ask: () => Promise<R
 /** More segments than a tree of 14,000 names has. */
 const DEFAULT_MAX_SEGMENTS = 20_000
 
-/** Keeps segments as long as the program runs. */
+/** Keeps segments while the program runs. */
 export class MemorySegmentStore implements SegmentStore {
   private readonly segments: RecentMap<string>
 
@@ -69,7 +69,7 @@ export class MemorySegmentStore implements SegmentStore {
   }
 }
 
-/** A map that drops what was used least recently. */
+/** A map that drops the least recently used values. */
 export class RecentMap<Value> {
   private readonly values = new Map<string, Value>()
 
@@ -124,7 +124,7 @@ interface IdbHost {
 
 const OBJECTS = 'segments'
 
-/** Keeps segments in a database of the page's origin, for as long as the browser keeps that. */
+/** Keeps segments in a database of the page's origin, for as long as the browser keeps the database. */
 export class IndexedDbSegmentStore implements SegmentStore {
   private database: Promise<IdbDatabase> | undefined
 
@@ -156,7 +156,7 @@ export class IndexedDbSegmentStore implements SegmentStore {
     const request = indexedDB.open(this.options.name ?? 'minetree-segments', 1)
     request.onupgradeneeded = () => void request.result.createObjectStore(OBJECTS)
     const database = await resultOf(request)
-    // Another page deletes the database, or uses a later version of it.
+    // Another page deletes the database, or opens a later version of it.
     database.onversionchange = () => {
       database.close()
       this.database = undefined

@@ -9,10 +9,10 @@ import { RecentMap, type SegmentStore } from './segment-store.js'
 import { type BlockCheck, TreeSegments } from './tree-segments.js'
 import { type Headers, isKnownRoot } from './verify-transactions.js'
 
-/** How many segments that were read of a store are kept decoded. */
+/** How many segments from a store are kept decoded. */
 const MAX_READ = 2000
 
-/** What is asked for, with headers: they alone prove anything. */
+/** A question with headers: they alone prove anything. */
 interface Asked {
   name: string
   deployment: Deployment
@@ -20,13 +20,13 @@ interface Asked {
 }
 
 /**
- * Verified parts of trees, kept in a store: what is in it is neither fetched nor verified again. Make one for a store and keep it:
- * resolutions at the same time share what they fetch.
+ * Verified parts of trees in a store, which are neither fetched nor verified again. Make one per store and keep it: concurrent
+ * resolutions share what they fetch.
  */
 export class Segments {
-  /** What was read of the store, by key. */
+  /** Segments from the store, by key. */
   private readonly read = new RecentMap<Promise<unknown>>(MAX_READ)
-  /** What resolutions are fetching from an index, by what they lack. */
+  /** What resolutions are fetching, by the index and what they lack. */
   private readonly fetching = new Map<string, Promise<void>>()
 
   private readonly store: SegmentStore
@@ -35,7 +35,7 @@ export class Segments {
     this.store = store
   }
 
-  /** What one resolution knows of a name. Undefined without headers. */
+  /** The memory of one resolution about a name; undefined without headers. */
   recall(asked: Omit<Asked, 'chainTracker'> & { chainTracker: Headers }): NameMemory | undefined {
     const { name, deployment, chainTracker } = asked
     if (chainTracker === 'scripts only') return undefined
@@ -47,7 +47,7 @@ export class Segments {
 export class NameMemory {
   /** The blocks that this resolution has asked the chain tracker about, or has verified. */
   private readonly blocks = new Map<string, boolean>()
-  /** Why it is not known whether what was verified earlier still holds, if that is so. */
+  /** Set if it is unknown whether earlier results still hold. */
   failure: HeadersError | undefined
 
   constructor(
@@ -57,8 +57,8 @@ export class NameMemory {
   ) {}
 
   /**
-   * Asks an index with what is known of the name. If another resolution is fetching from that index what this one lacks as well,
-   * it goes first, and this one then knows more.
+   * Asks an index with what is known of the name. If another resolution is fetching from that index what this one lacks, too, it
+   * goes first, and this one then knows more.
    *
    * @param bounds.patience How long to wait for others, in milliseconds.
    */
@@ -112,7 +112,7 @@ export class NameMemory {
     await this.segments.keep(this.asked.name, verified, before)
   }
 
-  /** What is known of the name by the blocks that were asked about, or verified: the chain tracker is not asked again. */
+  /** What is known of the name by the blocks that were asked about or verified, without asking the chain tracker again. */
   async lately(): Promise<KnownName> {
     const isInChain: BlockCheck = async (block) => this.blocks.get(blockKey(block)) === true
     return await this.segments.known(this.asked.name, isInChain)
@@ -123,7 +123,7 @@ function blockKey({ height, root }: ClaimedBlock): string {
   return `${height} ${root}`
 }
 
-/** Works while others who come with the same key wait. */
+/** Runs work while others with the same key wait. */
 async function asOnly<Answer>(
   all: Map<string, Promise<void>>,
   key: string,

@@ -4,7 +4,7 @@ import type { VerificationStep } from './verified-error.js'
 import type { TipPolicy } from './verified-fetch.js'
 import type { Verification } from './verified-response.js'
 
-/** What a site shows, and whom it asks. All of it is JSON: the worker reads it in the page of the host. */
+/** What a site shows, and which servers it asks. All of it is JSON: the worker reads it in the host's page. */
 export interface SiteConfig {
   /** A name or an outpoint, with a sequence if it has one. */
   site: string
@@ -16,7 +16,7 @@ export interface SiteConfig {
   tree?: { genesis: string; nameMarker?: string; nameTld?: string } & Partial<
     Pick<DeploymentTerms, 'covenantVersion' | 'difficulty'>
   >
-  /** Where block headers come from, not trusted either; `none` for a network without blocks. */
+  /** Sources of block headers, not trusted either; `none` for a network without blocks. */
   headers:
     | { sources: string[]; checkpoint?: { height: number; hash: string }; network?: 'main' | 'test' }
     | 'none'
@@ -24,7 +24,7 @@ export interface SiteConfig {
   requireProofs?: boolean
 }
 
-/** What a page asks the worker before it lets it show anything. */
+/** The page's question to the worker, before it loads anything from it. */
 export interface SiteQuestion {
   kind: 'verify'
   /** Path and query. */
@@ -36,13 +36,13 @@ export type SiteVerdict =
   | ({ kind: 'verified'; status: number } & Pick<Verification, 'verified' | 'tip'>)
   | { kind: 'failed'; message: string; code?: string; step?: VerificationStep }
 
-/** Where the scripts of the page are expected, beside it. */
+/** The paths at which the page expects its scripts. */
 export const SITE_SCRIPTS = { page: '/verified-site.js', worker: '/verified-worker.js' } as const
 
 /**
- * The page that a browser gets before there is a worker, for every path of the origin: it starts the worker, has it verify what
- * was asked for, and only then loads it. Serve it, and the two scripts of {@link SITE_SCRIPTS}, from where you trust: everything
- * else may come from anybody.
+ * The page that a browser gets before there is a worker, for every path of the origin: it starts the worker, has it verify the
+ * request, and only then loads the content. Serve this page and the two scripts of {@link SITE_SCRIPTS} from a host that you
+ * trust: everything else may come from anybody.
  */
 export function verifiedSitePage(config: SiteConfig): string {
   return textPage(
@@ -76,8 +76,8 @@ function requireSource(url: string): void {
 }
 
 /**
- * The `Content-Security-Policy` for the page and its scripts. A worker keeps that of its script for as long as the script stays the
- * same, so it does not name the gateways: they may change.
+ * The `Content-Security-Policy` for the page and its scripts. A worker keeps the policy of its script while the script stays the
+ * same, so the policy does not name the gateways, which may change.
  *
  * @throws TypeError if an address is no URL.
  */

@@ -4,7 +4,7 @@ import type { Slice } from '../chain/headers/header-chain.js'
 /** How long a check may keep the thread before others run, in milliseconds. */
 const SLICE = 10
 
-/** The checks of this thread that are waiting for it. */
+/** The checks that wait for this thread. */
 const waiting: { used: number; resume(): void }[] = []
 
 /**
@@ -15,7 +15,7 @@ const waiting: { used: number; resume(): void }[] = []
 export class ThreadShare implements Slice {
   private since = monotonic()
 
-  /** @param usedBefore Milliseconds that count as used already: a check starts behind those that have used less. */
+  /** @param usedBefore Milliseconds to count as used already: checks that have used less go first. */
   constructor(private usedBefore = 0) {}
 
   /** Starts a slice after waiting for something else, which does not count. */

@@ -13,13 +13,13 @@ import {
 } from './known-name.js'
 import { askStore, type RecentMap, type SegmentStore } from './segment-store.js'
 
-/** Asks whether the block in which something was verified is still in the chain. */
+/** Whether the block in which something was verified is still in the chain. */
 export type BlockCheck = (block: ClaimedBlock) => Promise<boolean>
 
 /** The mints that spend a node of one domain, one after another. */
 interface NodeSegment {
   mints: KnownMint[]
-  /** The code of the covenant, with the genesis only: all nodes have it. */
+  /** The code of the covenant, which all nodes share; only with the genesis. */
   code?: string
 }
 
@@ -30,14 +30,14 @@ interface OrdinalSegment {
 }
 
 /**
- * The verified parts of one tree in a store: for each node, the mints that spend it and its restated forms, under the outpoint
- * in which the node was created; for each name, the steps of its ordinal, under the outpoint in which it was minted. Only the
- * genesis leads to any of them, and only under the rules by which they were verified.
+ * The verified parts of one tree in a store: for each node, the mints that spend it and its restated forms, under the outpoint in
+ * which the node was created; for each name, the steps of its ordinal, under the outpoint in which it was minted. They are found
+ * from the genesis only, and only under the rules by which they were verified.
  */
 export class TreeSegments {
   private readonly tree: string
 
-  /** @param read What was read of the store, by key: resolutions share it. */
+  /** @param read Segments from the store, by key, which resolutions share. */
   constructor(
     private readonly deployment: Deployment,
     private readonly store: SegmentStore,
@@ -47,8 +47,8 @@ export class TreeSegments {
   }
 
   /**
-   * What is known of a name, as far as its blocks are still in the chain. One block is asked about if none was
-   * replaced: the highest, which stands on all the others.
+   * What is known of a name, as far as its blocks are still in the chain. If none was replaced, only the highest block is asked
+   * about, which stands on all the others.
    *
    * @throws what `isInChain` throws.
    */
@@ -71,7 +71,7 @@ export class TreeSegments {
     const steps = ordinal?.steps ?? []
     const left = await countInChain([...line, ...steps], isInChain)
     if (left < line.length) return { code, line: line.slice(0, left), steps: [] }
-    // Without its script the last step is of little use, and the script kept is that of the last one.
+    // The script that is kept is that of the last step, and steps without it are of little use.
     if (ordinal === undefined || left < line.length + steps.length) return { code, line, steps: [] }
     return { code, line, ...ordinal }
   }
@@ -79,7 +79,7 @@ export class TreeSegments {
   /**
    * Keeps what was verified of a name.
    *
-   * @param before What was known of it already.
+   * @param before What was already known of it.
    */
   async keep(name: string, verified: KnownName, before?: KnownName): Promise<void> {
     const { code, line, steps, lockingScript, spends } = verified
@@ -89,7 +89,7 @@ export class TreeSegments {
     if (mint === undefined || lockingScript === undefined || spends === undefined) return
     if (startsWith(before?.steps ?? [], steps)) return
     const kept = await this.get(originOf(mint), decodeOrdinal)
-    // An index that is behind has shown less.
+    // An index that is behind shows fewer steps.
     if (kept === undefined || !startsWith(kept.steps, steps))
       await this.put(originOf(mint), { steps: [...steps], lockingScript, spends } satisfies OrdinalSegment)
   }
@@ -102,7 +102,7 @@ export class TreeSegments {
       const before = line[start - 1]
       const node = before === undefined ? this.deployment.genesis : { txid: before.txid, vout: 1 }
       const kept = await this.get(node, decodeNode)
-      // Another resolution may have got further along the same node.
+      // Another resolution may have kept more mints of this node.
       if (kept === undefined || !startsWith(kept.mints, mints))
         await this.put(node, { mints, ...(before === undefined && { code }) } satisfies NodeSegment)
     }
@@ -141,7 +141,7 @@ function originOf({ txid }: KnownMint): Outpoint {
   return { txid, vout: NAME_VOUT }
 }
 
-/** The rules of a tree, by which its mints are judged: under other rules they are verified again. */
+/** A digest of a tree's rules: under other rules, mints are verified again. */
 function termsDigest({ genesis: _, marker, ...terms }: Deployment): string {
   const sorted = Object.entries({ ...terms, marker: toHex(marker) })
     .filter(([, value]) => value !== undefined)
@@ -149,7 +149,7 @@ function termsDigest({ genesis: _, marker, ...terms }: Deployment): string {
   return toHex(hostSha256(utf8(JSON.stringify(sorted)))).slice(0, 16)
 }
 
-/** How many of these places, from the first on, are in blocks of the chain. A chain that has a block has those below it. */
+/** How many of these places, from the first on, are in blocks of the chain. A chain with a block has all blocks below it. */
 async function countInChain(places: readonly ClaimedBlock[], isInChain: BlockCheck): Promise<number> {
   let count = places.length
   for (let last = places[count - 1]; last !== undefined; last = places[count - 1]) {
@@ -160,12 +160,15 @@ async function countInChain(places: readonly ClaimedBlock[], isInChain: BlockChe
   return count
 }
 
-/** A transaction is never in a lower block than what it spends; {@link countInChain} counts on it. */
+/**
+ * Whether no place is in a lower block than the one before, as {@link countInChain} assumes: a transaction is never below what it
+ * spends.
+ */
 function areInOrder(places: readonly ClaimedBlock[]): boolean {
   return places.every(({ height }, at) => height >= (places[at - 1]?.height ?? 0))
 }
 
-/** A segment as text: its digest, which shows damage, and its JSON with the key that it belongs to, bytes as hex. */
+/** A segment as text: a digest that shows damage, and JSON with the segment's key, bytes as hex. */
 function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
   const inHex = (_: string, value: unknown): unknown => (value instanceof Uint8Array ? toHex(value) : value)
   const body = JSON.stringify({ key, ...segment }, inHex)
@@ -174,7 +177,7 @@ function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
 
 const DIGEST_LENGTH = 64
 
-/** The fields of a sealed segment; undefined if the text is damaged, or was kept under another key. */
+/** The fields of a sealed segment; undefined if the text is damaged, or belongs to another key. */
 function openSealed(key: string, text: string): Record<string, unknown> | undefined {
   const body = text.slice(DIGEST_LENGTH + 1)
   if (text.slice(0, DIGEST_LENGTH) !== toHex(hostSha256(utf8(body)))) return undefined

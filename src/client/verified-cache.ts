@@ -3,19 +3,21 @@ import { LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
 import { RecentMap } from './segment-store.js'
 import type { VerifiedOutput } from './verify-output.js'
 
-/** Of how many names and ordinals it is remembered where they are. */
+/** How many tips of names and ordinals are remembered. */
 const MAX_TIPS = 500
 
-/** How long an output that was in a block is taken for that, in milliseconds: about as long as the next block takes. */
+/**
+ * How long an output counts as in its block without being checked again, in milliseconds: about as long as the next block takes.
+ */
 const MAX_AGE_IN_BLOCK = 600_000
 
-/** With a copy of its content: a view would keep the whole proof in memory. */
+/** An output with a copy of its content: a view would keep the whole proof in memory. */
 export function copied(output: VerifiedOutput): VerifiedOutput {
   const { content } = output
   return content === undefined ? output : { ...output, content: { ...content, body: content.body.slice() } }
 }
 
-/** Where names and ordinals are, as it was found out lately or is being found out. */
+/** The tips of names and ordinals that were asked for lately, or are being asked for. */
 export class RecentTips {
   private readonly tips = new RecentMap<{ tip: Promise<unknown>; until: number }>(MAX_TIPS)
 
@@ -23,7 +25,7 @@ export class RecentTips {
   constructor(private readonly maxAge: number) {}
 
   /**
-   * @param ask Not by the signal of one caller: others may wait for the answer as well.
+   * @param ask Must not use the signal of one caller: others may wait for the answer as well.
    * @throws what `ask` throws; the reason of the signal.
    */
   async get<Tip>(key: string, ask: () => Promise<Tip>, signal: AbortSignal | undefined): Promise<Tip> {
@@ -43,14 +45,16 @@ export class RecentTips {
       entry.until = askedAt + this.maxAge
       const left = Math.max(0, entry.until - monotonic())
       const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
-      // Node's keeps a process alive.
+      // In Node, a timer keeps the process alive.
       if (typeof timer === 'object') timer.unref()
     }, forget)
     return tip
   }
 }
 
-/** Verified outputs, the latest used ones. None for long: a block may be replaced, and what is in none by another transaction. */
+/**
+ * The verified outputs that were used last. None is kept for long: a block may be replaced, and a transaction in no block, too.
+ */
 export class OutputCache {
   private readonly outputs = new Map<string, { output: VerifiedOutput; until: number }>()
   private bytes = 0

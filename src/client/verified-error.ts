@@ -1,6 +1,6 @@
 import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 
-/** What was being verified when a verified fetch failed. */
+/** The step at which a verified fetch failed. */
 export type VerificationStep =
   /** What was asked for. */
   | 'resource'
@@ -24,7 +24,7 @@ export type VerifiedFetchErrorCode =
   | 'BAD_RESOURCE'
   /** Every gateway that answered says that the name is not claimed. Nobody can prove that. */
   | 'NOT_CLAIMED'
-  /** What gateways showed does not hold. */
+  /** What gateways showed is invalid. */
   | 'NOT_PROVEN'
   /** The gateways do not have it. Nobody can prove that either. */
   | 'NOT_FOUND'
@@ -38,7 +38,7 @@ export type VerifiedFetchErrorCode =
   | 'NO_HEADERS'
   /** A directory on the path is not one, or too long. */
   | 'BAD_DIRECTORY'
-  /** A patch cannot be applied, or makes more than is read. */
+  /** A patch cannot be applied, or its result is too long. */
   | 'BAD_PATCH'
   /** The path leads through too many directories. */
   | 'NESTING_TOO_DEEP'
@@ -47,11 +47,11 @@ export interface GatewayReport {
   gateway: string
   message: string
   error?: Error
-  /** It says that it does not have it. */
+  /** The gateway says that it does not have the resource. */
   isAbsent?: true
 }
 
-/** Nothing was verified, and no bytes are returned. Says at which step, and what each gateway did there. */
+/** Nothing was verified, and no bytes are returned. Names the step, and what each gateway did there. */
 export class VerifiedFetchError extends GeneralError<VerifiedFetchErrorCode> {
   override readonly name = 'VerifiedFetchError'
   readonly step: VerificationStep

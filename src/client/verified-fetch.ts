@@ -71,50 +71,55 @@ export interface VerifiedFetchOptions extends Omit<Trust, 'signal'> {
   profile?: ProfileName
   /** The tree of names; that of the profile by default. */
   deployment?: Deployment
-  /** Whether proofs are asked of one gateway after another until one holds, or of all at once; `in order` by default. */
+  /** Whether gateways are asked for proofs one after another until one is valid, or all at once; `in order` by default. */
   order?: 'in order' | 'in parallel'
-  /** How many gateways have to agree on a tip; `any` by default: then it is the furthest that one of them proves. */
+  /** How many gateways have to agree on a tip; `any` by default, which takes the furthest that one of them proves. */
   tipPolicy?: TipPolicy
   /** How long the tip of a name or an ordinal is used before gateways are asked again, in milliseconds; 10,000 by default. */
   tipMaxAge?: number
-  /** Time for one fetch, in milliseconds; 20,000 by default. A stream has as much for each chunk. */
+  /** Time for one fetch, in milliseconds; 20,000 by default. A stream gets as much for each chunk. */
   timeout?: number
-  /** How much is read of all gateways for one fetch, in bytes; 64 MiB by default. A stream has as much for each chunk. */
+  /**
+   * The limit on what is read from all gateways for one fetch, in bytes; 64 MiB by default. A stream gets as much for each chunk.
+   */
   maxBytes?: number
-  /** The largest directories that are read for one path, together, in bytes; 1 MiB by default. */
+  /** The limit on all directories of one path together, in bytes; 1 MiB by default. */
   maxDirectoryBytes?: number
-  /** How much of verified outputs is kept in memory, in bytes; 16 MiB by default, and 0 for nothing. */
+  /** How many bytes of verified outputs are kept in memory; 16 MiB by default, and 0 for none. */
   cacheBytes?: number
   /** Replaces the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** Further options for resolving names, such as segments in a store that lasts; by default they are in memory. */
+  /** Further options for resolving names, such as segments in a lasting store; by default they are in memory. */
   resolve?: Partial<ResolveOptions>
 }
 
-/** As of `fetch`, as far as they make sense for what cannot be changed. */
+/** The options of `fetch` that make sense for content that cannot be changed. */
 export interface VerifiedFetchInit {
   method?: 'GET' | 'HEAD'
-  /** `Range`, `If-Range` and `If-None-Match` are looked at. */
+  /** Only `Range`, `If-Range` and `If-None-Match` are used. */
   headers?: ConstructorParameters<typeof Headers>[0]
   signal?: AbortSignal | null
   /** The whole stream that starts in the output, instead of its first chunk. Ranges are ignored. */
   stream?: boolean
-  /** Paths as on the host of the name or outpoint, redirects and pages for what is missing included, instead of below `/content/`. */
+  /**
+   * Follows paths as on the host of the name or outpoint, with its redirects and its pages for missing paths, instead of as below
+   * `/content/`.
+   */
   site?: boolean
 }
 
 /**
  * Fetches what a name or an outpoint shows, verified.
  *
- * @param resource `alice/path` or `<outpoint>[:seq]/path`, percent-encoded as in a URL; `?raw` for a directory as inscribed.
- * A txid of 64 hex characters is an outpoint's, even if there is a name like that.
- * @returns Status 200, 206, 304, 404 or 416; of a site also those of its rules, with a `Location` that is not followed. 404 only if
- * verified directories lack the path: what gateways merely do not have is an error.
+ * @param resource `alice/path` or `<outpoint>[:seq]/path`, percent-encoded as in a URL; `?raw` for a directory as inscribed. 64
+ * hex characters are a txid, even if there is a name like that.
+ * @returns Status 200, 206, 304, 404 or 416; for a site also those of its rules, with a `Location` that is not followed. 404 only
+ * if verified directories lack the path: if gateways merely do not have it, that is an error.
  * @throws VerifiedFetchError with the step that failed; the reason of the signal.
  */
 export type VerifiedFetch = (resource: string, init?: VerifiedFetchInit) => Promise<VerifiedResponse>
 
-/** A fetch of its own, which remembers nothing: as {@link createVerifiedFetch}, for a single use. */
+/** As {@link createVerifiedFetch}, for a single use: remembers nothing. */
 export async function verifiedFetch(
   resource: string,
   options: VerifiedFetchOptions & VerifiedFetchInit,
@@ -123,14 +128,14 @@ export async function verifiedFetch(
   return await createVerifiedFetch(rest)(resource, { method, headers, signal, stream, site })
 }
 
-/** Makes a `fetch` whose bytes are proven, whatever the gateways do. @throws TypeError for an argument that is not what it should be. */
+/** Makes a `fetch` whose bytes are proven, whatever the gateways do. @throws TypeError for a wrong argument. */
 export function createVerifiedFetch(options: VerifiedFetchOptions): VerifiedFetch {
   const fetcher = new VerifiedFetcher(options)
   return (resource, init) => fetcher.fetch(resource, init)
 }
 
 const DEFAULT_TIP_MAX_AGE = 10_000
-/** How much of the time for a fetch gateways get to say where a name is. */
+/** The share of a fetch's time in which gateways may say where a name is. */
 const TIP_SHARE = 0.5
 const DEFAULT_CACHE_BYTES = 16 * 1024 * 1024
 const DEFAULT_DIRECTORY_BYTES = 1024 * 1024
@@ -143,16 +148,16 @@ const CACHE = {
   revalidate: 'no-cache',
 }
 
-/** What is asked for: a name or a reference, the path after it, and whether a directory comes as inscribed. */
+/** A requested resource: a name or a reference, the path after it, and whether a directory comes as inscribed. */
 interface Resource {
   root: string | ContentReference
   segments: string[]
   raw: boolean
-  /** With its question mark; empty for none. */
+  /** Includes the question mark; empty for none. */
   query: string
 }
 
-/** What a path starts from. */
+/** The start of a path. */
 interface Root {
   file: VerifiedFile
   isProven: boolean
@@ -209,7 +214,7 @@ class VerifiedFetcher {
         ? await this.nameRoot(asked, step, limits)
         : await this.referenceRoot(asked, step, limits)
     const isSite = init.site === true
-    // Streams, too, are what is inscribed.
+    // Streams come as inscribed, too.
     const isInscribed = raw || init.stream === true
     const shown = async (file: VerifiedFile, isLast: boolean): Promise<VerifiedFile> =>
       isInscribed && isLast ? file : await this.shown(file, limits)
@@ -267,7 +272,7 @@ class VerifiedFetcher {
     return withContent(output, step)
   }
 
-  /** What an output shows: for a patch, what that makes, of outputs that are each verified. */
+  /** What an output shows: for a patch, its result, made of verified outputs. */
   private async shown(file: VerifiedFile, limits: FetchBudget): Promise<VerifiedFile> {
     if (file.content.contentType !== PATCH_TYPE) return file
     const chain = [file]
@@ -348,13 +353,13 @@ class VerifiedFetcher {
 
   private async resolve(name: string): Promise<ResolvedName> {
     const { deployment, options } = this
-    // The profile of local networks has none of its own.
+    // The profile of local networks has no tree.
     requireDeployment(deployment)
     const { timeout = DEFAULT_TIMEOUT, fetch } = options
     try {
       return await resolveName({
         ...{ ...this.trust, deployment, name },
-        // All gateways are waited for, and one that says nothing must leave time for what the name shows.
+        // All gateways are waited for, and a silent one must leave time for the content.
         timeout: timeout * TIP_SHARE,
         maxTotalBytes: this.trust.maxBytes,
         segments: this.segments,
@@ -424,8 +429,8 @@ class VerifiedFetcher {
   }
 
   /**
-   * Whether a genuine mint created an output. What looks like a mint of the tree and is not shown to be one is refused: whether
-   * a lineage starts there decides what its origin is.
+   * Whether a genuine mint created an output. An output that looks like one of a mint in the tree, but is not shown to be one, is
+   * refused: its origin depends on whether a lineage starts there.
    */
   private async isMintOf(
     outpoint: Outpoint,
@@ -445,7 +450,7 @@ class VerifiedFetcher {
           const { trust } = this
           const { origin, proven } = await verifyNameProof({ ...trust, signal, proof, name, deployment })
           if (isSameOutpoint(origin, outpoint)) return true
-          // Of two mints of a name, one that is in no block does not rule out the other.
+          // A mint in no block does not rule out another mint of the same name.
           if (!proven && trust.chainTracker !== 'scripts only')
             throw new ProofError(
               'UNPROVEN',
@@ -472,7 +477,7 @@ class VerifiedFetcher {
     const end = new Promise<StreamEnd>((resolve, reject) => {
       ;[ended, failed] = [resolve, reject]
     })
-    // Whoever reads the body learns of it there.
+    // Readers of the body get the error there.
     end.catch(() => {})
     const { next } = this.chunkReader(signal)
     let { verified } = verification
@@ -499,7 +504,7 @@ class VerifiedFetcher {
   }
 
   private chunkReader(signal: AbortSignal | undefined) {
-    /** The chunk after an output, or how far the gateways agree that there is none. */
+    /** The chunk after an output, or how many gateways agree that there is none. */
     const next = async ({ outpoint: from, satoshis }: VerifiedFile): Promise<VerifiedFile | TipAgreement> => {
       const limits = this.limits(signal)
       const question = {
@@ -510,13 +515,13 @@ class VerifiedFetcher {
       }
       const at = Date.now()
       const of = this.gateways.all.length
-      // Only 1-sat coins are ordinals, which go on: whatever spends another one, all would have to agree.
+      // Only coins of 1 satoshi are ordinals, which have further chunks: about any other coin, all would have to agree.
       if (satoshis !== 1) return { agreedBy: of, of, at }
       try {
         const output = await this.gateways.first(question, limits)
         const { content } = output
         if (content !== undefined && this.chunkTypes.has(content.contentType)) return { ...output, content }
-        // Proven, so all would have to agree.
+        // This is proven, so all would have to agree.
         return { agreedBy: of, of, at }
       } catch (error) {
         const isEnd = error instanceof VerifiedFetchError && error.code === 'NOT_FOUND'
@@ -575,7 +580,7 @@ function further(one: VerifiedOrdinal, other: VerifiedOrdinal): VerifiedOrdinal 
   return other
 }
 
-/** What resolving a name failed of, as one of our steps. */
+/** The error of resolving a name, as one of our steps. */
 function resolutionError(name: string, error: unknown): unknown {
   if (error instanceof HeadersError)
     return new VerifiedFetchError('NO_HEADERS', error.message, { step: 'headers', cause: error })
@@ -623,10 +628,10 @@ function withoutContent(outpoint: Outpoint, step: VerificationStep): VerifiedFet
   return new VerifiedFetchError('NOT_FOUND', `${formatOutpoint(outpoint)} has no content`, { step })
 }
 
-/** The body of an answer to HEAD. */
+/** The empty body of an answer to HEAD. */
 async function* noChunks(): AsyncGenerator<Uint8Array> {}
 
-/** A name or a reference, and the path after it. */
+/** Reads a name or a reference, and the path after it. */
 function resourceOf(resource: string): Resource {
   const [, path = '', query = ''] = /^([^?#]*)(?:\?([^#]*))?/.exec(resource) ?? []
   const [written = '', ...below] = path.split('/')

@@ -21,14 +21,14 @@ import type { VerifiedOutput } from './verify-output.js'
 
 export type VerifiedFile = VerifiedOutput &
   Required<Pick<VerifiedOutput, 'content'>> & {
-    /** The outputs that patches make it of. */
+    /** The outputs of which patches make the content. */
     bases?: VerifiedStep[]
   }
 
-/** The most directories that one path may open, including the root (`service.md` 8). */
+/** The most directories that one path may open, including the root. */
 const MAX_LEVELS = 8
 
-/** What a path leads to by verified directories and rules, and those that say so, in order. */
+/** What a path leads to, with the verified directories and rules that lead there, in order. */
 export type FoundFile = { directories: Iterable<VerifiedFile> } & Exclude<
   Found<VerifiedFile>,
   { kind: 'index' }
@@ -36,25 +36,25 @@ export type FoundFile = { directories: Iterable<VerifiedFile> } & Exclude<
 
 export interface PathSearch {
   root: VerifiedFile
-  /** After the root, decoded. A trailing slash leaves an empty one. */
+  /** The segments after the root, decoded. A trailing slash leaves an empty one. */
   segments: readonly string[]
   /** Whether a directory comes as inscribed. */
   raw: boolean
   /** Whether it is a path on the host of a name or an outpoint. */
   isSite: boolean
-  /** The content types of directories, matched exactly. */
+  /** The content types of directories, which must match exactly. */
   directoryTypes: ReadonlySet<string>
-  /** The largest directory that is read, and all on the path together, in bytes. */
+  /** The limit on each directory, and on all on the path together, in bytes. */
   maxDirectoryBytes: number
-  /** Fetches and verifies what an entry points at. `isLast`: nothing follows it on the path. */
+  /** Fetches and verifies the target of an entry. `isLast`: the path ends there. */
   load: (pointer: Pointer, isLast: boolean) => Promise<VerifiedFile>
 }
 
 type Pointer = ContentReference['pointer']
 
 /**
- * Follows a path as the gateway does (`service.md` 4.2; on a host {@link sitePath}), in directories that are each verified. Instead of
- * a redirect to an `index.html`, that file is found.
+ * Follows a path as the gateway does (`docs/spec/http.md`, Content; on a host {@link sitePath}), in directories that are each
+ * verified. Instead of a redirect to an `index.html`, that file is found.
  *
  * @throws VerifiedFetchError `BAD_DIRECTORY`, `NESTING_TOO_DEEP`, and what `load` throws.
  */
@@ -66,7 +66,7 @@ export async function findFile(search: PathSearch): Promise<FoundFile> {
     } catch (error) {
       if (error instanceof RedirectsError) throw badDirectory(error.message, error)
       if (!(error instanceof Missing)) throw error
-      // Each time with one more: as many as directories and files on the path.
+      // Each round loads one more directory or file of the path.
       known.loaded.set(keyOf(error.pointer), await search.load(error.pointer, error.isLast))
     }
   }
@@ -86,7 +86,7 @@ function found(search: PathSearch, known: Known): FoundFile {
   return { directories: opened, ...result }
 }
 
-/** What a walk needs before it can go on. */
+/** An output that a walk needs before it can go on. */
 class Missing extends Error {
   constructor(
     readonly pointer: Pointer,
@@ -100,7 +100,7 @@ function keyOf(pointer: Pointer): string {
   return pointer.kind === 'outpoint' ? formatOutpoint(pointer.outpoint) : pointer.txid
 }
 
-/** @param opened What the answer follows from, in order; of all walks for a path. */
+/** @param opened Collects what the answer follows from, in order, over all walks for a path. */
 function walkOf(
   { directoryTypes, maxDirectoryBytes }: PathSearch,
   known: Known,
@@ -140,7 +140,7 @@ function walkOf(
     },
     redirects(file) {
       opened.add(file)
-      // A site has one such file.
+      // A site has only one file with rules.
       known.rules ??= readRedirects(file.content.body)
       return known.rules
     },
@@ -156,7 +156,7 @@ function readMap({ body, contentType }: VerifiedFile['content']): DirectoryMap {
   }
 }
 
-/** A pointer of a map, with siblings resolved in the transaction of the directory. */
+/** A pointer of a directory; siblings are in the directory's transaction. */
 function absolute(text: string, { outpoint: { txid } }: VerifiedFile): Pointer {
   try {
     const pointer = parsePointer(text)

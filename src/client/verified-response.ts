@@ -12,67 +12,67 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { sha256 } from '../../backend/src/protocol/transaction.js'
 import type { VerifiedStep } from './verify-history.js'
 
-/** How many gateways showed the same tip. No proof can show that a tip is unspent: it is agreed upon, and only now. */
+/** How many gateways showed the same tip. No proof can show that a tip is unspent: gateways can only agree on it, for now. */
 export interface TipAgreement {
   agreedBy: number
-  /** How many were asked. */
+  /** How many gateways were asked. */
   of: number
   /** When they were asked, in milliseconds since 1970. */
   at: number
 }
 
-/** How far gateways agree that a stream has no further chunk. */
+/** How many gateways agree that a stream has no further chunk. */
 export interface StreamEnd extends TipAgreement {
-  /** As of the whole {@link Verification}, with all chunks. */
+  /** As in {@link Verification}, for all chunks. */
   verified: Verification['verified']
 }
 
-/** What was verified of a response, and what was only agreed upon. */
+/** What was verified of a response, and what was only agreed on. */
 export interface Verification {
   /**
-   * `headers`: all of it is in blocks that the chain tracker knows. `unproven`: some of it is in none, or none were asked. Of a
-   * stream, this is about the first chunk.
+   * `headers`: all of it is in blocks that the chain tracker knows. `unproven`: some of it is in no block, or no headers were
+   * asked. For a stream, this is about the first chunk.
    */
   verified: 'headers' | 'unproven'
   /** The output with the bytes. */
   outpoint: Outpoint
   /** The directories on the way, and the output with the bytes, each with the height of its block. */
   path: VerifiedStep[]
-  /** The outputs that patches make these of. */
+  /** The outputs of which patches make these. */
   bases?: VerifiedStep[]
   name?: string
-  /** Of the ordinal at the root: with a name or a sequence. */
+  /** The ordinal at the root, for a name or a sequence. */
   ordinal?: { origin: Outpoint; sequence: number; outpoint: Outpoint }
-  /** With a name, or the sequence -1. */
+  /** For a name, or the sequence -1. */
   tip?: TipAgreement
-  /** Of a stream: resolves at its end, which is a tip, too; rejects if the body is not read so far. Not with HEAD. */
+  /** For a stream: resolves at its end, which is a tip, too; rejects if the body is not read that far. Absent for HEAD. */
   end?: Promise<StreamEnd>
 }
 
 /** A response whose bytes are verified. A clone of it has no `verification`. */
 export type VerifiedResponse = Response & { readonly verification: Verification }
 
-/** What is asked about the bytes, as `fetch` does. */
+/** The parts of a request that matter here, as in `fetch`. */
 export interface Question {
   method: 'GET' | 'HEAD'
   headers: Headers
 }
 
-/** The `Content-Type` for an inscribed one: as the gateway sends it. */
+/** The `Content-Type` for an inscribed type, as the gateway sends it. */
 export function servedType(inscribed: string): string {
   return isMediaType(inscribed) ? typeField(inscribed) : UNTYPED
 }
 
-/** Longer text says no character set that it was not published with: what one chunk of a gateway has, in bytes. */
+/** Longer text gets no character set that it was not published with: the size of a gateway's chunk, in bytes. */
 const MAX_TYPED = 256 * 1024
 
 /**
- * Answers with the bytes of an output, or what of them the question asks for. What was published compressed is uncompressed, as
- * `fetch` does with what a gateway sends.
+ * A response with the bytes of an output, or the part that the request asks for. Compressed content is decompressed, as `fetch`
+ * does with a gateway's answer.
  *
- * @param options.isSite Whether it is what a host shows.
- * @param options.status 200 for what was asked for; with another, conditions and ranges are ignored.
- * @param options.maxBytes The most that is uncompressed, in bytes.
+ * @param options.isSite Whether a host shows it.
+ * @param options.status 200 for the requested content; with another status, conditions and ranges are ignored.
+ * @param options.maxBytes The most bytes after decompression.
  */
 export async function fileResponse(
   { contentType, body: published }: { contentType: string; body: Uint8Array },
@@ -98,7 +98,7 @@ export async function fileResponse(
   const isTyped = isSite && !isCompressed && published.length <= MAX_TYPED
   const type = isTyped ? textType(inscribed, published) : inscribed
   const body = plain ?? published
-  // As of the gateway: the same bytes by another type are something else.
+  // As in the gateway: the same bytes with another type have another tag.
   const tag = `"${await sha256Hex(utf8(`${await sha256Hex(published)} ${type}`))}"`
   const headers = headersOf(verification, { 'Cache-Control': cache, ETag: tag, 'Accept-Ranges': 'bytes' })
   const { method } = question
@@ -115,12 +115,12 @@ export async function fileResponse(
   if (range !== undefined) headers.set('Content-Range', `bytes ${from}-${to - 1}/${body.length}`)
   headers.set('Content-Type', type)
   headers.set('Content-Length', String(to - from))
-  // A copy: a view would keep the whole transaction in memory, and a response could be written through.
+  // A copy: a view would keep the whole transaction in memory, and make it writable.
   const bytes = method === 'HEAD' ? null : body.slice(from, to)
   return verifiedResponse(bytes, { status: range === undefined ? status : 206, headers }, verification)
 }
 
-/** What is compressed by gzip; undefined if it is not, or longer than `maxBytes`. */
+/** Decompresses gzip; undefined for other bytes, or if the result is longer than `maxBytes`. */
 async function uncompressed(body: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined> {
   const parts: Uint8Array[] = []
   let left = maxBytes
@@ -136,13 +136,13 @@ async function uncompressed(body: Uint8Array, maxBytes: number): Promise<Uint8Ar
       parts.push(read.value)
     }
   } catch {
-    // It only begins as if it were.
+    // It only begins like gzip.
     return undefined
   }
   return joinBytes(parts)
 }
 
-/** Answers that a site has it at another place. */
+/** A redirect by the rules of a site. */
 export function movedResponse(
   { status, location, cache }: { status: number; location: string; cache: string },
   verification: Verification,
@@ -151,14 +151,14 @@ export function movedResponse(
   return verifiedResponse(null, { status, headers }, verification)
 }
 
-/** Answers that verified directories do not have what was asked for. */
+/** The answer for a path that verified directories do not have. */
 export function missingResponse(reason: string, verification: Verification): VerifiedResponse {
   const headers = headersOf(verification, { 'Cache-Control': 'no-store', 'Content-Type': 'application/json' })
   const body = JSON.stringify({ error: reason, code: 'NOT_FOUND' })
   return verifiedResponse(body, { status: 404, headers }, verification)
 }
 
-/** Answers with chunks, each verified before it is passed on. Nobody knows the length before the end. */
+/** A response with chunks, each verified before it is passed on. The length is not known before the end. */
 export function streamResponse(
   contentType: string,
   {
@@ -189,7 +189,7 @@ export function streamResponse(
         await chunks.return(undefined)
       },
     },
-    // A chunk may have megabytes: the next one is fetched when this one has been read.
+    // A chunk may have megabytes: the next one is fetched once this one has been read.
     { highWaterMark: 0 },
   )
   return verifiedResponse(question.method === 'HEAD' ? null : body, { status: 200, headers }, verification)
@@ -218,7 +218,7 @@ function verifiedResponse(
   }) as VerifiedResponse
 }
 
-/** WebCrypto's, which pages have where they are secure; otherwise the SDK's, which is a lot slower. */
+/** WebCrypto's hash, which pages have in secure contexts; otherwise the SDK's, which is a lot slower. */
 async function sha256Hex(bytes: Uint8Array): Promise<string> {
   const { subtle } = globalThis.crypto ?? {}
   if (subtle === undefined) return toHex(sha256(bytes))
@@ -237,8 +237,8 @@ function isKnown(header: string | null, tag: string): boolean {
 }
 
 /**
- * The range that is asked for (RFC 9110 14.2), its end not included. Several ranges, and headers that are not valid, mean the
- * whole body, as do an `If-Range` with another tag and an empty body.
+ * The requested range (RFC 9110 14.2), without its end. Several ranges, invalid headers, an `If-Range` with another tag and an
+ * empty body mean the whole body.
  */
 function requestedRange(
   headers: Headers,

@@ -18,10 +18,10 @@ import { createVerifiedFetch, type VerifiedFetch } from './verified-fetch.js'
 import type { Headers as BlockHeaders } from './verify-transactions.js'
 
 /**
- * A fetch for what a site shows.
+ * A fetch for the content of a site.
  *
- * @param options.store Where its block headers are kept; in memory by default. They are verified again, as pages of the site can
- * write to whatever its worker keeps. Verified parts of the tree would not be, and so stay in memory.
+ * @param options.store Keeps its block headers; they are in memory by default. Headers are verified again, as pages of the site
+ * can write to any store of its worker. Verified parts of the tree would not be, and so stay in memory.
  */
 export function siteFetch(config: SiteConfig, { store }: { store?: HeaderStore } = {}): VerifiedFetch {
   const { profile = 'mainnet', gateways, tree, headers, tipPolicy, requireProofs } = config
@@ -49,7 +49,7 @@ export interface VerifiedSite {
 
 /** What a worker shows, which may change while it runs. */
 export interface SiteSource {
-  /** @throws whatever says why nothing can be shown. */
+  /** @throws the reason why nothing can be shown. */
   current(): Promise<VerifiedSite>
   /** Looks for a change now; undefined if there is none. */
   renewed(): Promise<VerifiedSite | undefined>
@@ -57,11 +57,11 @@ export interface SiteSource {
 
 /** How old a configuration may be before the host is asked for a new one, in milliseconds. */
 const MAX_CONFIG_AGE = 60_000
-/** Where the guarantees of a site are kept. Pages of the site can write there, and can only make the worker refuse. */
+/** The key for the guarantees of a site. Pages of the site can write there, but can only make the worker refuse. */
 const CONFIG_KEY = 'site/config'
 
 /**
- * The site by the configuration of its host, which is fetched at every start of the worker and may change while it runs: other
+ * The site by the configuration of its host, which is fetched whenever the worker starts and may change while it runs: other
  * gateways and sources of headers, and more guarantees, but no fewer ({@link refusalOf}).
  */
 export class HostedSite implements SiteSource {
@@ -70,8 +70,8 @@ export class HostedSite implements SiteSource {
   private renewing: Promise<VerifiedSite | undefined> | undefined
 
   /**
-   * @param options.page The page of the host. Whatever it is, the host is trusted, and its answer is not a page of the site's.
-   * @param options.store Where the last configuration is kept, to compare with.
+   * @param options.page Fetches the page of the host, which is trusted. Pages of the site must not be able to answer for it.
+   * @param options.store Keeps the last configuration, to compare with.
    */
   constructor(
     private readonly options: {
@@ -84,12 +84,12 @@ export class HostedSite implements SiteSource {
   async current(): Promise<VerifiedSite> {
     if (this.shown === undefined) {
       this.shown = this.load()
-      // Next time, it is tried again.
+      // The next request tries again.
       this.shown.catch(() => {
         this.shown = undefined
       })
     } else if (monotonic() - this.fetchedAt > MAX_CONFIG_AGE) {
-      // Nobody waits for it, and what was loaded stands if it fails.
+      // Nobody waits for this. If it fails, the loaded configuration stays.
       void this.renewed().catch(() => undefined)
     }
     return await this.shown
@@ -132,7 +132,7 @@ function configIn(text: string): SiteConfig | undefined {
   try {
     return JSON.parse(text) as SiteConfig
   } catch {
-    // Damaged: as if there were none.
+    // Damaged: treated as missing.
     return undefined
   }
 }
@@ -140,8 +140,8 @@ function configIn(text: string): SiteConfig | undefined {
 const POLICIES = ['any', 'majority', 'all']
 
 /**
- * Why a site must not go on with another configuration: it is another site, or has fewer guarantees. Gateways and sources of headers
- * may change, as neither is trusted. Undefined if nothing speaks against it.
+ * Why a site must not go on with another configuration: it is another site, or has fewer guarantees. Gateways and sources of
+ * headers may change, as neither is trusted. Undefined if it may go on.
  */
 export function refusalOf(before: SiteConfig | undefined, after: SiteConfig): string | undefined {
   if (before === undefined) return undefined
@@ -190,10 +190,10 @@ interface MessageEvent extends ExtendableEvent {
 }
 
 /**
- * Makes a service worker answer every request of its pages with verified bytes, and none with others: what cannot be verified
- * is an error, and requests to other origins fail. The site is all that its origin shows, as each name has storage of its own.
+ * Makes a service worker answer every request of its pages with verified bytes only: what cannot be verified is an error, and
+ * requests to other origins fail. An origin shows a single site, as each name has its own storage.
  *
- * @param source What is at the root of the origin: always the same, or by the configuration of a host.
+ * @param source The site at the root of the origin: always the same, or by the configuration of a host.
  * @returns The answer to a request, which the worker sends.
  */
 export function serveVerifiedSite(
@@ -219,7 +219,9 @@ function isQuestion(data: unknown): data is SiteQuestion {
   return typeof data === 'object' && data !== null && 'path' in data && typeof data.path === 'string'
 }
 
-/** Runs a fetch; if it fails, once more with what the host has changed since. The bytes are verified in either case. */
+/**
+ * Runs a fetch; if it fails, once more with a changed configuration, if the host has one. The bytes are verified in either case.
+ */
 async function fetched<Result>(
   source: SiteSource,
   run: (site: VerifiedSite) => Promise<Result>,
@@ -250,11 +252,11 @@ async function verdictOn(path: string, source: SiteSource): Promise<SiteVerdict>
   }
 }
 
-/** Inscriptions refer to each other so, on whatever host they are. */
+/** How inscriptions refer to each other on any host. */
 const CONTENT = /^\/content\/(?=[0-9a-f]{64}(?:[_.i:%/?]|$))/i
 const STREAM = /^\/svc\/gateway\/stream\/(?=[0-9a-f]{64})/i
 
-/** What a path of the site means: its own ones are those of a host, on which more than the entry itself counts. */
+/** The resource at a path of the site. Its own paths are those of a host, where more than the entry itself counts. */
 function resourceAt(path: string, site: string): { resource: string; stream?: boolean; site?: boolean } {
   if (CONTENT.test(path)) return { resource: path.replace(CONTENT, '') }
   if (STREAM.test(path)) return { resource: path.replace(STREAM, ''), stream: true }
@@ -275,19 +277,19 @@ async function siteResponse(
       const { resource, ...how } = resourceAt(path, site)
       return await fetch(resource, { method, headers, signal, ...how })
     })
-    // A page of the site for what it lacks has a tag.
+    // A site's own page for missing paths has a tag.
     if (response.status === 404 && mode === 'navigate' && !response.headers.has('ETag'))
       return errorPage(
         404,
         'Nothing is here',
         'The directories of this site were verified, and have no such path.',
       )
-    // Whose it is, nobody knows: it does not get the storage of this site.
+    // Anybody may have made this, so it does not get the storage of this site.
     const isOfAnybody = CONTENT.test(path) || STREAM.test(path)
     const policy = isOfAnybody ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY
     const all = new Headers(response.headers)
     for (const [name, value] of Object.entries(siteHeaders(policy))) all.set(name, value)
-    // A response that no URL came with has none for a browser to read a path by.
+    // The response has no URL, so a browser could not resolve a relative location.
     const location = all.get('Location')
     if (location !== null) all.set('Location', new URL(location, url).href)
     return new Response(response.body, { status: response.status, headers: all })
@@ -302,10 +304,10 @@ async function siteResponse(
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
 
-/** Whatever a page of the site loads, it loads through the worker. */
+/** Everything that a page of the site loads comes through the worker. */
 const SITE_POLICY =
   "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
-/** A page that only says something. */
+/** For pages of plain text. */
 const TEXT_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -316,7 +318,7 @@ function siteHeaders(policy: string): Record<string, string> {
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
-    // A page that a browser had kept would be shown without its worker being asked.
+    // A page in the browser's cache would be shown without asking its worker.
     'Cache-Control': 'no-store',
   }
 }

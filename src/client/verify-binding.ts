@@ -19,7 +19,7 @@ export type BindingFault =
   | 'OTHER_KEY'
   /** The holder of the asserted key has not signed the fields. */
   | 'BAD_SIGNATURE'
-  /** The holder of the asserted key has signed the same bytes, divided into other fields: somebody else has changed it. */
+  /** The holder of the asserted key has signed the same bytes in other fields: somebody else has divided them anew. */
   | 'NOT_CANONICAL'
 
 /** What a name resolves to. There is no fallback: a name that is not bound resolves to no key (BRC-174 section 3). */
@@ -28,7 +28,7 @@ export type IdentityBinding =
       state: 'bound'
       /** The compressed public key, in hex. */
       identityKey: string
-      /** What the holder of the key says about itself, signed and otherwise unverified. */
+      /** The claims of the key's holder about itself, signed and otherwise unverified. */
       profile: BindingProfile
       layout: BindingLayout
       protocol: BindingProtocol
@@ -39,16 +39,16 @@ export type IdentityBinding =
     }
   /** Validly held, and bound to no key. */
   | { state: 'unbound' }
-  /** The lock has the form of a binding that does not hold. */
+  /** The lock has the form of a binding, but is invalid. */
   | { state: 'invalid'; fault: BindingFault }
 
 /**
- * Verifies the identity binding of a name's output (BRC-174 section 4, steps 5 to 8), locally: the key of the lock has to be derived
- * from the asserted key, and to have signed the fields.
+ * Verifies the identity binding of a name's output (BRC-174 section 4, steps 5 to 8), locally: the lock's key must be derived
+ * from the asserted key, and must have signed the fields.
  *
  * @param check.lockingScript The complete script.
- * @param check.spent What the key ID may name; at most four are tried, two derivations each. BRC-174 means the output that the
- * name was in before; deployed verifiers take the first input of the transaction.
+ * @param check.spent The outpoints that the key ID may name; at most four are tried, two derivations each. In BRC-174 it is the
+ * previous output of the name; deployed verifiers take the first input of the transaction.
  */
 export function verifyBinding(check: {
   lockingScript: Uint8Array
@@ -79,7 +79,7 @@ const MAX_SPENT = 4
 function pointOf(key: string): PublicKey | undefined {
   try {
     const point = PublicKey.fromString(key)
-    // The SDK reduces a coordinate beyond the field, so that a key would have two forms.
+    // The SDK reduces a coordinate beyond the field, so a key would have two forms.
     return point.toString() === key ? point : undefined
   } catch {
     // No point has this coordinate.
@@ -89,7 +89,7 @@ function pointOf(key: string): PublicKey | undefined {
 
 /**
  * The fields as the signature covers them, one after another; undefined if it does not. An empty field is signed as nothing or,
- * since the SDK's `PushDrop.decode` reads it as that, as a zero byte.
+ * because the SDK's `PushDrop.decode` reads it that way, as a zero byte.
  */
 function signedFields({ fields, signature }: UnverifiedBinding, key: PublicKey): Uint8Array[] | undefined {
   const parsed = signatureOf(signature)

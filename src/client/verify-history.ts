@@ -52,15 +52,15 @@ export interface VerifiedTip {
   lockingScript: Uint8Array
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
-  /** What the key of an identity binding in the tip may name: outputs that its transaction spends. */
+  /** The outputs that the key of an identity binding in the tip may name: inputs of its transaction. */
   bindingInputs: Outpoint[]
 }
 
 /**
- * Follows the ordinal of a name from its origin to its tip (BRC-174 section 4, step 3.1) by the arithmetic of BRC-159.
- * The origin is the caller's: a lineage starts there whatever came before (protocol.md 5), and {@link verifyNameProof}
- * shows whether it is genuine. Each step is computed from the transaction that spends the previous one, whose txid
- * commits to the values of its other inputs, and that transaction is verified.
+ * Follows the ordinal of a name from its origin to its tip (BRC-174 section 4, step 3.1) by the arithmetic of BRC-159. The caller
+ * gives the origin: a lineage starts there whatever came before (`docs/spec/protocol.md`, Ordinals), and {@link verifyNameProof}
+ * shows whether it is genuine. Each step is computed from the transaction that spends the previous one, whose txid commits to the
+ * values of its other inputs, and that transaction is verified.
  *
  * @param check.provenance The answer of `GET /svc/gateway/provenance/{outpoint}`: an Outpoint BEEF of the tip.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
@@ -75,13 +75,13 @@ export async function verifyProvenance(
   return tip
 }
 
-/** A path that was verified, and what is to be remembered of the name. */
+/** A verified path, and what to remember of the name. */
 interface CheckedTip {
   tip: VerifiedTip
   known: KnownName | undefined
 }
 
-/** As {@link verifyProvenance}, from what is known of the name, whose origin is verified. */
+/** As {@link verifyProvenance}, but starts from what is known of the name, whose origin is verified. */
 async function checkProvenance(
   check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint; earlier?: KnownName | undefined },
 ): Promise<CheckedTip> {
@@ -92,7 +92,7 @@ async function checkProvenance(
   return await checkTip(bundle, { origin, tip: subject, verifier, known })
 }
 
-/** Follows an ordinal through a bundle and verifies each step, the first one first. */
+/** Follows an ordinal through a bundle and verifies each step, in order. */
 async function checkTip(
   bundle: Bundle,
   asked: { origin: Outpoint; tip: Outpoint; verifier: TransactionVerifier; known: KnownName | undefined },
@@ -132,7 +132,7 @@ function tipOf(path: VerifiedStep[], { lockingScript, spends }: OriginOutput): V
   }
 }
 
-/** What is known of a name after its path was verified: its steps up to the first that is in no block. */
+/** What is known of a name once its path is verified: its steps before the first one in no block. */
 function rememberedPath(
   bundle: Bundle,
   { path, verified, known }: { path: VerifiedStep[]; verified: Map<string, KnownStep>; known: KnownName },
@@ -162,7 +162,7 @@ function follow(
   const places: Outpoint[] = [origin, ...known.map(({ txid, vout }) => ({ txid, vout }))]
   const isStart = (place: Outpoint): boolean =>
     formatOutpoint(place) === wanted || bundle.spenderOf(place) !== undefined
-  // The last one from which the bundle goes on: it may show all of the path, or another one from some step on.
+  // From the last place at which the bundle continues: it may show the whole path, or another one from some step on.
   const path = places.slice(0, Math.max(0, places.findLastIndex(isStart)) + 1)
   let at = path.at(-1) ?? origin
   for (let spender = bundle.spenderOf(at); spender !== undefined; spender = bundle.spenderOf(at)) {
@@ -248,7 +248,7 @@ async function checkHistory(
   return { history: { name, tip: path.tip }, known: path.known }
 }
 
-/** A name as it is known, without asking anybody; undefined if its origin is not known, or the script of its tip. */
+/** The known history of a name; undefined if its origin is not known, or the script of its tip. */
 export function knownHistory(
   { name, deployment }: Pick<SoughtName, 'name' | 'deployment'>,
   known: KnownName,
@@ -276,7 +276,7 @@ function knownOrigin({ line }: KnownName, { txid, name, height }: KnownMint): Ve
 /** How much of a proof is parsed per millisecond, in bytes. Parsing is one slice, so short proofs go first. */
 const BYTES_PER_MILLISECOND = 10_000
 
-/** A part of an index's evidence, checked: what is known of the way to the name then. */
+/** A checked part of an index's evidence, and what is then known of the way to the name. */
 export interface CheckedPart {
   history?: undefined
   known: KnownName | undefined
@@ -286,14 +286,14 @@ export interface CheckedEvidence {
   history: VerifiedHistory
   /** Whether the index's other claims about the tip, such as that it is unspent, are about the tip it proves. */
   isOfTip: boolean
-  /** What is to be remembered of the name; undefined if nothing is. */
+  /** What to remember of the name; undefined for nothing. */
   known: KnownName | undefined
 }
 
 /**
  * Checks an index's evidence for a name.
  *
- * @param check.earlier What was verified of the name earlier: the evidence may leave it out.
+ * @param check.earlier What was verified of the name earlier, which the evidence may leave out.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function checkEvidence(
@@ -322,7 +322,7 @@ export async function checkEvidence(
 
 type Proofs = Extract<Evidence, { form: 'proofs' }>
 
-/** The origin by its proof, or as it is known. */
+/** The origin by its proof, or the known one. */
 async function checkOrigin(check: NameTrust & SoughtName, { proof }: Proofs): Promise<CheckedOrigin> {
   if (proof !== undefined) {
     await giveWay(proof.length, check)
@@ -335,7 +335,7 @@ async function checkOrigin(check: NameTrust & SoughtName, { proof }: Proofs): Pr
   return { name: knownOrigin(known, mint), known, output: undefined }
 }
 
-/** The path of the ordinal by its provenance, or as it is known. */
+/** The path of the ordinal by its provenance, or the known one. */
 async function checkPath(
   check: NameTrust & SoughtName,
   { evidence, origin }: { evidence: Proofs; origin: CheckedOrigin },
@@ -357,7 +357,7 @@ async function checkPath(
   return { tip, known }
 }
 
-/** Says in `data` which of the two proofs does not hold. */
+/** Says in `data` that the provenance is the invalid proof. */
 function ofProvenance(error: unknown): never {
   if (!(error instanceof ProofError)) throw error
   throw new ProofError(error.code, error.message, { cause: error, data: { part: 'provenance' } })

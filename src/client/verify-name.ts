@@ -32,14 +32,14 @@ export { NAME_VOUT } from './known-name.js'
 /** The outputs of a mint that hold nodes. */
 export const NODE_VOUTS: readonly number[] = [0, 1]
 
-/** A node that was verified, from which the way to another one or to a name can be shown. */
+/** A verified node, from which the way to another node or to a name can be shown. */
 export interface WayPoint extends SpentOutput {
   outpoint: Outpoint
   /** The mints from the genesis to it, in order. */
   line: readonly VerifiedMint[]
 }
 
-/** A name to look for in a tree, and what is known of it already. */
+/** A name to look for in a tree, and what is already known of it. */
 export interface SoughtName {
   name: string
   deployment: Deployment
@@ -47,9 +47,9 @@ export interface SoughtName {
 }
 
 /**
- * The mints of a bundle that descend from the genesis, by txid (protocol.md 6 and 7), and those that are known. Nothing is recognised by pattern:
- * the genesis outpoint is genuine because the caller says so, and from there on only nodes created by a checked mint
- * are. A copy of the covenant is not, whatever its state.
+ * The mints of a bundle that descend from the genesis (`docs/spec/protocol.md`, Mints), and the known ones, by txid. Nothing is
+ * recognised by pattern: the genesis outpoint is genuine because the caller says so, and from there on only nodes created by a
+ * checked mint are. A copy of the covenant is not, whatever its state.
  *
  * @param from A verified node: the bundle may leave out what comes before it.
  * @throws ProofError `NO_GENESIS`; `BAD_MINT` if a transaction that spends a genuine node breaks a rule of mints.
@@ -103,7 +103,7 @@ export function readMints(
   return mints
 }
 
-/** A node that is spent, and its output, if that is known or in the bundle. */
+/** A spent node, and its output, if that is known or in the bundle. */
 interface SpentNode {
   outpoint: Outpoint
   output: SpentOutput | undefined
@@ -112,7 +112,7 @@ interface SpentNode {
 function mintsBefore({ line }: WayPoint): Map<string, GenuineMint> {
   const mints = new Map<string, GenuineMint>()
   let parent: GenuineMint | undefined
-  // Only what a bundle shows is asked for its domain.
+  // Domains are only needed for mints that a bundle shows.
   for (const { txid, name, height } of line) {
     parent = { name, domain: '', txid, parent, isVerified: true, ...(height !== undefined && { height }) }
     mints.set(txid, parent)
@@ -196,7 +196,7 @@ export interface VerifiedName {
   height?: number
 }
 
-/** What is needed to check a name offline. */
+/** What an offline check of a name needs. */
 export interface NameTrust extends Trust, ReadOptions {
   /** The tree: its genesis outpoint, and how it was deployed. */
   deployment: Deployment
@@ -204,20 +204,23 @@ export interface NameTrust extends Trust, ReadOptions {
 
 export interface CheckedOrigin {
   name: VerifiedName
-  /** Undefined if nothing is remembered. */
+  /** Undefined if nothing is kept. */
   known: KnownName | undefined
   /** The output in which it was minted; undefined if it is only known. */
   output: OriginOutput | undefined
 }
 
-/** What is read of an output that holds a name. */
+/** The parts of a name's output that are read. */
 export interface OriginOutput {
   lockingScript: Uint8Array
-  /** The outputs that its transaction spends, as far as the key of an identity binding may name them. */
+  /** The inputs of its transaction that the key of an identity binding may name. */
   spends: Outpoint[]
 }
 
-/** The output that the name was in before, and the first input, which deployed wallets mean; of a mint, its first inputs. */
+/**
+ * The outputs that an identity binding may name: the previous one of the name, and the first input, which deployed wallets mean;
+ * for a mint, its first inputs.
+ */
 export function bindingInputs(
   bundle: Bundle,
   { tip, before }: { tip: Outpoint; before: Outpoint | undefined },
@@ -228,9 +231,9 @@ export function bindingInputs(
 }
 
 /**
- * Checks that a name is genuine (BRC-174 section 4, step 3.2; service.md 3.3), given only the genesis outpoint and block
- * headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin with every mint from the genesis to it. Other
- * transactions in it are parsed but not trusted.
+ * Checks that a name is genuine (BRC-174 section 4, step 3.2), given only the genesis outpoint and block headers. The proof is an
+ * Outpoint BEEF (BRC-158) of the name's origin with every mint from the genesis to it. Other transactions in it are parsed but
+ * not trusted.
  *
  * @param check.proof The answer of `GET /svc/names/proof/{name}`.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
@@ -244,7 +247,7 @@ export async function verifyNameProof(
   return name
 }
 
-/** As {@link verifyNameProof}, from what is known. */
+/** As {@link verifyNameProof}, but starts from what is known. */
 export async function checkNameProof(
   check: NameTrust & SoughtName & { proof: Uint8Array },
 ): Promise<CheckedOrigin> {
@@ -274,7 +277,7 @@ export async function checkNameProof(
 /**
  * Checks the way to a name as far as a bundle shows it: to the origin of an earlier name.
  *
- * @returns What is known of the way then.
+ * @returns What is then known of the way.
  * @throws as {@link verifyNameProof}.
  */
 export async function checkPart(
@@ -290,7 +293,7 @@ export async function checkPart(
   return remembered(bundle, { ...check, verified })
 }
 
-/** What is known of a name after it was verified: its mints up to the first that is in no block. */
+/** What is known of a name once it is verified: its mints before the first one in no block. */
 export function remembered(
   bundle: Bundle,
   { verified, deployment, earlier: known }: Omit<SoughtName, 'name'> & { verified: VerifiedName },
@@ -316,11 +319,11 @@ export function remembered(
 }
 
 /**
- * Checks the mint of a name, or of another name on the way to it, from a BEEF that holds the mints from the genesis or from a
- * verified node to it. Where the name has moved since does not matter.
+ * Checks the mint of a name, or of another name on the way to it, from a BEEF with the mints from the genesis or from a verified
+ * node. Later moves of the name do not matter.
  *
  * @param check.origin The output in which it was minted.
- * @param check.towards A name: the node on the way to it is given, for the next part.
+ * @param check.towards A name: the node on the way to it is returned, for the next part.
  * @param check.from A verified node: the BEEF may leave out what comes before it.
  * @returns The name, the script of its origin, which starts with the lock that the mint gave it, and that node.
  * @throws as {@link verifyNameProof}.
@@ -344,7 +347,7 @@ export async function verifyNameMint(
   }
 }
 
-/** A copy: a view would keep the whole part in memory. */
+/** Copies the script: a view would keep the whole part in memory. */
 function wayPoint(
   { satoshis, lockingScript }: SpentOutput,
   place: Pick<WayPoint, 'outpoint' | 'line'>,
@@ -428,7 +431,7 @@ export async function verifyNode(
       'STALE_TIP',
       `the node ${formatOutpoint(outpoint)} is spent by ${spender.transaction.txid}, in the same BEEF`,
     )
-  // A checked mint has written its nodes as their script says.
+  // The scripts of a checked mint's nodes are what they say.
   const domain = mint === undefined ? '' : decodeMineNode(output.lockingScript).domain
   const passed = passedBy(mint)
   return { domain, ...wayPoint(output, { outpoint, line }), proven, transaction, passed }

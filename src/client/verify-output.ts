@@ -16,11 +16,11 @@ import { TransactionVerifier, type Trust } from './verify-transactions.js'
 /** An output whose transaction is in a block, or could be. */
 export interface VerifiedOutput extends VerifiedStep {
   satoshis: number
-  /** What it holds, if anything. The body is a view into the proof. */
+  /** Its content, if it has any. The body is a view into the proof. */
   content?: { contentType: string; body: Uint8Array }
 }
 
-/** A proof from `GET /svc/gateway/proof/{reference}`, and what is trusted in checking it. */
+/** A proof from `GET /svc/gateway/proof/{reference}`, and what its check trusts. */
 export interface ProofCheck extends Trust, ReadOptions {
   /** An Outpoint BEEF (BRC-158). */
   proof: Uint8Array
@@ -32,9 +32,9 @@ function requireProof({ chainTracker, proof }: ProofCheck): void {
 }
 
 /**
- * Checks the proof of an output, and reads its content out of the proven transaction.
+ * Checks the proof of an output, and reads its content from the proven transaction.
  *
- * @param check.pointer The output that was asked for, or the first one with content of a transaction.
+ * @param check.pointer The requested output, or a transaction: then its first output with content.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifyOutput(
@@ -52,10 +52,10 @@ export async function verifyOutput(
 }
 
 /**
- * Checks where a transaction moves an ordinal on, by the arithmetic of BRC-159.
+ * Checks to which output a transaction moves an ordinal, by the arithmetic of BRC-159.
  *
  * @param check.proof The answer of `GET /svc/gateway/proof/{outpoint}?next`.
- * @param check.from Where the ordinal was: an output that the caller has verified.
+ * @param check.from The previous output of the ordinal, which the caller has verified.
  * @throws as {@link verifyOutput}.
  */
 export async function verifyNextOutput(check: ProofCheck & { from: Outpoint }): Promise<VerifiedOutput> {
@@ -76,9 +76,9 @@ export async function verifyNextOutput(check: ProofCheck & { from: Outpoint }): 
 
 export interface VerifiedOrdinal {
   origin: Outpoint
-  /** Steps from the origin, which is 0. */
+  /** The number of steps from the origin. */
   sequence: number
-  /** Where the ordinal stands at that step. */
+  /** The output of the ordinal at that step. */
   output: VerifiedOutput
   /** The latest output with content up to that step. */
   content: VerifiedOutput
@@ -88,19 +88,18 @@ export interface VerifiedOrdinal {
   proven: boolean
 }
 
-/** The sequence of the tip (`service.md` 3.1). */
+/** The sequence of the tip. */
 export const TIP_SEQUENCE = -1
 
 /**
- * Checks an ordinal at a step (BRC-159): back from the output that was asked for to the first one of its unbroken 1-sat
- * lineage, and on to the step. That the lineage starts where it does is proven by the values of the coins before it, or
- * because a name was minted there.
+ * Checks an ordinal at a step (BRC-159): back from the requested output to the first one of its unbroken 1-sat lineage, and on to
+ * the step. The start of the lineage is proven by the values of the coins before it, or because a name was minted there.
  *
  * @param check.proof The answer of `GET /svc/gateway/proof/{outpoint}:{sequence}`.
  * @param check.sequence A step from the origin, -2 for the origin, or {@link TIP_SEQUENCE}. No proof can show that a tip is
  * unspent.
  * @param check.isMintOf Whether a genuine mint created an output, given its transaction: such an output starts a lineage,
- * whatever came before (protocol.md 5).
+ * whatever came before (`docs/spec/protocol.md`, Ordinals).
  * @throws as {@link verifyOutput}.
  */
 export async function verifyOrdinal(
@@ -126,7 +125,7 @@ export async function verifyOrdinal(
       `the proof does not show ${formatOutpoint(asked)} at step ${sequence}`,
     )
   if (!isSameOutpoint(subject, outpoint)) throw otherOutput(subject, outpoint)
-  // A step before the output that was asked for is a step of its ordinal only if all between them holds.
+  // A step before the requested output belongs to its ordinal only if all steps between them are valid.
   const shown = Math.max(
     at,
     path.findIndex((each) => isSameOutpoint(each, asked)),
@@ -146,7 +145,7 @@ export async function verifyOrdinal(
   }
 }
 
-/** The outputs of an ordinal in a bundle, from the first of its lineage on; of an output that is not 1 sat, itself alone. */
+/** The outputs of an ordinal in a bundle, from the first of its lineage on; for an output that is not 1 sat, only itself. */
 async function lineageOf(
   bundle: Bundle,
   { asked, isMintOf }: { asked: Outpoint; isMintOf: Parameters<typeof verifyOrdinal>[0]['isMintOf'] },

@@ -22,7 +22,7 @@ import { HeadersError, ProofError, SourceError } from './errors.js'
 import { ThreadShare } from './thread-share.js'
 
 /**
- * Says which blocks exist. `'scripts only'`: nobody is asked, and every merkle path is accepted, as the SDK does. A chain
+ * Decides which blocks exist. `'scripts only'`: nobody is asked, and every merkle path is accepted, as in the SDK. A chain
  * tracker without `currentHeight` shows that the chain has come as far as the blocks that it confirms.
  */
 export type Headers =
@@ -32,11 +32,11 @@ export type Headers =
 /** What the caller trusts, and what a check may cost. */
 export interface Trust {
   chainTracker: Headers
-  /** Refuse anything that is not in a block that the chain tracker knows. */
+  /** Refuses anything that is not in a block that the chain tracker knows. */
   requireProofs?: boolean
   /**
-   * What the scripts of unproven transactions may cost together, in units of about ten nanoseconds: the model by which a
-   * server prices submissions. 300,000,000 by default. A step that exceeds it is refused before it runs.
+   * The limit on the cost of the scripts of unproven transactions together, in units of about ten nanoseconds, by the model with
+   * which a server prices submissions. 300,000,000 by default. A step that exceeds it is refused before it runs.
    */
   maxScriptWork?: number
   /** How long the scripts of unproven transactions may run, in milliseconds of CPU time; 10,000 by default. */
@@ -54,9 +54,9 @@ const MAX_REASON = 200
 
 /**
  * Verifies that transactions of a bundle are or could be in a chain, by the rules of the SDK's `Transaction.verify`: a
- * transaction with a merkle path is in the block of its root, which the chain tracker knows; any other runs its scripts
- * against the outputs it spends, whose transactions are verified in the same way. Each is verified once. Beyond that, what is
- * in no block keeps the rules by which a server takes it (`block-rules.ts`): the next block could hold it.
+ * transaction with a merkle path is in the block of its root, which the chain tracker knows; any other runs its scripts against
+ * the outputs it spends, whose transactions are verified in the same way. Each is verified once. In addition, a transaction in no
+ * block must keep the rules for submissions (`block-rules.ts`): the next block could hold it.
  */
 export class TransactionVerifier {
   /** The verified transactions, each with the height of its block if it has one. */
@@ -64,11 +64,11 @@ export class TransactionVerifier {
   private readonly roots = new Map<string, boolean>()
   /** Units of script work that are left. */
   private scriptWork: number
-  /** How long scripts may run in total, and have run, in milliseconds. */
+  /** The limit on the time of all scripts, and the time that they took, in milliseconds. */
   private readonly scriptTimeout: number
   private scriptTime = 0
   private readonly thread = new ThreadShare()
-  /** What the unproven transactions wait for: a position of the chain, with the transaction that asks for it. */
+  /** Positions of the chain that unproven transactions wait for, each with its transaction and the reason. */
   private readonly waits: (ChainPosition & { txid: string; why: string })[] = []
   private tip: Promise<number> | undefined
 
@@ -168,14 +168,14 @@ export class TransactionVerifier {
     return spent
   }
 
-  /** A coinbase is spent when it has a number of confirmations. Without headers nobody knows how many it has. */
+  /** A coinbase can be spent after a number of confirmations, which nobody knows without headers. */
   private requireMature(source: string, txid: string): void {
     const transaction = this.bundle.transaction(source)
     if (transaction === undefined || !isCoinbase(transaction) || this.trust.chainTracker === 'scripts only')
       return
     const mined = this.bundle.claimedBlock(source)
     if (mined === undefined) return
-    // When the next block may hold it.
+    // The height at which the next block may hold it.
     const height = mined.height + COINBASE_MATURITY - 1
     this.waits.push({ height, time: 0, txid, why: `spends the coinbase of block ${mined.height}` })
   }
@@ -248,19 +248,19 @@ export async function isKnownRoot(
     return await unlessAborted(answer, signal)
   } catch (cause) {
     throwIfCancelled(signal)
-    // A proof may name any height; of one that is far above the chain, there is nothing to know.
+    // A proof may name any height; nothing is known of one far above the chain.
     if (!signal?.aborted && height > (await tipOf(tracker, signal)) + FAR_ABOVE) return false
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
     throw new HeadersError(`no block header at height ${height}: ${reason.slice(0, MAX_REASON)}`, { cause })
   }
 }
 
-/** A deadline is the fault of what was asked until then; a caller who cancels gets his own reason. */
+/** If the deadline passes, those who were asked are at fault; if the caller cancels, the caller gets their own reason. */
 function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted && !(signal.reason instanceof SourceError)) throw signal.reason
 }
 
-/** How many blocks a chain tracker may be behind. */
+/** How many blocks a chain tracker may be behind the chain. */
 const FAR_ABOVE = 100
 
 /** The height of the chain; infinite if the chain tracker does not say. */
@@ -284,7 +284,7 @@ async function currentHeightOf(
   }
 }
 
-/** What is reported when the deadline passes while the chain tracker is being asked. */
+/** The message if the deadline passes while the chain tracker is being asked. */
 export const TRACKER_TIMEOUT = 'the chain tracker did not answer in time'
 
 type Output = TransactionView['outputs'][number]

@@ -74,7 +74,7 @@ export async function workerHost(): Promise<WorkerHost | undefined> {
   }
 }
 
-/** A module of Node. Browsers load this file too: bundlers look for no module whose name is not written there. */
+/** Imports a module of Node. Browsers load this file, too: bundlers do not look for a module whose name is no literal. */
 async function nodeModule(name: string) {
   return await import(/* webpackIgnore: true */ /* @vite-ignore */ name).catch(() => undefined)
 }
