@@ -42,11 +42,11 @@ import {
 } from './payment.js'
 
 export interface AdvertiseOptions extends PaymentOptions {
-  /** Where this host answers the command. */
+  /** The URL at which this host answers the command. */
   url: string
-  /** Revoke everything instead. */
+  /** Revokes everything instead. */
   revoke: boolean
-  /** Pay again for what the server does not show. */
+  /** Pays again for what the server does not show. */
   again: boolean
   /** The highest fee, in satoshis. */
   maxFee: number
@@ -55,18 +55,18 @@ export interface AdvertiseOptions extends PaymentOptions {
   config: Config
 }
 
-/** A token that is not spent, as far as the host and the journal know. */
+/** An unspent token, as far as the host and the journal know. */
 interface LiveToken extends Coin, Advertisement {}
 
 const TOPICS = [ADVERTISEMENTS.SHIP.topic, ADVERTISEMENTS.SLAP.topic]
-/** Of a lookup: tokens with their ancestors, a number for each byte. */
+/** The longest answer to a lookup: tokens with their ancestors, as JSON with a number for each byte. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 const TOKEN_VALUE = 1
 
 /**
- * Publishes what this host advertises and is not published yet, and revokes what it no longer advertises, in one transaction.
- * Pays nothing if there is nothing to change. What was paid for is submitted again by each later run, and not paid for again
- * as long as it may count, whatever the server shows.
+ * Publishes the missing advertisements of this host, and revokes those that it no longer makes, in one transaction. Pays nothing
+ * if there is nothing to change. Each later run submits earlier payments again, and does not pay again while they may count,
+ * whatever the server shows.
  *
  * @throws CommandError; MiningError; GeneralError `JOURNAL`; the reason of the signal.
  */
@@ -123,8 +123,8 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
 }
 
 /**
- * Sends what was paid for earlier again, and finds the tokens of this host that nothing spends: of the journal, and of the
- * server. One that was paid for counts even if the server denies it, unless the user says that it was revoked elsewhere.
+ * Sends earlier payments again, and finds the unspent tokens of this host, in the journal and on the server. A paid one counts
+ * even if the server denies it, unless the user says that it was revoked elsewhere.
  *
  * @throws CommandError if an earlier payment may or may not count.
  */
@@ -155,7 +155,7 @@ async function liveTokens(
   return [...found.values()]
 }
 
-/** @throws CommandError if no client of a live network would use the URL (BRC-101), or it says more than where the host is. */
+/** @throws CommandError if no client of a live network would use the URL (BRC-101), or it is more than an origin. */
 function requireAdvertisable(text: string): void {
   const { protocol, hostname, origin } = new URL(text)
   if (protocol === 'https:' && hostname !== 'localhost' && text === origin) return
@@ -185,7 +185,7 @@ function isSame(one: Advertisement, other: Advertisement): boolean {
   )
 }
 
-/** Shows what will be published and what it may cost, and asks for confirmation. */
+/** Shows what will be published and its highest cost, and asks for confirmation. */
 async function approve(
   options: AdvertiseOptions,
   { missing, revoked, url }: { missing: Advertisement[]; revoked: LiveToken[]; url: string },
@@ -260,7 +260,7 @@ const outputsShape = z.object({
 class AdvertisedServer {
   readonly identityKey: string
   private readonly reader: AdvertisementReader
-  /** For what advertises. */
+  /** Where advertisements are submitted. */
   readonly destination: Destination
   private readonly server: OverlayServer
 
@@ -285,10 +285,10 @@ class AdvertisedServer {
   }
 
   /**
-   * Whether it has `tm_names`.
+   * Whether the server has `tm_names`.
    *
-   * @throws CommandError if its settings are others: tokens that it does not find would be paid for in vain, and a server of the
-   * live network must not get tokens with fake funding.
+   * @throws CommandError if its settings differ: tokens that it does not find would be paid for in vain, and a server of the live
+   * network must not get tokens with fake funding.
    */
   async followsTree({ profile, url }: { profile: string; url: string }): Promise<boolean> {
     const { genesis, advertisedAs, profile: others } = await this.server.deployment()
@@ -308,14 +308,14 @@ class AdvertisedServer {
     )
   }
 
-  /** What an output advertises with the host's key; undefined if nothing. */
+  /** The advertisement in an output, if it is made with the host's key. */
   tokenAt({ transaction, vout }: Coin): LiveToken | undefined {
     const script = transaction.outputs[vout]?.lockingScript.toUint8Array() ?? []
     const token = this.reader.read(Uint8Array.from(script))
     return token && { ...token, transaction, vout }
   }
 
-  /** Its tokens of the host's key. */
+  /** The server's tokens with the host's key. */
   async tokens(): Promise<LiveToken[]> {
     const found: LiveToken[] = []
     for (const { service } of Object.values(ADVERTISEMENTS)) {

@@ -14,7 +14,7 @@ export const EXIT_CODES = {
   usage: 2,
   /** What was asked for does not exist. */
   notFound: 3,
-  /** The input was rejected, or nothing of it was admitted. */
+  /** The input was rejected, or none of it was admitted. */
   refused: 4,
   /** A server, a database or a service cannot be reached, or the store cannot be opened: try again later. */
   unavailable: 5,
@@ -22,7 +22,7 @@ export const EXIT_CODES = {
 
 export type ExitCode = keyof typeof EXIT_CODES
 
-/** The codes of errors that have none of their own. */
+/** Codes of errors without a code of their own. */
 export const GENERAL_CODES: Record<ExitCode, string> = {
   ok: 'OK',
   failure: 'FAILED',
@@ -32,7 +32,7 @@ export const GENERAL_CODES: Record<ExitCode, string> = {
   unavailable: 'UNAVAILABLE',
 }
 
-/** Why a command cannot do what it was asked to, and the exit code of its process. */
+/** Why a command cannot do its work, and the exit code of its process. */
 export class CommandError extends GeneralError<string> {
   override readonly name = 'CommandError'
   readonly exit: ExitCode
@@ -43,7 +43,7 @@ export class CommandError extends GeneralError<string> {
   }
 }
 
-/** The command line, a setting or a file of the user is not what it has to be: nothing was done. */
+/** The command line, a setting or a file of the user is invalid: nothing was done. */
 export function usageError(message: string, cause?: unknown): CommandError {
   return new CommandError(message, { exit: 'usage', ...(cause !== undefined && { cause }) })
 }
@@ -81,7 +81,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   }
 }
 
-/** The log level next to a command's own output, which already reports what goes well. */
+/** The log level for a command, whose own output already reports successes. */
 export function quieter(level: Config['logLevel']): Config['logLevel'] {
   return level === 'info' ? 'warn' : level
 }
@@ -89,7 +89,7 @@ export function quieter(level: Config['logLevel']): Config['logLevel'] {
 /** The URL of a server on this machine that was started with the same settings. */
 export const defaultUrl = (): string => `http://127.0.0.1:${process.env.PORT || 8080}`
 
-/** What a command is called with while it runs. */
+/** The context of a running command. */
 export interface Running {
   output: CommandOutput
   /** Aborted by SIGINT or SIGTERM; its reason is an {@link InterruptedError}. */
@@ -99,7 +99,7 @@ export interface Running {
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /**
- * Runs a command until it is done, or SIGINT or SIGTERM comes: any error after that is reported as the interruption. A second
+ * Runs a command until it ends, or until SIGINT or SIGTERM comes: any error after that is reported as the interruption. A second
  * signal ends the process as usual.
  */
 export async function untilSignal(
@@ -118,12 +118,12 @@ export async function untilSignal(
     throw signal.aborted ? signal.reason : error
   } finally {
     for (const name of SIGNALS) process.off(name, interrupt)
-    // Ends what nobody waits for any more.
+    // Ends requests that nobody waits for any more.
     stop.abort()
   }
 }
 
-/** The settings, whose warnings are printed. @throws ConfigError */
+/** Reads the settings, and prints their warnings. @throws ConfigError */
 export function readSettings({ output }: Pick<CommandContext, 'output'>, env = process.env): Config {
   const config = readConfig(env)
   for (const warning of config.warnings) output.warn(warning)

@@ -18,17 +18,17 @@ import { whenReady } from './ready-node.js'
 export interface CrawlCommand {
   config: Config
   logger: Logger
-  /** As `CHAIN_SOURCES`; by default those of the settings. */
+  /** As `CHAIN_SOURCES`, which is the default. */
   source?: string
   parallel: number
   namesOnly: boolean
-  /** After how many transactions to stop; the default depends on whether proofs are checked. */
+  /** The number of transactions after which to stop; the default depends on whether proofs are checked. */
   most?: number
   /** How many unconfirmed transactions to follow. */
   maxUnproven: number
-  /** After how many seconds to stop. */
+  /** The number of seconds after which to stop. */
   maxTime: number
-  /** As that of `openNode`. */
+  /** As in `openNode`. */
   writerThread?: URL | undefined
   signal: AbortSignal
   output: CommandOutput
@@ -37,17 +37,18 @@ export interface CrawlCommand {
 /** The default limits: a source whose proofs are not checked can invent any number of transactions. */
 const DEFAULT_MOST = { checked: 1_000_000, unchecked: 1000 }
 
-/** How many failures are listed: a source that lies at all lies often. */
+/** How many failures are listed: a lying source lies often. */
 const MAX_LISTED = 20
 
 /** Why a crawl stopped before its end. */
 type Stopped = 'by signal' | 'at limit' | 'at time limit'
 
 /**
- * Follows the chain once, to its end, and reports how far it got. If a service has the store open, reports how far that one is.
+ * Follows the chain once, to its end, and reports how far it got. If a service has the store open, reports how far the service
+ * is.
  *
- * @throws CommandError if it did not reach the end of every branch: the same command continues from there. What
- * `Follower.crawl` throws; StartError if the store cannot be opened.
+ * @throws CommandError if it did not reach the end of every branch: the same command continues from there. What `Follower.crawl`
+ * throws; StartError if the store cannot be opened.
  */
 export async function runCrawl(command: CrawlCommand): Promise<void> {
   const { config, logger, output } = command
@@ -72,7 +73,7 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
   const stop = (why: Stopped): void => {
     stopped ??= why
     void follower.stop()
-    // Aborts the requests that it waits for.
+    // Aborts the requests that the follower waits for.
     source.close()
   }
   const source = openSources({ addresses, rate: config.chainSourceRate, logger })

@@ -59,7 +59,7 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [StartError, 'unavailable'],
 ]
 
-/** The same, of errors without a class of their own. */
+/** The same for errors without a class of their own. */
 const OF_CODE: Readonly<Record<string, ExitCode>> = {
   FAILED: 'failure',
   NOT_FOUND: 'notFound',

@@ -31,9 +31,9 @@ export async function runCopy({
 }
 
 /**
- * Verifies all facts and the index, and prints what is damaged.
+ * Verifies all facts and the index, and prints any damage.
  *
- * @throws as {@link checkFacts}; CommandError if anything is.
+ * @throws as {@link checkFacts}; CommandError if there is damage.
  */
 export async function runFactCheck({ output, ...options }: FactCommand & { config: Config }): Promise<void> {
   let damaged = 0
@@ -79,7 +79,10 @@ export async function runBuildIndex({
   )
 }
 
-/** Prints what the log is derived by, or replaces one of it. @throws as {@link writeSetting}; CommandError if it is not set. */
+/**
+ * Prints the settings by which the log is derived, or replaces one. @throws as {@link writeSetting}; CommandError if it is not
+ * set.
+ */
 export async function runSetting({
   output,
   config,
@@ -104,7 +107,7 @@ export async function runSetting({
     if (name === undefined || name === each) output.result({ name: each, value: held }, `${each}=${held}`)
 }
 
-/** Removes bodies from the log, and says where copies may be. @throws as {@link purge}; CommandError where bytes are left. */
+/** Removes bodies from the log, and says where copies may be. @throws as {@link purge}; CommandError if bytes are left. */
 export async function runPurge({
   output,
   config,
@@ -136,7 +139,7 @@ function outpointOf(text: string): Outpoint {
   }
 }
 
-/** Drops what nobody has seen. @throws as {@link prune}. */
+/** Drops transactions that nobody has seen. @throws as {@link prune}. */
 export async function runPrune({
   output,
   force,

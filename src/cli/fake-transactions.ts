@@ -25,13 +25,13 @@ export interface FakeTransaction {
 }
 
 /**
- * A transaction with these outputs, funded by a fake coin. It includes the coin's transaction: its value, which is not 1
- * satoshi, shows an indexer that ordinals start here (BRC-159).
+ * A transaction with these outputs, funded by a fake coin. It includes the coin's transaction: its value, which is not 1 satoshi,
+ * shows an indexer that ordinals start here (BRC-159).
  *
- * @param source The txid that the coin's transaction spends, which no transaction has; random by default. The same outputs
- * with the same source are the same transaction.
- * @param ordinal One that it spends as well, which the host has, and the height of the block that holds that. It is the first
- * input, so that it moves to output 0 (BRC-159).
+ * @param source The txid that the coin's transaction spends, which no transaction has; random by default. The same outputs with
+ * the same source are the same transaction.
+ * @param ordinal An ordinal to spend as well, which the host has, and the height of its block. It is the first input, so it moves
+ * to output 0 (BRC-159).
  */
 export function fundedTransaction(
   outputs: readonly Output[],
@@ -51,7 +51,7 @@ export function fundedTransaction(
   return { txid: made.txid, height, beef: encodeBeef([coin, made]) }
 }
 
-/** A transaction that spends output 0 of another, which the host has, into one output. */
+/** A transaction that spends output 0 of another one, which the host has, into one output. */
 export function spendingTransaction(spent: FakeTransaction, output: Output): FakeTransaction {
   const height = spent.height + 1
   const made = record({ spends: [{ txid: spent.txid, vout: 0 }], outputs: [output], height })

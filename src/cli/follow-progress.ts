@@ -5,7 +5,7 @@ import { grouped, type Progress, type ProgressLine } from './output.js'
 
 /** How often progress is shown, in milliseconds. */
 const TICK = 250
-/** A service on this machine answers at once, or is none of ours. */
+/** How long to wait for a service on this machine, in milliseconds: any later answer is not from one of ours. */
 const TIMEOUT = 5000
 const MAX_ANSWER_BYTES = 256 * 1024
 
@@ -23,7 +23,7 @@ export function followProgress({ follow, sources = [], lag }: ChainStatus): Prog
   }
 }
 
-/** Shows the progress of this process on a terminal while it catches up. Elsewhere the log says it. */
+/** Shows the progress of this process on a terminal while it catches up. Elsewhere the log has it. */
 export function showCatchingUp({
   line,
   status,
@@ -48,12 +48,12 @@ export function showCatchingUp({
  * How far a running service has followed the chain.
  *
  * @param url `http://host:port` of the service.
- * @returns undefined if nothing at that URL answers as a service does, or if it does not follow the chain.
+ * @returns undefined if no such service answers at the URL, or it does not follow the chain.
  */
 export async function serviceStatus(url: string, signal?: AbortSignal): Promise<ChainStatus | undefined> {
   const bounds = { timeout: TIMEOUT, maxBytes: MAX_ANSWER_BYTES, ...(signal && { signal }) }
   const answer = await fetchBounded(`${url}/health`, {}, bounds).catch(() => undefined)
-  // One that is not ready answers 503 with the same.
+  // A service that is not ready answers 503 with the same body.
   const { success, data } = chainShape.strip().safeParse(answer && readJson(answer.body))
   return success && data.follow !== undefined ? data : undefined
 }

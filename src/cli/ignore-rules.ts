@@ -5,7 +5,7 @@ import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { usageError } from './command.js'
 import { SETTINGS_FILE } from './settings-file.js'
 
-/** Later files override earlier ones, in whatever folder: `.publishignore` can restore what `.gitignore` excludes. */
+/** Later files override earlier ones, in any folder: `.publishignore` can restore what `.gitignore` excludes. */
 const IGNORE_FILES = ['.gitignore', '.publishignore'] as const
 
 interface Rule {
@@ -25,7 +25,7 @@ interface FolderRules {
 }
 
 /**
- * Decides what is left out of a published folder: what its `.gitignore` and `.publishignore` files exclude (gitignore(5)),
+ * Decides what is left out of a published folder: files that its `.gitignore` and `.publishignore` files exclude (gitignore(5)),
  * hidden files, and the settings of a node. Paths are relative to the folder, with `/` between their segments.
  */
 export class IgnoreRules {

@@ -42,7 +42,7 @@ export interface FoundTransaction {
   txid: string
   bytes: number
   sources: string[]
-  /** Its locations, each proof once; the most complete come first. */
+  /** Its locations, with each proof once; the most complete come first. */
   copies: Copy[]
 }
 
@@ -76,7 +76,7 @@ export class FoundFiles {
     return this.byTxid.has(txid)
   }
 
-  /** Whether it occurs in a BEEF, and so with its proof or ancestors. */
+  /** Whether it occurs in a BEEF, which has its proof or ancestors. */
   isInBeef({ copies }: FoundTransaction): boolean {
     return copies.some(({ kind }) => kind !== 'raw')
   }
@@ -85,7 +85,7 @@ export class FoundFiles {
     return copies.some(({ kind }) => kind === 'proven')
   }
 
-  /** How many bytes it has in a BEEF, with the transactions that it spends. */
+  /** Its size in a BEEF, with the transactions that it spends, in bytes. */
   bytesWithSources({ bytes, sources }: FoundTransaction): number {
     return sources.reduce((sum, txid) => sum + (this.byTxid.get(txid)?.bytes ?? 0), bytes)
   }
@@ -98,10 +98,10 @@ export class FoundFiles {
   }
 
   /**
-   * The BEEFs that may admit a transaction, the most complete first: one assembled from all files, with the values of the
-   * spent coins, which place its ordinals whether it is proven or not; then each file's own, because the proof in one may
-   * hold where that in another does not; then the same without those values, which may exceed the limits of a submission.
-   * Most occur once, with nothing else: those are taken as they are.
+   * The BEEFs that may admit a transaction, the most complete first: one assembled from all files, with the values of the spent
+   * coins, which place its ordinals whether it is proven or not; then each file's own, because one file may have a valid proof
+   * and another an invalid one; then the same without those values, which may exceed the limits of a submission. Most
+   * transactions occur once, with nothing else: their BEEFs are taken as they are.
    */
   async *beefsOf(transaction: FoundTransaction): AsyncGenerator<Uint8Array, void> {
     const { txid, sources, copies } = transaction
@@ -124,7 +124,7 @@ export class FoundFiles {
       }
   }
 
-  /** The BEEF of a transaction in which it stands alone, if the files have nothing more about it. */
+  /** The BEEF of a transaction that is alone in it, if the files have nothing more about it. */
   private async singleBeefOf({ sources, copies }: FoundTransaction): Promise<Uint8Array | undefined> {
     const [copy] = copies
     if (copy === undefined || copies.length > 1 || sources.some((source) => this.has(source)))

@@ -11,7 +11,7 @@ export interface ImportOptions {
   /** Opens the store, once all arguments are validated. */
   open(): Promise<Node>
   paths: string[]
-  /** Accept raw transactions without a proof. */
+  /** Accepts raw transactions without a proof. */
   trust: boolean
   output: CommandOutput
   signal: AbortSignal
@@ -20,13 +20,13 @@ export interface ImportOptions {
 type Outcome =
   | { status: 'admitted'; outputs: number }
   | { status: 'known' }
-  /** No topic admits any of it; transactions that it spends are missing from the store and the files, and may change that. */
+  /** No topic admits any of it. It spends transactions that are missing from the store and the files, and may change that. */
   | { status: 'waiting'; reason: string; missing: string[] }
-  /** No topic admits any of it; it is only needed by others, which spend its outputs. */
+  /** No topic admits any of it; it is only needed by the spenders of its outputs. */
   | { status: 'source' }
   | { status: 'refused'; reason: string }
 
-/** How many proven transactions are submitted at once, so that they share writes, and how many bytes they have together. */
+/** How many proven transactions are submitted at once, so that they share writes, and the most bytes that they have together. */
 const AT_ONCE = 128
 const BYTES_AT_ONCE = 4 * 1024 ** 2
 
@@ -37,7 +37,7 @@ interface Started {
   admission: Promise<Admission>
 }
 
-/** Refusals for lack of the transactions that are spent: knowing more may change them. */
+/** Refusals that may change once the spent transactions are known. */
 const OPEN_CODES = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
 /**
@@ -101,8 +101,8 @@ class Import {
   }
 
   /**
-   * Admits all transactions, in their order, until the signal: proven ones many at once, each other alone, because of two that
-   * spend the same coin, the first counts.
+   * Admits all transactions, in their order, until the signal: many proven ones at once, each other alone, because the first of
+   * two that spend the same coin counts.
    */
   private async *admitAll(): AsyncGenerator<{ transaction: FoundTransaction; admission: Admission }, void> {
     const { found, signal } = this.options
@@ -122,7 +122,7 @@ class Import {
         while (started.length > 0 && (isAlone || isFull(length)))
           yield await first(started.shift() as Started)
         const admission = this.admit(transaction)
-        // Awaited in its turn.
+        // Awaited later, in order.
         admission.catch(() => {})
         bytes += length
         started.push({ transaction, bytes: length, admission })
@@ -170,7 +170,7 @@ class Import {
     return { status: 'refused', reason: admission.why }
   }
 
-  /** The transactions that one spends, and that neither the store nor the files have. */
+  /** The spent transactions that neither the store nor the files have. */
   private async missing(sources: readonly string[]): Promise<string[]> {
     const { node, found } = this.options
     const missing: string[] = []

@@ -90,7 +90,7 @@ export class KnownTrees {
     try {
       await this.remember(url, said)
     } catch (error) {
-      // A read-only home is no reason to refuse: nothing is remembered yet that this could contradict.
+      // A read-only home is no reason to refuse: there is no remembered tree yet to contradict.
       const reason = messageOf(error)
       output.warn(
         `trusting ${url} for the genesis ${genesis} this time only, because it cannot be remembered: ${reason}; set GENESIS`,

@@ -58,7 +58,7 @@ addNameCommands(program, context)
 addPayingCommands(program, context)
 addBlockingCommands(program, context)
 for (const command of program.commands) command.option('--json', 'print results as JSON', false)
-// Adds `complete`, which knows all of these: to read them takes a moment that no other command needs.
+// Adds `complete`, which needs all commands: loading it takes a moment that no other command needs.
 if (process.argv[2] === 'complete') tab(program)
 else
   program
@@ -70,7 +70,7 @@ else
 function textOf(error: unknown, { isExpected }: Failure): string {
   const message = error instanceof CommanderError ? usageMessage(error) : messageOf(error)
   const isDebugging = process.env.LOG_LEVEL === 'debug'
-  // It may quote servers and files.
+  // The stack may quote servers and files.
   if (isDebugging && error instanceof Error && !(error instanceof CommanderError))
     return escapeControlCharsInLines(hideSecrets(String(error.stack)))
   const line = escapeControlChars(hideSecrets(message))
@@ -86,7 +86,7 @@ function usageMessage({ message }: CommanderError): string {
 void run()
 
 async function run(): Promise<void> {
-  // Nothing is left that could end the command.
+  // Called when nothing is left that could end the command.
   const onStuck = (): void => {
     process.exitCode = EXIT_CODES.failure
   }
@@ -103,7 +103,7 @@ async function run(): Promise<void> {
 async function fail(error: unknown): Promise<void> {
   // Asking for help or the version is not a failure.
   const isHelp = error instanceof CommanderError && /^commander\.(?:help|version)/.test(error.code)
-  // Loaded on demand: it knows the errors of all rooms.
+  // Loaded on demand: it imports the errors of all rooms.
   const { failureOf } = await import('./exit-codes.js')
   const failure = failureOf(error)
   if (!isHelp) context.output.fail(textOf(error, failure), failure)

@@ -36,7 +36,7 @@ export interface MineOptions extends PaymentOptions {
   /** The owner's P2PKH address. */
   owner?: string
   workers?: number
-  /** The limits on its cost. */
+  /** Limits on its cost. */
   budget: Partial<MiningBudget>
   /** A server that contradicts these settings is not used. */
   config: Config
@@ -70,7 +70,7 @@ async function noteWhatNext(options: MineOptions): Promise<void> {
   const server = new OverlayServer(url, signal)
   const address = await server.sites().then(
     (addressOf) => addressOf({ name }),
-    // It is mined, whatever the server answers now.
+    // The name is mined, whatever the server answers now.
     () => undefined,
   )
   const where =
@@ -119,7 +119,7 @@ async function mineWith(options: MineOptions): Promise<void> {
   }
 }
 
-/** The tree that is mined in, and who shows it. */
+/** The tree to mine in, and the server that shows it. */
 interface Tree {
   url: string
   server: ServerDeployment
@@ -135,7 +135,7 @@ const purposeOf = ({ server }: Tree, name: string) => ({
 async function mineMissing(
   options: MineOptions,
   mining: {
-    /** Undefined with fake funding. */
+    /** Undefined for fake funding. */
     payments: Payments | undefined
     payer: MintPayer
     /** The lock of the names; by default, the payer's own. */
@@ -220,9 +220,9 @@ async function loseMint(
 }
 
 /**
- * Sends mints that were paid for earlier, and reports what became of them.
+ * Sends mints again that were paid for earlier, and reports the outcomes.
  *
- * @returns Those that may or may not count, or that the name needs no more mining.
+ * @returns The undecided ones, or that the name needs no more mining.
  */
 async function sendAgain(
   { name, output, signal }: MineOptions,
@@ -247,7 +247,7 @@ async function sendAgain(
   return isDone ? 'done' : followed.filter(({ outcome }) => outcome === 'undecided')
 }
 
-/** Where paid mints go. */
+/** The destination of paid mints. */
 function destinationOf({ url, index, trust }: Tree, signal: AbortSignal): Destination {
   return new OverlayServer(url, signal).destination({
     chainTracker: trust.chainTracker,
@@ -263,7 +263,7 @@ function destinationOf({ url, index, trust }: Tree, signal: AbortSignal): Destin
   })
 }
 
-/** The mint by which the owner of a lost one has its name, if the index knows one. */
+/** The mint that gave a lost mint's name to the same owner, if the index knows one. */
 async function mintByOther(
   { transaction, subject: name }: Followed['payment'],
   { index, server, trust }: Tree,
@@ -274,7 +274,7 @@ async function mintByOther(
   return await ownersMint({ ...trust, index, deployment, name, nameScript })
 }
 
-/** Refuses to pay for a name twice, as long as a mint of it, or of a missing prefix, may still count. */
+/** Refuses to pay for a name twice, while a mint of it, or of a missing prefix, may still count. */
 function requireDecided(
   undecided: readonly Followed[],
   { name, node }: { name: string; node: VerifiedNode },
@@ -289,7 +289,7 @@ function requireDecided(
   )
 }
 
-/** Shows what it will cost, and asks for confirmation. */
+/** Shows the highest cost, and asks for confirmation. */
 async function approve(
   options: MineOptions,
   plan: { node: VerifiedNode; missing: string; budget: MiningBudget; tree: Tree },

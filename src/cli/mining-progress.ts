@@ -4,7 +4,7 @@ import type { MiningEvent } from '../mining/mine-name.js'
 import { escapeControlChars } from '../server/telemetry/public-text.js'
 import { type Colors, grouped, ProgressLine, type Stream } from './output.js'
 
-/** Shows the progress of mining: the search on a terminal in a line of progress, and a line for each event. */
+/** Shows the progress of mining: a progress line for the search, and a line for each event. */
 export class MiningProgress {
   private readonly line: ProgressLine
 
@@ -26,7 +26,7 @@ export class MiningProgress {
     else this.say(minted(event), this.colors.green)
   }
 
-  /** Prints a line of its own, which may quote a server. */
+  /** Prints a separate line, which may quote a server. */
   say(text: string, style: (text: string) => string = (plain) => plain): void {
     this.end()
     this.stream.write(`${style(escapeControlChars(text))}\n`)
@@ -38,7 +38,7 @@ export class MiningProgress {
   }
 }
 
-/** Says where a name is if its owner has it by another mint than the one that was paid for. */
+/** Says where a name is if its owner has it by another mint than the paid one. */
 export function byOtherText({ name, txid }: { name: string; txid: string }): string {
   return `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here: add that output to the wallet, which does not know it`
 }

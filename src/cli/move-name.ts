@@ -30,7 +30,7 @@ import {
 export type Deed =
   | { kind: 'bind'; terms: BindingTerms; printLock: boolean }
   | { kind: 'unbind' }
-  /** To an address, or into a lock that the new holder has made. */
+  /** To an address, or into a lock made by the new holder. */
   | { kind: 'transfer'; address?: string; lock?: string }
 
 export interface MoveOptions extends PaymentOptions {
@@ -42,7 +42,7 @@ export interface MoveOptions extends PaymentOptions {
 }
 
 /**
- * Binds, unbinds or transfers a name that is verified first, and prints where it is then.
+ * Verifies a name, then binds, unbinds or transfers it, and prints where it is afterwards.
  *
  * @throws CommandError; IdentityError; MiningError; ResolutionError; ProofError; HeadersError.
  */
@@ -77,7 +77,7 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
   if (finished !== undefined) reportFinished(name, finished, output)
 }
 
-/** Says that a change of a name which an earlier command had signed is all that was done. */
+/** Reports that a change signed by an earlier command was finished, and nothing else was done. */
 export function reportFinished(name: string, { txid }: Payment, output: CommandOutput): void {
   const outpoint = formatOutpoint({ txid, vout: 0 })
   output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
@@ -86,10 +86,10 @@ export function reportFinished(name: string, { txid }: Payment, output: CommandO
   )
 }
 
-/** A name, verified, and who is to move it. */
+/** A verified name, and the holder who moves it. */
 export interface FoundName {
   coin: NameCoin
-  /** The bytes that hold the transactions which have moved it. */
+  /** The BEEF with the transactions that have moved it. */
   provenance: Uint8Array
   holder: Holder
   checked: CheckedName
@@ -98,7 +98,7 @@ export interface FoundName {
 /**
  * Resolves and verifies a name, and finds the transaction of its output.
  *
- * @param given Who is to move it; by default, whom the options name.
+ * @param given The holder who moves it; by default, the one in the options.
  */
 export async function findName(options: Omit<MoveOptions, 'maxFee'>, given?: Holder): Promise<FoundName> {
   const { name, url, genesis, env, output, signal } = options
@@ -124,11 +124,11 @@ async function askProvenance(
 }
 
 /**
- * Makes a transaction that spends a name into its first output, sends it, and submits it to the server. A change of the name
- * that an earlier command has paid for is finished first, and nothing else is done then.
+ * Makes a transaction that spends a name into its first output, sends it, and submits it to the server. If an earlier command has
+ * paid for a change of the name, only that change is finished.
  *
  * @param change.move Where the name goes, if anywhere; called once it is known that nothing is left of an earlier command.
- * @returns The change that was finished, if there was one.
+ * @returns The finished change of an earlier command, if there was one.
  */
 export async function changeName(
   options: MoveOptions,
@@ -163,7 +163,7 @@ export async function changeName(
     const move = await change.move()
     if (move === undefined) return undefined
     const draft = await draftMove({ coin, holder, maxFee, ...move })
-    // A server of the live network that checks no proofs would take a fake transaction for a real one.
+    // A server of the live network that checks no proofs would accept a fake transaction as real.
     if (payments === undefined) await server.requireLocal()
     else
       await confirmPayment(
@@ -187,7 +187,7 @@ export function isFakeMoney(
   return checked.config.profile.name === 'local' && wallet === undefined && coins.length === 0
 }
 
-/** A server that gets what spends a name, whose output 0 has to be admitted. */
+/** The server as the destination of a transaction that spends a name, whose output 0 must be admitted. */
 function nameDestination(server: OverlayServer, chainTracker: Destination['chainTracker']): Destination {
   return server.destination({
     chainTracker,
@@ -235,7 +235,7 @@ function lockOf(hex: string): Uint8Array {
   }
 }
 
-/** The attributes of a profile on the command line; an empty one is removed. */
+/** The profile attributes on the command line; an empty one is removed. */
 export function profileArguments(
   given: { [Key in keyof BindingProfile]?: BindingProfile[Key] | '' },
 ): BindingTerms {

@@ -23,11 +23,11 @@ export interface NameCheckOptions extends Running {
   urls: readonly string[]
   /** The genesis of the tree; overrides GENESIS. */
   genesis?: string
-  /** Accept only what is in a block. */
+  /** Accepts only what is in a block. */
   requireProofs: boolean
-  /** Use what was verified earlier, and keep what is verified now; by default, of block headers alone. */
+  /** Whether verified parts are used again and kept; by default, only block headers are. */
   cache?: boolean
-  /** What is known of names of a tree from earlier. */
+  /** The known names of a tree. */
   known?: (genesis: string) => Promise<KnownIdentities>
   /** The settings, as environment variables. */
   env: Record<string, string | undefined>
@@ -37,15 +37,15 @@ export interface NameCheckOptions extends Running {
 export interface CheckedName extends ResolvedName {
   config: Config
   genesis: string
-  /** Where the genesis comes from: the settings, these servers, or what one of them said when it was first asked. */
+  /** The source of the genesis: the settings, these servers, or what one of them said when it was first asked. */
   genesisFrom: 'settings' | 'servers' | 'remembered'
   chainTracker: CommandHeaders
-  /** The transactions that have moved it, as the only server showed them; undefined where that took it several answers. */
+  /** The transactions that have moved it, from the only server; undefined if several answers were needed. */
   provenance: Uint8Array | undefined
 }
 
 /**
- * Resolves a name over HTTP and verifies all of it.
+ * Resolves and verifies a name over HTTP.
  *
  * @throws CommandError if the tip is spent, or no index says that it is not; errors of `resolveName` and `readConfig`.
  */
@@ -57,7 +57,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   const asked = { urls, config, env, knownTrees: new KnownTrees(env), output, signal }
   const { deployment, from, agreed } = await treeToCheck(asked)
   const chainTracker = openOwnHeaders(config, { env, output, signal, keeps: cache !== false })
-  // Not while a server is asked, whose time it would take.
+  // Before servers are asked: fetching headers would take from their time.
   if (chainTracker !== 'scripts only') await chainTracker.currentHeight()
   const sources = urls.map((url) => new TreeCheckedSource({ ...asked, url, deployment, from, agreed }))
   const resolved = await resolveName({
@@ -106,7 +106,7 @@ function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
 interface AgreedTree {
   deployment: Deployment
   from: CheckedName['genesisFrom']
-  /** The servers that have just named it. */
+  /** The servers that have just named this tree. */
   agreed: ReadonlySet<string>
 }
 
@@ -119,8 +119,8 @@ interface TreeQuestion extends Running {
 }
 
 /**
- * The tree to check a name in: that of the settings; otherwise the one remembered for the servers; otherwise the one that
- * those name now that name one, which is then remembered for each of them that is not on this machine.
+ * The tree to check a name in: that of the settings; otherwise the one remembered for the servers; otherwise the one that servers
+ * name now, which is then remembered for each of them that is not on this machine.
  *
  * @throws CommandError (`usage`) if they name different trees, or all contradict the settings.
  */
@@ -147,7 +147,7 @@ async function treeToCheck(question: TreeQuestion): Promise<AgreedTree> {
   return { deployment: first, from: 'servers', agreed: new Set(trees.map(({ url }) => url)) }
 }
 
-/** The trees that servers name. What one is set aside for is reported once that is asked for the name, unless none is left. */
+/** The trees that servers name. Why a server is set aside is reported once it is asked for the name, unless no server is left. */
 async function treesNamedNow(question: TreeQuestion): Promise<{ url: string; tree: ServerDeployment }[]> {
   const { urls, signal } = question
   const answers = await Promise.allSettled(
@@ -196,17 +196,17 @@ async function treeOfSettings(
 }
 
 /**
- * An index over HTTP that is also asked which tree it follows. If it contradicts the settings, or what is remembered for it,
- * it is set aside, which stops the command only if no other index is left: one liar among several stops nothing.
+ * An index over HTTP that is also asked which tree it follows. If that contradicts the settings, or the remembered tree, the
+ * index is set aside; the command only stops if no other index is left: one liar among several stops nothing.
  */
 class TreeCheckedSource implements NameSource {
-  /** Why it is set aside. */
+  /** Why the index is set aside. */
   contradiction: CommandError | undefined
   /** Whether it says that it follows the expected tree. */
   isConfirmed: boolean
-  /** The way of the name from its origin to its tip, if the last answer had all of it. */
+  /** The provenance of the name, if the last answer had all of it. */
   provenance: Uint8Array | undefined
-  /** Its name in reports. */
+  /** The name of the index in reports. */
   readonly index: string
   private readonly source: HttpNameSource
 

@@ -17,7 +17,7 @@ interface NameArguments {
   cache: boolean
 }
 
-/** Adds `resolve` and `verify`: both verify all of a name, and report it in different ways. */
+/** Adds `resolve` and `verify`, which both verify a name, and report it in different ways. */
 export function addNameCommands(program: Command, context: CommandContext): void {
   nameCommand(program, 'resolve', 'verify a name, and print where it is and who owns it: see docs/apps.md')
     .option('--accept', 'remember the identity key if it has changed', false)
@@ -58,7 +58,7 @@ function checkOptions(
   }
 }
 
-/** Verifies all of a name, by modules that only these commands load. */
+/** Verifies a name, with modules that only these commands load. */
 async function checkedName(options: NameCheckOptions): Promise<CheckedName> {
   const { checkName, noteDissent } = await import('./name-check.js')
   const checked = await checkName(options)
@@ -66,7 +66,7 @@ async function checkedName(options: NameCheckOptions): Promise<CheckedName> {
   return checked
 }
 
-/** Prints a name once all of it is verified, and compares its identity key with the one that it had before. */
+/** Prints a verified name, and compares its identity key with the one that it had before. */
 export async function runResolve(
   options: NameCheckOptions,
   { accept }: { /** Remember a key that has changed. */ accept: boolean },
@@ -151,7 +151,7 @@ function identityLines(
   return [...found, `fresh   until ${new Date(until).toISOString()}, by ${agreeing} of ${asked} indexes`]
 }
 
-/** How much of a text of a profile is shown, in characters, and how many names. */
+/** How many characters of a profile text are shown, and how many similar names. */
 const MAX_SHOWN = 80
 const MAX_ALIKE = 10
 
@@ -222,7 +222,7 @@ function steps(checked: CheckedName): [what: string, found: string][] {
   ]
 }
 
-/** How much of it is in the chain, and who says so. */
+/** How many of the transactions are in blocks, and who says so. */
 function blocks({ origin, tip, proven, config }: CheckedName): string {
   if (config.chainTracker === 'scripts-only')
     return 'not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked'

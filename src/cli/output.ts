@@ -90,7 +90,7 @@ export class CommandOutput {
     this.stderr.write(`${this.errorColors.red('minetree:')} ${lines.join('\n')}\n`)
   }
 
-  /** Shows progress while work goes on. */
+  /** Shows progress while work runs. */
   async during<Result>(progress: () => Progress, work: () => Promise<Result>): Promise<Result> {
     return await this.showing(async (line) => {
       const ticking = setInterval(() => line.update(progress), EVERY.terminal)
@@ -98,7 +98,7 @@ export class CommandOutput {
     })
   }
 
-  /** Runs work that says how far it has come. */
+  /** Runs work that reports its own progress. */
   async showing<Result>(work: (line: ProgressLine) => Promise<Result>): Promise<Result> {
     const line = this.progress()
     try {

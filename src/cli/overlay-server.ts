@@ -37,19 +37,19 @@ const deployment = z.object({
 const spends = z.array(z.object({ spendTxid: z.string().nullable() }).nullable())
 
 interface CalledSubmission extends Submission {
-  /** The number of its outputs; by default not more than fit into 64 KiB of an answer. */
+  /** The number of its outputs; by default, no more than fit into an answer of 64 KiB. */
   outputs?: number
   called: string
 }
 
 /**
- * Where a site is shown; undefined if this server has no host for it.
+ * The URL of a site; undefined if this server has no host for it.
  *
- * @param site.name What it is on; without one, or with one that is no label of a host, it is the content of the outpoint.
+ * @param site.name The name of the site; without a name that can be a label of a host, it is the content of the outpoint.
  */
 export type AddressOf = (site: { outpoint?: Outpoint; name?: string }) => string | undefined
 
-/** The URL of a server without a slash at the end. @param what What it is in an error. @throws CommandError (`usage`) */
+/** The URL of a server without a slash at the end. @param what Describes it in errors. @throws CommandError (`usage`) */
 export function serverUrl(text: string, what = 'a server'): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const refused = (why: string): CommandError =>
@@ -60,7 +60,7 @@ export function serverUrl(text: string, what = 'a server'): string {
   return `${origin}${pathname}`.replace(/\/+$/, '')
 }
 
-/** A server that the command line asks, and gives transactions to. */
+/** A server that the command line asks, and submits transactions to. */
 export class OverlayServer {
   /** Without a slash at the end. */
   readonly url: string
@@ -75,8 +75,8 @@ export class OverlayServer {
   }
 
   /**
-   * Checks, by the profile in its `/deployment.json`, that it is on a local network: one that follows the live network and does
-   * not check proofs would accept fake transactions as real.
+   * Checks, by the profile in its `/deployment.json`, that the server is on a local network: a server that follows the live
+   * network and does not check proofs would accept fake transactions as real.
    *
    * @throws CommandError
    */
@@ -88,7 +88,7 @@ export class OverlayServer {
   }
 
   /**
-   * Where sites are shown: at hosts of their own, as far as the server has those and a name can be one.
+   * The addresses of sites: on hosts of their own, if the server has these and the name can be one.
    *
    * @throws CommandError
    */
@@ -104,7 +104,7 @@ export class OverlayServer {
     }
   }
 
-  /** What it says of itself. @throws CommandError */
+  /** The server's description of itself. @throws CommandError */
   async deployment(): Promise<z.output<typeof deployment>> {
     if (this.described !== undefined) return this.described
     const { body } = await this.askPatiently('/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
@@ -119,7 +119,7 @@ export class OverlayServer {
    * Submits a transaction.
    *
    * @returns The outputs that each topic admits, or that another transaction counts.
-   * @throws CommandError if the server takes it for no other reason.
+   * @throws CommandError if the server rejects it for any other reason.
    */
   async submit({
     outputs = 0,
@@ -142,7 +142,7 @@ export class OverlayServer {
     )
   }
 
-  /** The server as the one that payments go to. */
+  /** The server as a destination of payments. */
   destination(rest: Pick<Destination, 'chainTracker' | 'submit'>): Destination {
     return {
       ...rest,
@@ -157,7 +157,7 @@ export class OverlayServer {
     return status === 200 ? body : undefined
   }
 
-  /** The transactions that spend outputs, of those that topics of the server hold. */
+  /** The transactions that spend outputs, if topics of the server hold these outputs. */
   async spendersOf(outpoints: readonly string[]): Promise<string[]> {
     const found: string[] = []
     for (let at = 0; at < outpoints.length; at += MAX_SPENDS) {
@@ -174,7 +174,7 @@ export class OverlayServer {
     return found
   }
 
-  /** As {@link ask}. @throws CommandError (`unavailable`) for an answer that may be another one later, too. */
+  /** As {@link ask}. @throws CommandError (`unavailable`) also for an answer that may be temporary. */
   async askPatiently(...question: Parameters<OverlayServer['ask']>): ReturnType<OverlayServer['ask']> {
     const answer = await this.ask(...question)
     if (!isPassing(answer.status)) return answer
@@ -214,7 +214,7 @@ export class OverlayServer {
 /** How many spends a server is asked for at once. */
 const MAX_SPENDS = 1000
 
-/** Whether a status may be another one later: of a server that starts or is busy, or of a proxy before it. */
+/** Whether a status may be temporary: the server starts or is busy, or a proxy in front of it answers. */
 function isPassing(status: number): boolean {
   return status >= 500 || status === 429
 }

@@ -12,10 +12,10 @@ import { userFolder } from './user-files.js'
 export type CommandHeaders = Pick<OwnHeaders, 'isValidRootForHeight' | 'currentHeight'> | 'scripts only'
 
 /**
- * The block headers of a command without a store: verified like those of a server, and kept among the cached files of the user.
- * While a question waits for headers, it is shown how far they are; the signal of the command ends that.
+ * The block headers of a command without a store: verified like those of a server, and kept in the user's cache. While a question
+ * waits for headers, their progress is shown; the signal of the command ends that.
  *
- * @param running.keeps Whether headers are kept, and those that were kept used; true by default.
+ * @param running.keeps Whether headers are kept, and kept ones used; true by default.
  */
 export function openOwnHeaders(
   config: Pick<

@@ -14,19 +14,19 @@ import { readSecretFile } from './user-files.js'
 
 // The services that pay for transactions and send them: a wallet, a key, ARC. Their answers are read within limits.
 
-/** How a wallet names this program to its user. */
+/** The name by which a wallet's user knows this program. */
 const ORIGINATOR = 'minetree'
-/** In milliseconds: the wallet may have to ask its user first. */
+/** In milliseconds: the wallet may have to ask its user. */
 const WALLET_TIMEOUT = 10 * 60_000
-/** In milliseconds: giving coins back needs no user, and a command that was stopped waits for it. */
+/** In milliseconds: giving coins back needs no user, and a stopped command waits for it. */
 const ABORT_TIMEOUT = 10_000
-/** In milliseconds: how long a command that was stopped waits for the reference of a draft, to have the wallet forget that. */
+/** In milliseconds: how long a stopped command waits for the reference of a draft, to make the wallet abort it. */
 const DRAFT_TIMEOUT = 3_000
-/** The longest transaction that an answer holds, in bytes. */
+/** The longest transaction in an answer, in bytes. */
 export const MAX_WALLET_TRANSACTION = 2 * 1024 * 1024
-/** As JSON, where a byte takes up to 14 characters: its place and its value. */
+/** In JSON, a byte takes up to 14 characters: its place and its value. */
 const MAX_WALLET_BYTES = 14 * MAX_WALLET_TRANSACTION
-/** In bytes: that of a signature in DER is 72. */
+/** In bytes: a signature in DER has up to 72. */
 const MAX_SIGNATURE = 80
 
 /** A wallet (BRC-100) with a JSON API. @throws CommandError if the URL is invalid. */
@@ -37,7 +37,7 @@ export function walletAt(text: string, signal: AbortSignal): BindingWallet {
     ...{ timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES },
     signal: after(signal, DRAFT_TIMEOUT),
   })
-  // Also once the command is stopped: a wallet keeps coins and names for a transaction that it signed, until it is aborted.
+  // Works even after the command is stopped: a wallet reserves coins and names for a signed transaction until it is aborted.
   const unstopped = clientOf(url, { timeout: ABORT_TIMEOUT, maxBytes: MAX_WALLET_BYTES })
   return {
     createAction: (args) => said((signal.aborted ? client : drafting).createAction(args), z.looseObject({})),
@@ -52,7 +52,7 @@ export function walletAt(text: string, signal: AbortSignal): BindingWallet {
   }
 }
 
-/** Aborted so long after another signal. */
+/** A signal that is aborted this long after another one. */
 function after(signal: AbortSignal, milliseconds: number): AbortSignal {
   const late = new AbortController()
   const wait = (): void => void setTimeout(() => late.abort(signal.reason), milliseconds).unref()
@@ -73,7 +73,7 @@ function clientOf(url: string, bounds: FetchOptions): WalletClient {
   return new WalletClient(new HTTPWalletJSON(ORIGINATOR, url, fetchFromWallet), ORIGINATOR)
 }
 
-/** A `fetch` without limits of its own: that of Node gives up after five minutes, while the user may still be reading. */
+/** A `fetch` without limits of its own: Node's gives up after five minutes, while the user may still be reading. */
 async function patientFetch(): Promise<typeof fetch> {
   const { Agent, fetch: fetchWith } = await import('undici')
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
@@ -94,7 +94,7 @@ async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<A
       new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet failed: ${reasonOf(cause)}`, {
         cause,
       }),
-      // Says which of its transactions the network rejects.
+      // Says which of the transactions the network rejects.
       reviewActionResults !== undefined && { reviewActionResults },
     )
   }
@@ -102,7 +102,7 @@ async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<A
 
 const wrapped = z.object({ call: z.string(), message: z.string() })
 
-/** What the wallet said. The SDK's message is JSON that repeats all that was asked, whole transactions included. */
+/** The wallet's own message. The SDK's message is JSON that repeats the whole question, transactions included. */
 function reasonOf(cause: unknown): string {
   const text = String((cause as { message?: unknown } | undefined)?.message ?? cause)
   try {
@@ -132,7 +132,7 @@ export function arcFor({
   const httpClient: HttpClient = {
     async request(url, request) {
       const answer = await client.request(url, { ...request, signal })
-      // Arcade takes the same at `/tx`, as the wallets of BRC-100 send it.
+      // Arcade accepts the same at `/tx`, where the wallets of BRC-100 send it.
       return answer.status === 404
         ? await client.request(url.replace(/\/v1\/tx$/, '/tx'), { ...request, signal })
         : answer
@@ -150,7 +150,7 @@ export function arcFor({
 }
 
 /**
- * Reads a key as WIF, of a file or a pipe.
+ * Reads a key as WIF from a file or a pipe.
  *
  * @throws CommandError, which does not quote the key; the reason of the signal.
  */

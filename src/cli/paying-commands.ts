@@ -67,9 +67,9 @@ interface BindArguments extends MoveArguments {
 
 /** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
 const DEFAULT_MAX_TRANSACTIONS = 1024
-/** The longest delay of a timer. */
+/** The longest delay of a timer, in seconds. */
 const MAX_SECONDS = 2_000_000
-/** In satoshis: many times what a move costs at the usual rate, and ten times what the tokens of a host do. */
+/** In satoshis: many times the usual fee of a move, and ten times that of a host's tokens. */
 const MAX_FEES = { move: 1000, advertise: 2000 }
 
 export function addPayingCommands(program: Command, context: CommandContext): void {
@@ -192,7 +192,7 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
       const { profileArguments } = await import('./move-name.js')
       const terms = {
         ...profileArguments({
-          // Some releases of deployed wallets refuse any other case.
+          // Some releases of deployed wallets refuse upper case.
           ...(domain !== undefined && { domain: domain.trim().toLowerCase() }),
           ...(displayName !== undefined && { name: displayName }),
           ...(avatar !== undefined && { avatar }),

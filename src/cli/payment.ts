@@ -16,7 +16,7 @@ import type { CommandOutput } from './output.js'
 import { arcFor, readKey, walletAt } from './pay-services.js'
 import { userFolder } from './user-files.js'
 
-// What commands that pay have in common.
+// Shared by the commands that pay.
 
 export interface PaymentOptions {
   /** The URL of a wallet (BRC-100) with a JSON API. */
@@ -29,10 +29,10 @@ export interface PaymentOptions {
   feeRate?: number
   arc?: string
   arcApiKey?: string
-  /** Pay without being asked. */
+  /** Pays without asking. */
   yes: boolean
   ask: Ask | undefined
-  /** The environment, which says where the journal of payments is. */
+  /** The environment, which determines where the journal of payments is. */
   env: Record<string, string | undefined>
   output: CommandOutput
   signal: AbortSignal
@@ -48,7 +48,7 @@ export function openJournal(
 }
 
 /**
- * The wallet or the key that the options name, which holds names and pays.
+ * The wallet or the key in the options, which holds names and pays.
  *
  * @throws CommandError (`usage`) for both, or a key that cannot be read; the reason of the signal.
  */
@@ -67,7 +67,7 @@ export async function holderOf({
  * Opens the payments of a wallet or a key.
  *
  * @returns Undefined if nobody pays, which a local network allows.
- * @throws CommandError (`usage`) on any other, and for files that cannot be read; GeneralError `JOURNAL`.
+ * @throws CommandError (`usage`) if nobody pays on another network, and for files that cannot be read; GeneralError `JOURNAL`.
  */
 export async function openPayments(
   { wallet, key }: Holder,
@@ -87,7 +87,7 @@ export async function openPayments(
 /**
  * Pays for a draft, and submits it to a server.
  *
- * @param payments As {@link openPayments} returns them: without them, the money is fake.
+ * @param payments From {@link openPayments}: undefined for fake money.
  * @throws as `Payments.pay` and `Payments.submit`; with fake money CommandError (`refused`) if another transaction counts.
  */
 export async function payAndSubmit(
@@ -109,7 +109,8 @@ export async function payAndSubmit(
  * The transactions in files, each with its proof or its ancestors.
  *
  * @param paths Files, or folders to search, with BEEF as bytes or as hex.
- * @throws CommandError (`usage`) if a path cannot be read, what is there is no transaction, or one has neither.
+ * @throws CommandError (`usage`) if a path cannot be read or has no transaction, or a transaction has neither proof nor
+ * ancestors.
  */
 export async function readTransactions(paths: string[]): Promise<Transaction[]> {
   const found = await findTransactions(paths)
@@ -126,7 +127,7 @@ export async function readTransactions(paths: string[]): Promise<Transaction[]> 
   return read
 }
 
-/** Warns of earlier payments that may or may not count, and says which are lost. */
+/** Warns of earlier payments that are undecided or lost. */
 export function reportFollowed(followed: readonly Followed[], output: CommandOutput): void {
   for (const { payment, outcome, why } of followed) {
     const { subject, txid } = payment
@@ -135,7 +136,7 @@ export function reportFollowed(followed: readonly Followed[], output: CommandOut
   }
 }
 
-/** At what rate fees are paid, as part of a sentence. */
+/** The rate of fees, as part of a sentence. */
 export function feeRateText({
   wallet,
   feeRate = DEFAULT_FEE_RATE,
@@ -146,7 +147,7 @@ export function feeRateText({
 /**
  * The command line to run next, with the server, the tree and the payer of this one.
  *
- * @param words Of the command, without options that both have.
+ * @param words The words of the command, without options that both have.
  */
 export function nextCommand(
   words: readonly string[],
@@ -174,7 +175,7 @@ export function shellWord(text: string): string {
 
 export type Ask = (question: string) => Promise<string>
 
-/** Asks on the terminal; undefined unless standard input and standard error are one. */
+/** Asks on the terminal; undefined unless standard input and standard error are terminals. */
 export function terminalAsk(signal: AbortSignal): Ask | undefined {
   const { stdin, stderr } = process
   if (!stdin.isTTY || !stderr.isTTY) return undefined

@@ -17,7 +17,7 @@ export interface FoundFile {
   name: string
   /** The path as the user gave it. */
   path: string
-  /** The path without symbolic links: the only file that is read. */
+  /** The path without symbolic links: no other file is read. */
   real: string
   /** In bytes. */
   size: number
@@ -41,8 +41,8 @@ export interface LeftOut {
 }
 
 /**
- * Finds what to publish at a path that the user named. A file is published in any case, also through a link. From a folder,
- * hidden and ignored files ({@link IgnoreRules}) are left out, and links that leave it.
+ * Finds what to publish at a path from the user. A single file is always published, also through a link. From a folder, hidden
+ * and ignored files ({@link IgnoreRules}) are left out, and links that leave it.
  *
  * @throws CommandError (`usage`) if something cannot be read, is neither file nor folder, or leads back into itself; and if
  * nothing of a folder is left.
@@ -144,7 +144,7 @@ class FolderWalk {
     return isFolder ? await this.subfolder(target) : fileAt({ ...target, stats })
   }
 
-  /** A folder of which nothing is left is omitted without a report: each of its files was reported. */
+  /** A folder with nothing left is omitted without a report: each of its files was reported. */
   private async subfolder(place: Place): Promise<FoundEntry | undefined> {
     const before = this.leftOut.length
     const found = await this.folder(place)
@@ -252,7 +252,7 @@ async function readChunk(file: FileHandle, size: number): Promise<Uint8Array> {
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /**
- * Opens exactly the file that was found: it, or a folder above it, may have been replaced since by a link that leaves the
+ * Opens exactly the file that was found: since then, it or a folder above it may have been replaced by a link that leaves the
  * published folder.
  */
 async function openFound(found: FoundFile): Promise<FileHandle> {

@@ -33,23 +33,23 @@ import { NO_HOSTS, NO_INDEX, noteLeftOut, noteRedirects } from './publish.js'
 import { findAt, readEntries } from './publish-files.js'
 
 export interface PublishOnNameOptions extends Omit<MoveOptions, 'maxFee'> {
-  /** A file or a folder; or else {@link to}. */
+  /** A file or a folder; without it, {@link to} is given. */
   path?: string
-  /** The number of an earlier state, which is put back. */
+  /** The number of an earlier state to restore. */
   to?: number
   format: DirectoryFormat
-  /** Whether what differs little from what the name shows may be published as a patch on that. */
+  /** Whether content that differs little from what the name shows may be published as a patch on it. */
   patches: boolean
-  /** Only show what would be published, and what it would cost. */
+  /** Only shows what would be published, and what it would cost. */
   dryRun: boolean
   /** The highest fee, in satoshis; by default {@link highestFee}. */
   maxFee?: number
 }
 
 /**
- * Publishes a file or a folder on a name, or puts an earlier state back: one transaction spends the name into the output that holds
- * the file or the directory, which is what the name shows from then on, followed by all files that the name has not inscribed before.
- * An identity that the name is bound to stays. What an earlier command had signed is sent first; the rest is published after it.
+ * Publishes a file or a folder on a name, or restores an earlier state. One transaction spends the name into the output with the
+ * file or the directory, which the name shows from then on, followed by all files that the name has not inscribed before. An
+ * identity binding stays. A publication that an earlier command had signed is finished first; this one is published after it.
  *
  * @throws CommandError; IdentityError; MiningError; PublishError; ResolutionError; ProofError; HeadersError.
  */
@@ -57,7 +57,7 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
   const { path, to, name, output } = options
   if ((path === undefined) === (to === undefined))
     throw usageError('say what to publish: a file or a folder, or --to with the number of a state')
-  // A dry run needs nobody's key.
+  // A dry run needs no key.
   const holder = options.dryRun ? {} : await holderOf(options)
   for (;;) {
     const update = await planUpdate(options, holder)
@@ -75,7 +75,7 @@ interface Update {
   published: Published
   lock: Uint8Array
   plan: SitePlan
-  /** Of the transaction, about. */
+  /** The approximate size of the transaction. */
   bytes: number
   addressOf: AddressOf
   /** Part of the result. */
@@ -114,7 +114,7 @@ async function planUpdate(options: PublishOnNameOptions, holder: Holder): Promis
   }
 }
 
-/** @throws CommandError if a server would leave out what is paid for. */
+/** @throws CommandError if the server would leave out paid content. */
 function requireAccepted({ outputs }: SitePlan, accepts: (type: string) => boolean, url: string): void {
   for (const { lockingScript } of outputs) {
     const { contentType } = readInscription(lockingScript).content ?? {}
@@ -139,7 +139,7 @@ function showPlan(update: Update): void {
   )
 }
 
-/** @returns What an earlier command had left to be done; then nothing else was done. */
+/** @returns A change that an earlier command had left unfinished, if there was one: then nothing else was done. */
 async function pay(update: Update): Promise<Payment | undefined> {
   const { options, named, published, lock, plan, bytes, summary } = update
   const { name, path, output, feeRate = DEFAULT_FEE_RATE } = options
@@ -174,7 +174,7 @@ async function pay(update: Update): Promise<Payment | undefined> {
   })
 }
 
-/** Where the name is shown, whose content is in an output then. */
+/** The URL of the name, once its content is in this output. */
 function addressAt(outpoint: Outpoint, { options, named, addressOf }: Update): string {
   const { name, url, output } = options
   const address = addressOf({ outpoint, name })
@@ -183,7 +183,7 @@ function addressAt(outpoint: Outpoint, { options, named, addressOf }: Update): s
   return `${url.replace(/\/+$/, '')}/content/${formatOutpoint(named.checked.origin.origin)}:-1/`
 }
 
-/** @throws CommandError if a wallet's answer, which holds the transaction and the one that it spends, would be too long. */
+/** @throws CommandError if a wallet's answer, with the transaction and the one that it spends, would be too long. */
 function requireShortAnswer({ options, named, bytes }: Update): void {
   const all = bytes + writeBeef(named.coin.transaction).length
   if (all > MAX_WALLET_TRANSACTION)
@@ -196,7 +196,7 @@ function unchangedText({ options: { name } }: Update): string {
   return `nothing changed: ${name} shows this already, and nothing needs to be paid`
 }
 
-/** At the rate of a key; a wallet has its own. */
+/** The cost at the rate of a key; a wallet has its own rate. */
 function costOf({ options, plan, bytes }: Update): { rate: number; fee: number; satoshis: number } {
   const { feeRate: rate = DEFAULT_FEE_RATE } = options
   const fee = Math.ceil((bytes * rate) / 1000)
@@ -204,7 +204,7 @@ function costOf({ options, plan, bytes }: Update): { rate: number; fee: number; 
   return { rate, fee, satoshis: fee + plan.outputs.length - 1 }
 }
 
-/** One line on what is published, and what that costs. */
+/** One line with what is published, and its cost. */
 function costText(update: Update): string {
   const { options, named, plan, bytes } = update
   const { to, name } = options

@@ -31,11 +31,11 @@ const profile = PROFILES.local
 
 export interface PublishOptions {
   path: string
-  /** Publish a file as a stream, in chunks of 1 MiB, or of `chunkSize` bytes, which implies a stream. */
+  /** Publishes a file as a stream, in chunks of 1 MiB, or of `chunkSize` bytes, which implies a stream. */
   stream: boolean
   chunkSize?: number
   format: DirectoryFormat
-  /** How many transactions may be submitted. */
+  /** The most transactions that are submitted. */
   maxTransactions: number
   /** The owner's P2PKH address. */
   owner?: string
@@ -48,8 +48,8 @@ export interface PublishOptions {
 const MAX_LEFT_OUT_LINES = 20
 
 /**
- * Publishes a file or a folder to a local network, after reporting what is left out, how large it is, and what it would
- * cost on the live network.
+ * Publishes a file or a folder to a local network, after reporting what is left out, its size, and what it would cost on the live
+ * network.
  *
  * @throws CommandError; PublishError if a folder cannot be laid out.
  */
@@ -105,7 +105,7 @@ export function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput):
   if (more > 0) output.note(`leaving out ${grouped(more)} more`)
 }
 
-/** Says what is wrong with the redirects of a site: no gateway reads a file with a line that is no rule. */
+/** Reports an error in the redirects of a site: gateways do not read a file with an invalid line. */
 export function noteRedirects(site: FolderEntry, output: CommandOutput): void {
   const file = 'entries' in site ? site.entries.find(({ name }) => name === REDIRECTS_FILE) : undefined
   if (file === undefined || 'entries' in file) return
@@ -200,7 +200,7 @@ export function streamSizes(stream: {
 }
 
 /**
- * One line on how much will be published and what it would cost.
+ * One line with the size of a publication, and what it would cost.
  *
  * @param rate In satoshis per 1,000 bytes.
  */

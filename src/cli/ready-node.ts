@@ -3,8 +3,8 @@ import type { Node } from '../server/node.js'
 import type { Running } from './command.js'
 
 /**
- * Runs work that admits transactions into the store of a command, and closes it then. First the index is complete, and block headers
- * are known to the tip, or as far as their sources bring them: what needs more of them fails.
+ * Runs work that admits transactions into the store of a command, and then closes the store. Before the work, the index is
+ * completed, and block headers are fetched to the tip, or as far as sources have them: work that needs more of them fails.
  */
 export async function whenReady(
   node: Node,

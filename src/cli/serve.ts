@@ -25,10 +25,10 @@ export async function serve({
   logger: Logger
   /** The stream for the progress of filling a local network. */
   out: Stream
-  /** Where a terminal shows the progress of catching up with the chain; the logger ends it before each of its own lines. */
+  /** The progress line for catching up with the chain, on a terminal; the logger ends it before each of its own lines. */
   line: ProgressLine
 }): Promise<void> {
-  // Installed before anything is opened: a process that reads the startup message may stop it at once.
+  // Installed before anything is opened: a process that reads the startup message may stop this one at once.
   const signalled = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
@@ -70,7 +70,10 @@ async function seed(seeding: Seeding): Promise<void> {
   await seedLocalNetwork(seeding)
 }
 
-/** The server once it has started. A signal before that ends the process: a start answers nobody, and is as safe as from a power cut. */
+/**
+ * The server once it has started. A signal before that ends the process: nobody is served yet, and stopping is as safe as a power
+ * cut.
+ */
 async function unlessSignalled(
   starting: Promise<RunningServer>,
   signalled: Promise<NodeJS.Signals>,
@@ -95,7 +98,7 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   for (const warning of [...warnings, ...unused]) logger.warn(warning)
 }
 
-/** Says what is left to advertise; the server itself pays for nothing. */
+/** Logs what is left to advertise; the server itself pays for nothing. */
 async function sayAdvertised({ node }: RunningServer, logger: Logger): Promise<void> {
   try {
     const state = await node.overlay.discovery?.state()
@@ -105,7 +108,7 @@ async function sayAdvertised({ node }: RunningServer, logger: Logger): Promise<v
     if (otherUrls.length > 0)
       logger.warn({ url, otherUrls }, 'other URLs are advertised: run minetree advertise to revoke those')
   } catch (err) {
-    // A database may be away for a moment, and is reported by the routes.
+    // A database may be unavailable for a moment, which the routes report.
     logger.warn({ err }, 'cannot read what is advertised')
   }
 }

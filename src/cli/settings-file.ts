@@ -3,12 +3,12 @@ import { parseEnv } from 'node:util'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { ConfigError } from '../server/config/errors.js'
 
-/** The settings of this folder, one a line as in `minetree.env.example`; the environment goes first. */
+/** The file with the settings of this folder, one a line as in `minetree.env.example`; the environment takes precedence. */
 export const SETTINGS_FILE = 'minetree.env'
 
 /**
- * The commands of a node's operator, in its folder. All others run in any folder, which may be a stranger's, as of a site that
- * was cloned: its file must not say what a name is checked against, where payments are kept, or what code Node.js loads
+ * The commands of a node's operator, in its folder. All others run in any folder, which may be a stranger's, such as a cloned
+ * site: its file must not decide what a name is checked against, where payments are kept, or what code Node.js loads
  * (`NODE_OPTIONS`, which its worker threads read again).
  */
 const OF_A_NODE = new Set([
@@ -27,13 +27,13 @@ const OF_A_NODE = new Set([
   'blocked',
   'advertise',
 ])
-/** What the others take: where the node of this folder listens, and which trees it follows. */
+/** The settings for all other commands: where the node of this folder listens, and which trees it follows. */
 const FOR_ALL = new Set(['PORT', 'PROFILE'])
 
 /**
- * Puts the settings of the file that a command may take into the environment, where there is one.
+ * Puts those settings of the file that a command may use into the environment, if there is a file.
  *
- * @returns Why it cannot be read, if it is there.
+ * @returns An error if the file exists but cannot be read.
  */
 export function loadSettingsFile(command: string | undefined): ConfigError | undefined {
   try {
@@ -54,7 +54,7 @@ export function loadSettingsFile(command: string | undefined): ConfigError | und
   }
 }
 
-/** The first line that `parseEnv` would pass over, from 1 on: neither a setting, nor a comment, nor within a quoted value. */
+/** The number of the first line that `parseEnv` would skip: neither a setting, nor a comment, nor within a quoted value. */
 export function lineWithoutSetting(text: string): number | undefined {
   const at = text
     .replace(/^[ \t]*#.*$/gm, '')

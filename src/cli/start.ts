@@ -6,12 +6,12 @@ import { basename } from 'node:path'
 import { cachedDataVersionTag } from 'node:v8'
 import { Script } from 'node:vm'
 
-/** What a program is bundled as: a CommonJS module, as a function. */
+/** A bundled program: a CommonJS module, as a function. */
 type Program = (require: NodeJS.Require, filename: string, dirname: string) => void
 
-// Runs the bundled program whose name this file has. To parse the command line would take a third of its start. What V8 makes
-// of a program is saved when it is bundled (`bundle.mjs`): the same V8 on the same kind of machine takes that, any other parses.
-// V8 itself compares only the length of the program, and would crash on a damaged file: so a hash of both comes first in it.
+// Runs the bundled program with the name of this file. Parsing the command line would take a third of its start, so V8's code
+// cache is saved when a program is bundled (`bundle.mjs`): the same V8 on the same kind of machine uses it, any other parses. V8
+// itself checks only the length of the program, and would crash on a damaged cache: so the cache begins with a hash of both.
 
 const HASH_BYTES = 32
 
@@ -21,7 +21,7 @@ if (major < 20 || (major === 20 && minor < 12)) {
   process.exit(2)
 }
 
-// The SDK looks for it while it loads, and Node 25 and later print a warning then. Only browsers have a use for it.
+// The SDK accesses it while it loads, which makes Node 25 and later print a warning. Only browsers need it.
 Reflect.deleteProperty(globalThis, 'localStorage')
 
 const path = import.meta.filename.replace(/\.js$/, '')
@@ -29,16 +29,16 @@ const file = `${path}.program.cjs`
 const run = load()
 run(createRequire(file), file, import.meta.dirname)
 
-/** In a function, so that the bytes of the files are not kept as long as the program runs. */
+/** A function, so that the bytes of the files are not kept while the program runs. */
 function load(): Program {
   const program = readFileSync(file)
   const cachedData = readSaved(program)
-  // The name for stack traces is part of what was saved: without the folder that it was built in.
+  // The name in stack traces is part of the cache, so it has no folder.
   const script = new Script(program.toString('latin1'), { filename: basename(file), cachedData })
   return script.runInThisContext()
 }
 
-/** What was saved of the program, if it is whole. */
+/** The code cache of the program, if it is intact. */
 function readSaved(program: Buffer): Buffer | undefined {
   try {
     const saved = readFileSync(`${path}.${process.arch}-${cachedDataVersionTag()}.cache`)

@@ -10,15 +10,15 @@ import { CommandError, usageError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 import { OverlayServer } from './overlay-server.js'
 
-/** Time for the answer of a node, in milliseconds, and its length in bytes. */
+/** How long a node may take to answer, in milliseconds, and how many bytes it may answer. */
 const TIMEOUT = 10_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 
 /**
- * Prints how a node is: what it says of itself where it runs, and what its folder holds.
+ * Prints the state of a node: what it says of itself if it runs, and what its folder holds.
  *
- * @throws CommandError (`unavailable`) if it does not run or is not ready, after all that is known is printed; GeneralError if the log
- * is damaged.
+ * @throws CommandError (`unavailable`) if it does not run or is not ready, once all that is known is printed; GeneralError if the
+ * log is damaged.
  */
 export async function runStatus({
   config,
@@ -44,7 +44,7 @@ export async function runStatus({
     ...(health ? linesOf(health) : []),
     ...storeLines(store, shownPlace(logPlaceIn(config))),
   ]
-  // It may quote a server, or another program that listens there.
+  // It may quote a server, or another program at that address.
   output.result(
     { url, state, ...(health && { health }), ...(store && !(store instanceof StartError) && { store }) },
     ...lines.map(escapeControlChars),
@@ -52,7 +52,7 @@ export async function runStatus({
   if (state !== 'ready') throw new CommandError(`the node is ${state}`, { exit: 'unavailable' })
 }
 
-/** What a node says of itself; undefined if nothing answers. */
+/** The health report of a node; undefined if nothing answers. */
 async function healthAt(url: string, signal: AbortSignal): Promise<HealthReport | undefined> {
   const server = new OverlayServer(url)
   try {

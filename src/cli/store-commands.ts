@@ -102,7 +102,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       await untilSignal(context, (at) => runCrawl({ ...options, ...at, config, logger, writerThread }))
     })
 
-  /** Runs a command that needs no service, until it is done or the process is to end. */
+  /** Runs a command that needs no service, until it ends or the process has to. */
   const maintain = async (
     run: (
       commands: typeof import('./fact-maintenance.js'),

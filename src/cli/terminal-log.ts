@@ -19,7 +19,7 @@ export async function openLog({
   level: Config['logLevel']
   json: boolean
   hideSecrets: (text: string) => string
-  /** Called before each line, to erase what else the terminal shows. */
+  /** Called before each line, to erase other output on the terminal. */
   beforeLine?: () => void
 }): Promise<Logger> {
   const stream = process[to]

@@ -10,14 +10,14 @@ import { readJson } from '../client/bounded-fetch.js'
 import { withFileLock, writeDurably } from '../server/store/durable-file.js'
 import { CommandError, usageError } from './command.js'
 
-/** The variables of the XDG Base Directory Specification, and what stands for each below the home directory. */
+/** The variables of the XDG Base Directory Specification, and their defaults below the home directory. */
 const BASES = {
   XDG_CACHE_HOME: '.cache',
   XDG_CONFIG_HOME: '.config',
   XDG_DATA_HOME: '.local/share',
 } as const
 
-/** The folder of this program for a kind of files of the user, which may not exist. */
+/** This program's folder for one kind of user files; it may not exist. */
 export function userFolder(env: Record<string, string | undefined>, base: keyof typeof BASES): string {
   const configured = env[base]
   // A relative path must be ignored: XDG Base Directory Specification, "Basics".
@@ -30,8 +30,8 @@ export function userFolder(env: Record<string, string | undefined>, base: keyof 
 const MAX_SECRET_BYTES = 64 * 1024
 
 /**
- * Reads a short text of a file, or of a pipe, such as what a password manager writes. A pipe is not read in a thread of Node's
- * pool: that would wait for a writer, and keep the process from ending.
+ * Reads a short text from a file, or from a pipe, such as the output of a password manager. A pipe is not read in Node's thread
+ * pool, which would wait for a writer and keep the process from ending.
  *
  * @throws Error of the system, or for more than 64 KiB; the reason of the signal.
  */
@@ -56,7 +56,7 @@ export async function readSecretFile(path: string, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** What is read of a path, or written to it. @throws CommandError (`usage`) if that cannot be done. */
+/** The result of reading or writing a path. @throws CommandError (`usage`) if that fails. */
 export async function readable<Result>(
   doing: Promise<Result>,
   path: string,
@@ -70,7 +70,7 @@ export async function readable<Result>(
   }
 }
 
-/** A JSON file of the user, which readers find with the old or the new content. Changes at the same time lose nothing. */
+/** A JSON file of the user. Readers find the old or the new content, and concurrent changes lose nothing. */
 export class UserJson<Content extends object> {
   /** @param advice What to do if it is damaged. */
   constructor(
@@ -79,7 +79,7 @@ export class UserJson<Content extends object> {
     private readonly advice = 'correct it or remove it',
   ) {}
 
-  /** What it holds; undefined if there is no such file. @throws CommandError (`usage`) if it cannot be read, or is damaged. */
+  /** Its content; undefined if there is no such file. @throws CommandError (`usage`) if it cannot be read, or is damaged. */
   async read(): Promise<Content | undefined> {
     const reading = readFile(this.path).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return undefined
@@ -92,7 +92,7 @@ export class UserJson<Content extends object> {
     throw usageError(`${this.path} is damaged: ${this.advice}`)
   }
 
-  /** @param change The new content. @throws CommandError (`usage`) if it cannot be read or written. */
+  /** @param change Makes the new content. @throws CommandError (`usage`) if it cannot be read or written. */
   async change(change: (held: Content | undefined) => object): Promise<void> {
     await readable(this.replace(change), this.path, 'write')
   }

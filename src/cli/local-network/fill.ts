@@ -40,8 +40,8 @@ export async function filledWith({ graph }: Pick<LocalNetwork, 'graph'>): Promis
 }
 
 /**
- * Fills a local network with a stream, names and a site. Each step adds only what is missing, so an interrupted run is
- * continued by running it again; at the end, the store records that all is there.
+ * Fills a local network with a stream, names and a site. Each step adds only what is missing, so an interrupted run is continued
+ * by running it again; at the end, the store records that it is complete.
  *
  * @throws CommandError; MiningError; the reason of the signal.
  */
@@ -58,7 +58,7 @@ export async function fill(network: LocalNetwork): Promise<Filled> {
 async function bindOtherName(network: LocalNetwork): Promise<void> {
   const { graph, progress } = network
   const outpoint = await ensureName(network, OTHER_NAME)
-  // Derived from the genesis, so that another start makes the same transaction. Whoever knows the genesis knows the key.
+  // Derived from the genesis, so that each start makes the same transaction. Anyone who knows the genesis knows the key.
   const key = PrivateKey.fromHex(sourceFor(network, 'identity key'))
   const lock = await bindingLock({
     coin: { outpoint, lockingScript: NOBODY_LOCK, bindingInputs: [] },
@@ -108,7 +108,7 @@ export async function publishMelody(network: LocalNetwork): Promise<string> {
   return formatOutpoint({ txid: made[0]?.txid ?? '', vout: 0 })
 }
 
-/** The names for the site, in order of preference: each is used if somebody else has those before it. */
+/** The names for the site, in order of preference: each is used if somebody else has the earlier ones. */
 const NAMES = ['home', 'home2', 'home3'] as const
 
 export interface Site {

@@ -28,8 +28,8 @@ export interface LocalNetwork {
 }
 
 /**
- * The fixed source of a fake coin for something, which differs in each network by its genesis. An earlier start has then
- * submitted the same transaction, which is not submitted again.
+ * The fixed source of a fake coin, derived from its purpose and the network's genesis. So each start makes the same transaction,
+ * which is only submitted once.
  */
 export function sourceFor({ deployment }: LocalNetwork, what: string): string {
   return toHex(nativeHash256(concatBytes(encodeOutpoint(deployment.genesis), utf8(what))))
@@ -39,7 +39,7 @@ export function sourceFor({ deployment }: LocalNetwork, what: string): string {
  * Submits a transaction, unless all of its outputs are admitted already.
  *
  * @param about.outputs The number of its outputs.
- * @param about.called What error messages call it.
+ * @param about.called Its name in error messages.
  * @throws CommandError if not all of its outputs are admitted; SubmissionError if it is rejected.
  */
 export async function submitOnce(
