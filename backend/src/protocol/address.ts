@@ -14,7 +14,7 @@ const BEFORE = [0x76, 0xa9, 0x14]
 const AFTER = [0x88, 0xac]
 const HASH_LENGTH = 20
 const CHECKSUM_LENGTH = 4
-/** Of 25 bytes, base58 makes no more characters. */
+/** Base58 makes no more characters of 25 bytes. */
 const MAX_ADDRESS = 35
 const LOCK_LENGTH = BEFORE.length + HASH_LENGTH + AFTER.length
 
@@ -32,7 +32,7 @@ export function p2pkhLock(owner: string): Uint8Array {
   return concatBytes(Uint8Array.from(BEFORE), fromHex(owner), Uint8Array.from(AFTER))
 }
 
-/** The address of a public key hash in hex. @param hash By default one that also runs in browsers, and takes longer. */
+/** The address of a public key hash in hex. @param hash By default one that also runs in browsers, but is slower. */
 export function encodeAddress(owner: string, network: Network, hash: Hash256 = hash256): string {
   const payload = concatBytes(Uint8Array.of(VERSIONS[network]), fromHex(owner))
   return Utils.toBase58(Array.from(concatBytes(payload, hash(payload).subarray(0, CHECKSUM_LENGTH))))
@@ -46,7 +46,7 @@ export function decodeAddress(text: string): string | undefined {
     const known = Object.values(VERSIONS).some((version) => toHex(Uint8Array.of(version)) === prefix)
     return known && typeof data === 'string' && data.length === 2 * HASH_LENGTH ? data : undefined
   } catch {
-    // It throws for characters outside base58 and for a wrong checksum: not an address, either.
+    // It throws for characters outside base58 and for a wrong checksum.
     return undefined
   }
 }

@@ -5,8 +5,8 @@ import { cutPath, MerklePath } from './merkle-path.js'
 import type * as sdk from './sdk-types.js'
 import { type Hash256, hash256 } from './transaction.js'
 
-// Why not `Transaction.fromBEEF`: the SDK's reader (2.1.0) takes quadratic time, above all for merkle paths, and keeps
-// everything else that a stranger has put into the BEEF.
+// Not `Transaction.fromBEEF`: the SDK's reader (2.1.0) takes quadratic time, above all for merkle paths, and keeps everything
+// else that is in the BEEF.
 
 /** More unproven ancestors than nodes relay (25 to 1,000); the SDK walks them recursively. */
 const MAX_ANCESTORS = 1_000

@@ -4,16 +4,16 @@ import { CodedError } from './coded-error.js'
 import { MAX_LEAVES, takeBump } from './merkle-path.js'
 import { readTransactionFields, type TransactionView } from './transaction.js'
 
-/** Bytes that are no BEEF (BRC-62, BRC-95, BRC-96). */
+/** The bytes are no BEEF (BRC-62, BRC-95, BRC-96). */
 export class BeefError extends CodedError {
   override readonly name = 'BeefError'
   readonly code = 'BAD_BEEF'
 }
 
-/** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */
+/** More transactions than any real ancestry has; a BEEF of millions of empty ones would only cost memory. */
 export const MAX_BEEF_TRANSACTIONS = 10_000
 
-/** What a BEEF holds, as views into its bytes. Its merkle paths are bounded but not read. */
+/** The parts of a BEEF, as views into its bytes. Merkle paths are bounded but not read. */
 export interface BeefFrame {
   /** The subject that an Atomic BEEF names, hex in shown order. */
   atomicTxid?: string
@@ -21,7 +21,7 @@ export interface BeefFrame {
   bumps: Uint8Array[]
   /** The transactions, parents first; those that a V2 BEEF only names by txid are left out. */
   transactions: Omit<TransactionView, 'txid'>[]
-  /** The places of those that have a merkle path there. */
+  /** The places of the transactions that have a merkle path there. */
   proven: ReadonlySet<number>
 }
 
@@ -63,7 +63,7 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
   for (let left = cursor.count('transactions', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
     const entry = version === BEEF_V1 ? takeV1(cursor) : takeV2(cursor)
     if (entry === undefined) {
-      // The SDK looks for the subject in the last place; one before it is not what was meant.
+      // The SDK takes the last place for the subject; an earlier transaction is not the one that was meant.
       if (left === 1 && atomicTxid === undefined)
         throw new BeefError('the BEEF does not contain its subject transaction')
       continue

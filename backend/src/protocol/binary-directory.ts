@@ -6,7 +6,7 @@ import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
 /** The content type of directories in bytes. */
 export const BINARY_DIRECTORY = 'ordfs/dir'
 
-/** A body that is no directory. `data.offset` is where a binary one is wrong, in bytes. */
+/** The body is no directory. `data.offset` is the byte at which a binary one is wrong. */
 export class DirectoryError extends CodedError {
   override readonly name = 'DirectoryError'
   readonly code = 'BAD_DIRECTORY'
@@ -15,13 +15,13 @@ export class DirectoryError extends CodedError {
 /** An entry of a binary directory. */
 export interface BinaryEntry {
   name: string
-  /** Of {@link ENTRY_FLAGS}, without the one that says which kind of target it is. */
+  /** Bits of {@link ENTRY_FLAGS}, without the one for the kind of target. */
   flags: number
-  /** An output of the transaction of the directory, by its index, or of any transaction. */
+  /** The index of an output in the directory's own transaction, or the outpoint of any output. */
   target: number | Outpoint
 }
 
-/** What an entry is said to be. Readers follow links; the content type alone says what is a directory. */
+/** What an entry is said to be. Readers follow links; the content type alone decides what is a directory. */
 export const ENTRY_FLAGS = { directory: 1, executable: 2, link: 4 } as const
 const IS_OUTPOINT = 8
 const KNOWN_FLAGS = 15
@@ -31,9 +31,9 @@ const VERSION = 1
 export const BINARY_LIMITS = { entries: 0xffff, nameBytes: 0xff, vout: 0xff } as const
 
 /**
- * Reads a binary directory (`docs/spec/protocol.md`, Directories), one entry at a time: a mistake may be known at its end only.
+ * Reads a binary directory (`docs/spec/protocol.md`, Directories), one entry at a time: an error may only show at its end.
  *
- * @throws DirectoryError with the offset of what is wrong.
+ * @throws DirectoryError with the offset of the error.
  */
 export function* readBinaryDirectory(body: Uint8Array): Generator<BinaryEntry> {
   const wrong = (message: string, offset = cursor.at): DirectoryError =>

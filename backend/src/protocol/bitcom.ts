@@ -14,10 +14,10 @@ export interface BitcomProtocol {
   pushes: Uint8Array[]
 }
 
-/** What is used of the fields of B (protocol.md 4): data, media type, encoding, file name. */
+/** The fields of B (protocol.md 4: data, media type, encoding, file name) that are used. */
 export interface BData {
   data: Uint8Array
-  /** Absent too where it is no UTF-8, or 256 bytes and more, as in an envelope. */
+  /** Also absent if it is not UTF-8, or has 256 bytes or more, as in an envelope. */
   mediaType?: string
 }
 
@@ -29,18 +29,18 @@ export type MapCommand =
   | { command: 'DELETE'; key: string; values: string[] }
 
 /**
- * How many pushes of an output are read as protocols, and as MAP inside an envelope. No output in use has a
- * hundredth of it, and without a bound 64 MiB of one-byte pushes would take gigabytes.
+ * The most pushes of an output that are read as protocols, and as MAP inside an envelope. No output in use has a hundredth of
+ * that; without a bound, 64 MiB of one-byte pushes would take gigabytes.
  */
 export const MAX_BITCOM_PUSHES = 10_000
 
 const PIPE = 0x7c
-/** Between the commands of MAP, and allowed behind the last. */
+/** Separates the commands of MAP, and may follow the last. */
 const COMMAND_END = ':::'
 
 /**
- * Reads what follows a top-level OP_RETURN, from offset `at` (which is after the OP_RETURN): pushes, split into
- * protocols at each push of `|`. Ends at the first opcode that is no push, and after 10,000 pushes. Never throws.
+ * Reads the pushes after a top-level OP_RETURN, from offset `at` on, split into protocols at each push of `|`. Ends at the first
+ * opcode that is no push, and after 10,000 pushes. Never throws.
  */
 export function readBitcom(script: Uint8Array, at: number): BitcomProtocol[] {
   const protocols: BitcomProtocol[] = []
@@ -66,8 +66,8 @@ export function readB(pushes: readonly Uint8Array[]): BData | undefined {
 
 /**
  * Reads the pushes after a MAP marker, or those of the script in an envelope's MAP tag: commands with `:::` between them (MAP
- * version 2). Text is UTF-8 with replacement. Left out are those that would change nothing: other commands, and those with
- * nothing to work on. A key without a value at the end of a SET is ignored.
+ * version 2). Text is UTF-8 with replacement. Commands that would change nothing are left out: unknown ones, and those without
+ * arguments. A key without a value at the end of a SET is ignored.
  */
 export function readMapScript(pushes: readonly Uint8Array[]): MapCommand[] {
   const commands: MapCommand[] = []

@@ -83,7 +83,7 @@ function uint32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at, true)
 }
 
-/** The number of hashes there are. */
+/** The number of possible hashes. */
 const HASHES = 2n ** 256n
 
 /**

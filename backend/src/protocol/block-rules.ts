@@ -1,9 +1,9 @@
 import { formatOutpoint, type Outpoint } from './outpoint.js'
 import type { TransactionView } from './transaction.js'
 
-// What consensus demands of a transaction beyond its scripts. Servers and clients believe nothing unproven that breaks a rule.
+// Rules of consensus for a transaction beyond its scripts. Servers and clients accept nothing unproven that breaks one.
 
-/** Two hashes side by side. All of an inner node of a merkle tree but its length can be chosen with enough work. */
+/** Two hashes side by side. With enough work, everything of an inner node of a merkle tree can be chosen but its length. */
 const INNER_NODE_BYTES = 64
 
 /** Whether a transaction could be an inner node of a merkle tree: a path would prove it although no block holds it. */
@@ -12,8 +12,8 @@ export function isInnerNode({ raw }: Pick<TransactionView, 'raw'>): boolean {
 }
 
 /**
- * Why no block can hold a transaction, though all its scripts may pass: a verifier that runs scripts input by input accepts
- * a transaction without inputs, and counts a coin twice that is spent twice in it. Undefined if nothing is wrong.
+ * Why no block can hold a transaction, even if all its scripts pass: a verifier that runs scripts input by input accepts a
+ * transaction without inputs, and counts a coin twice that it spends twice. Undefined if nothing is wrong.
  */
 export function reasonAgainst({
   inputs,

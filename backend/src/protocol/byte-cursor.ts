@@ -3,7 +3,7 @@ export class ByteCursor {
   at = 0
   private readonly view: DataView
 
-  /** @param fail Makes the error to throw if the bytes do not hold what is asked for. */
+  /** @param fail Makes the error to throw if the bytes end early or are invalid. */
   constructor(
     readonly bytes: Uint8Array,
     private readonly fail: (message: string) => Error,

@@ -21,7 +21,7 @@ export abstract class CodedError<Code extends string = string> extends Error {
   }
 }
 
-/** An error of which only the code says what it is; and the base class of those that have several. */
+/** An error that only its code identifies; also the base class of errors with several codes. */
 export class GeneralError<Code extends string = string> extends CodedError<Code> {
   override readonly name: string = 'GeneralError'
 

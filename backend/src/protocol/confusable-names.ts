@@ -16,7 +16,7 @@ export function skeletonOf(name: string): string {
   return PAIRS.reduce((text, [pair, one]) => text.replaceAll(one, pair), folded.replaceAll('-', ''))
 }
 
-/** Those of some names that look like this one, and are others. */
+/** Those of the other names that look like this one. */
 export function confusablesAmong(name: string, others: Iterable<string>): string[] {
   const skeleton = skeletonOf(name)
   return [...new Set(others)].filter((other) => other !== name && skeletonOf(other) === skeleton)
@@ -34,7 +34,7 @@ export function lookalikesOf(name: string, limit: number): string[] {
   return [...found]
 }
 
-/** What may stand at a place of a name, and what looks like it. */
+/** What a name has at a place, and its lookalikes. */
 function changesAt(name: string, at: number): [from: string, to: string][] {
   const character = name.charAt(at)
   const alike = ALIKE.find((set) => set.includes(character)) ?? ''

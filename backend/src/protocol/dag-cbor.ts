@@ -1,8 +1,8 @@
 import { compareBytes, concatBytes, joinBytes, readStrictUtf8, utf8 } from './bytes.js'
 
 // The part of DAG-CBOR (https://ipld.io/specs/codecs/dag-cbor/spec/) that profiles of identity bindings use: one map whose
-// members are text or bytes. Members of other kinds are kept as they are encoded. The libraries for all of it have 7 and 12
-// KiB compressed, which is a third and a half of what a browser loads of the client; tests compare with one of them.
+// members are text or bytes. Members of other kinds keep their encoding. Libraries for all of DAG-CBOR have 7 and 12 KiB
+// compressed, a third and a half of what a browser loads of the client; tests compare with one of them.
 
 export interface DagCborMember {
   key: string
@@ -36,7 +36,7 @@ export function readDagCborMap(bytes: Uint8Array): DagCborMember[] | undefined {
   }
 }
 
-/** How many bytes a map takes that stands at the start of these; undefined if none does. Never throws; takes linear time. */
+/** The length of a map at the start of these bytes; undefined if there is none. Never throws; takes linear time. */
 export function dagCborMapLength(bytes: Uint8Array): number | undefined {
   try {
     const reader = new Reader(bytes)

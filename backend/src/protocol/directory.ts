@@ -5,10 +5,10 @@ import { REDIRECTS_FILE, type RedirectRule, redirectionOf, type ShownStatus } fr
 
 export { DirectoryError }
 
-/** The text of a symbolic link, at most, in bytes. */
+/** The longest text of a symbolic link, in bytes. */
 export const MAX_LINK_BYTES = 1024
 
-/** An entry that is a symbolic link: what the pointer leads to holds the path of another entry. */
+/** A symbolic link: its pointer leads to the path of another entry. */
 export class Link {
   constructor(readonly pointer: string) {}
 
@@ -17,7 +17,7 @@ export class Link {
   }
 }
 
-/** Names with what they lead to: the text of a pointer, or a link. */
+/** Names with their targets: the text of a pointer, or a link. */
 export type DirectoryMap = ReadonlyMap<string, string | Link>
 
 /** The text of the pointer of an entry. */
@@ -26,12 +26,12 @@ export function pointerOf(entry: string | Link): string {
 }
 
 /**
- * Reads a directory: a binary one, or a JSON object (service.md 2.4) from names, each a single path segment, to pointers, which are not
- * checked here. If a name in JSON occurs several times, the last one counts, as in JSON.parse. One by one, for callers that yield in
- * between: a body of a mebibyte may have a hundred thousand, and `JSON.parse` cannot be interrupted.
+ * Reads a directory: a binary one, or a JSON object (service.md 2.4) from names, each a single path segment, to pointers, which
+ * are not checked here. If a name in JSON occurs several times, the last one counts, as in JSON.parse. Entries come one by one,
+ * for callers that yield in between: a body of a mebibyte may have a hundred thousand, and `JSON.parse` cannot be interrupted.
  *
- * @throws DirectoryError (`BAD_DIRECTORY`) if the body is no directory of its type: JSON that is not valid UTF-8 or not an object, or has
- * a value that is not a string or a name with `/`. That may be known at its end only.
+ * @throws DirectoryError (`BAD_DIRECTORY`) if the body is no directory of its type: JSON that is not valid UTF-8 or not an
+ * object, or has a value that is not a string or a name with `/`. An error may only show at the end.
  */
 export function* directoryEntries(
   body: Uint8Array,
@@ -52,7 +52,7 @@ export function* directoryEntries(
     at++
     return true
   }
-  /** The string at this place, unescaped. @param otherwise What anything else is refused as. */
+  /** The string at this place, unescaped. @param otherwise The message if anything else is there. */
   const string = (otherwise = NOT_JSON): string => {
     skip()
     if (text[at] !== '"') throw refusal(otherwise)
@@ -90,10 +90,10 @@ function* binaryEntries(body: Uint8Array): Generator<[name: string, entry: strin
 }
 
 const NOT_JSON = 'it is not JSON'
-/** What a value of another kind starts with. */
+/** The start of a value of another kind. */
 const OTHER_VALUE = /["[{tfn\d-]/
 const WHITE_SPACE = /[ \t\n\r]*/y
-/** What a string cannot hold, or not unescaped. */
+/** Characters that a string cannot hold, or only escaped. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON refuses these in strings.
 const UNPLAIN = /[\\\x00-\x1f]/
 
@@ -114,19 +114,22 @@ function unescaped(plain: string): string {
 /** The entries with a meaning of their own (`service.md` 2.4). */
 const DEFAULT = '.'
 const INDEX = 'index.html'
-/** What a site shows where it has nothing. */
+/** Shown for paths that a site does not have. */
 const NOT_FOUND_PAGE = '404.html'
-/** What a path may leave out. */
+/** The extension that a path may leave out. */
 const EXTENSION = '.html'
 
-/** The files that a walk through directories meets. What cannot be opened or loaded throws, as does one step too many. */
+/**
+ * Access to the files that a walk through directories meets. Throws if a file cannot be opened or loaded, or after too many
+ * steps.
+ */
 export interface Directories<File> {
   isDirectory(file: File): boolean
-  /** A step, as is a link. */
+  /** Counts as a step, as does a link. */
   open(directory: File): DirectoryMap
   /** What an entry of a directory points at. @param isLast Whether nothing follows it on the path. */
   load(directory: File, pointer: string, isLast: boolean): File
-  /** What a symbolic link holds; undefined if that is more than {@link MAX_LINK_BYTES}. */
+  /** The content of a symbolic link; undefined if that is more than {@link MAX_LINK_BYTES}. */
   link(file: File): Uint8Array | undefined
   /** @throws RedirectsError */
   redirects(file: File): readonly RedirectRule[]
@@ -134,9 +137,9 @@ export interface Directories<File> {
 
 export interface PathQuestion<File> {
   root: File
-  /** After the root, decoded. A trailing slash leaves an empty one. */
+  /** The path after the root, decoded. A trailing slash makes an empty last segment. */
   segments: readonly string[]
-  /** Whether a directory comes as inscribed. */
+  /** Whether to show a directory as inscribed. */
   raw: boolean
 }
 
@@ -183,7 +186,7 @@ export function contentPath<File>(walk: Directories<File>, question: PathQuestio
 
 /**
  * Follows a path on the host of a name or an outpoint, as static hosts do: the exact entry; the entry with `.html`; a folder, by
- * a redirect to its slash; the rules of `_redirects`; the nearest `404.html`; and else what {@link contentPath} falls back to.
+ * a redirect to its slash; the rules of `_redirects`; the nearest `404.html`; and else the fallback of {@link contentPath}.
  *
  * @param start Begins a walk, with bounds of its own.
  * @throws RedirectsError
@@ -206,7 +209,7 @@ export function sitePath<File>(start: () => Directories<File>, question: PathQue
   return found === NO_INDEX ? indexOf(walk, end) : found
 }
 
-/** What the rules of a site say about a path that it does not have. A file that a rule leads to is looked for once. */
+/** The result of a site's redirect rules for a path that it does not have. No rules apply to the file that a rule leads to. */
 function redirectedTo<File>(
   start: () => Directories<File>,
   top: Place<File>,
@@ -223,7 +226,10 @@ function redirectedTo<File>(
   return shown.kind === 'file' ? { ...shown, status } : undefined
 }
 
-/** A directory on a path. Links lead to places, so the one above is where a directory is, and not where the path came from. */
+/**
+ * A directory on a path. As links may lead anywhere, its parent is the directory that holds it, not the one that the path came
+ * from.
+ */
 interface Place<File> {
   directory: File
   map: DirectoryMap
@@ -241,7 +247,7 @@ function placeAt<File>(walk: Directories<File>, { file: directory, parent }: Tar
   return { directory, map: walk.open(directory), parent }
 }
 
-/** What an entry leads to. A link that leads nowhere is no entry. */
+/** The target of an entry. A link that leads nowhere is no entry. */
 function entryOf<File>(
   walk: Directories<File>,
   place: Place<File>,
@@ -271,7 +277,7 @@ function behindLink<File>(
   const names = path.split('/').filter((name) => name !== '' && name !== '.')
   for (const [index, name] of names.entries()) {
     if (at === undefined || !walk.isDirectory(at.file)) return undefined
-    // Also one that the path leaves again: each is a step.
+    // Opened even if the path leaves it again, as each is a step.
     place ??= placeAt(walk, at)
     if (name === '..') {
       place = place.parent
@@ -289,7 +295,7 @@ function fileIn<File>(walk: Directories<File>, place: Place<File>, name: string)
   return found === undefined || walk.isDirectory(found.file) ? undefined : found.file
 }
 
-/** The file at a path of a site, without what stands in for one that is missing; the folder, if the path is one without its slash. */
+/** The file at a path of a site, without substitutes for a missing one; also the folder, if the path is one without its slash. */
 function shownAt<File>(
   walk: Directories<File>,
   top: Place<File>,
@@ -308,7 +314,7 @@ function shownAt<File>(
   return { found: NO_INDEX, end, ...(target !== undefined && { folder: target }) }
 }
 
-/** The directory that the last segment of a path is looked up in, or the last one on the way there, and why it leads no further. */
+/** The directory in which the last segment of a path is looked up; or the last one on the way there, and why it leads no further. */
 function endOf<File>(
   walk: Directories<File>,
   top: Place<File>,
@@ -324,7 +330,7 @@ function endOf<File>(
   return { end }
 }
 
-/** What a directory shows in place: its default entry, or else its index. */
+/** What a directory shows without a redirect: its default entry, or else its index. */
 function defaultOf<File>(walk: Directories<File>, place: Place<File>): Found<File> {
   const target = entryOf(walk, place, DEFAULT)
   return target === undefined ? indexOf(walk, place) : shownBehind(walk, target)

@@ -5,7 +5,7 @@ export interface HeaderCheckpoint {
   hash: string
   /** The work of the chain up to it, itself included. */
   work: bigint
-  /** The least work of a chain that is believed above the checkpoint. */
+  /** The least work of a chain above the checkpoint. */
   minimumWork: bigint
 }
 

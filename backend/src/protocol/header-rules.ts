@@ -35,7 +35,7 @@ const SPACING = 600
 const DAY = 144
 /** The median of three is taken at both ends of the day, and the header that is judged comes after them. */
 const TARGET_CONTEXT = DAY + 3
-/** The time of a block is above the median of as many before it. */
+/** The time of a block must be above the median of this many before it. */
 const TIME_CONTEXT = 11
 /** How far the time of a block may be ahead of the clock, in seconds. */
 const MAX_AHEAD = 7200
@@ -69,7 +69,7 @@ const workCache = {
 
 interface Known {
   time: number
-  /** Of the chain up to here, counted from any header on. */
+  /** The work of the chain up to here, counted from any header on. */
   work: bigint
 }
 
@@ -78,7 +78,7 @@ interface Known {
  * GetNextCashWorkRequired) takes the work of a day of blocks, in the time that they took.
  *
  * @param query.known The headers before it, oldest first; for `main` and `test` at least {@link CONTEXT}.
- * @param query.bits Those of the header before.
+ * @param query.bits The bits of the header before.
  * @param query.time The time of the next header.
  */
 export function nextBits(query: {
@@ -113,7 +113,7 @@ function medianOfThree(known: readonly Known[], end: number): Known {
 export class HeaderRules {
   /** The work of the headers that were verified. */
   work = 0n
-  /** Of the last header that was verified. */
+  /** The height of the last verified header. */
   height: number
   /** Its hash, in internal order. */
   previous: Uint8Array

@@ -18,15 +18,15 @@ export interface HeaderStore {
   /**
    * Replaces all headers from a height on. That height is at most one above the chain.
    *
-   * @param change.tip What the caller knows as the highest header; undefined if it knows of none.
-   * @returns Whether it did; if the highest header is another one, another process was first, and nothing is changed.
+   * @param change.tip The highest header that the caller knows; undefined if it knows none.
+   * @returns False if the highest header is another one: another process was first, and nothing is changed.
    */
   replaceFrom(change: { height: number; headers: Uint8Array; tip: Uint8Array | undefined }): Promise<boolean>
   /**
    * Adds headers below the lowest one.
    *
    * @param change.to The height of the last of them.
-   * @returns Whether it did; if the lowest header is at another height than the next, nothing is changed.
+   * @returns False if the lowest header is not right above: nothing is changed then.
    */
   addBelow(change: { to: number; headers: Uint8Array }): Promise<boolean>
   /** Deletes all of them. */

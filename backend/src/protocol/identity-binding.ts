@@ -20,7 +20,7 @@ export type BindingLayout = (typeof BINDING_LAYOUTS)[number]
 export const BINDING_PROTOCOLS = ['p 1sat', 'onesat'] as const
 export type BindingProtocol = (typeof BINDING_PROTOCOLS)[number]
 
-/** What the holder of a name says about itself. Nobody has verified it: BRC-174 section 3.1. */
+/** What the holder of a name claims about itself, unverified (BRC-174 section 3.1). */
 export interface BindingProfile {
   /** A domain that resolves handles (BRC-169), as it was entered. */
   domain?: string
@@ -36,7 +36,7 @@ export interface UnverifiedBinding {
   identityKey: string
   /** Attributes that cannot be read are absent. */
   profile: BindingProfile
-  /** All fields before the signature, those that are not known included. */
+  /** All fields before the signature, including unknown ones. */
   fields: Uint8Array[]
   /** In DER. */
   signature: Uint8Array
@@ -54,7 +54,7 @@ const EARLIER_NAME = 'displayName'
 const AVATAR = 'avatar'
 const KEY_LENGTH = 33
 const OUTPOINT_LENGTH = 36
-/** The slots of the layout `positional` that are known: key, name, avatar. */
+/** The known slots of the layout `positional`: key, name, avatar. */
 const POSITIONAL_SLOTS = 3
 
 /** The BRC-43 key ID of a binding: it names the outpoint that the transaction of the binding spends. */
@@ -143,13 +143,13 @@ function outpointOf(slot: Uint8Array | undefined): Outpoint | undefined {
   return slot?.length === OUTPOINT_LENGTH ? decodeOutpoint(slot) : undefined
 }
 
-// A binding is signed over its fields one after another, without their lengths (BRC-174 3 over BRC-48). So if somebody else
-// puts a lock into a transaction, as the sender of a name does, the same signature holds for the same bytes cut elsewhere: a name
-// loses its end, or a profile its key. Of all cuts, one counts: that in which the bytes say the most.
+// A binding is signed over its fields one after another, without their lengths (BRC-174 3 over BRC-48). So somebody else who puts
+// a lock into a transaction, as the sender of a name does, can cut the same signed bytes elsewhere: a name loses its end, or a
+// profile its key. Only one cut counts: the one in which the bytes say the most.
 
-/** The outputs that an avatar may be, by position: with larger numbers, any text of 36 bytes would be one. */
+/** The highest output index of an avatar by position: with larger ones, any text of 36 bytes would be an avatar. */
 const MAX_AVATAR_VOUT = 0xffff
-/** How many places are tried at which a profile may start. No wallet writes more than one. */
+/** How many possible starts of a profile are tried. No wallet writes more than one. */
 const MAX_PROFILES = 16
 
 /**
@@ -168,7 +168,7 @@ export function isCanonical({ layout, profile }: UnverifiedBinding, fields: read
   return isSameAvatar && whole.name === profile.name
 }
 
-/** What everything after the key says by position if it is a name, an avatar, or both; undefined if it is not. */
+/** The bytes after the key, read by position as a name, an avatar, or both; undefined if they are neither. */
 function readWhole(bytes: Uint8Array): BindingProfile | undefined {
   const start = bytes.length - OUTPOINT_LENGTH
   const avatar = start < 0 ? undefined : decodeOutpoint(bytes.subarray(start))
@@ -178,7 +178,7 @@ function readWhole(bytes: Uint8Array): BindingProfile | undefined {
   return readName(bytes) ?? readName(bytes.subarray(0, -1), bytes.at(-1) === 0)
 }
 
-/** A name, or an unset slot; undefined for anything that no name is. */
+/** A name, or an unset slot; undefined for anything else. */
 function readName(slot: Uint8Array, isSlot = true): BindingProfile | undefined {
   if (!isSlot) return undefined
   if (isUnset(slot)) return {}
@@ -190,7 +190,7 @@ function hasControls(text: string): boolean {
   return /\p{Cc}/u.test(text)
 }
 
-/** Whether the first profile that the bytes have, wherever they are cut, is one field behind its key, if they have any. */
+/** Whether the first profile in the bytes, wherever they are cut, is one field after its key; true if there is no profile. */
 function isProfileWhole(fields: readonly Uint8Array[]): boolean {
   const bytes = joinBytes(fields)
   const key = utf8(PROFILE)
@@ -237,11 +237,10 @@ export interface BindingContent {
 }
 
 /**
- * The fields of a binding, without the signature. Those of the binding that it replaces stay where they are, except those that are
- * known here; so do unknown members of its profile (BRC-174 section 3.2). What a profile that cannot be read says stays only if
- * its holder does.
+ * The fields of a binding, without the signature. Unknown fields of the binding that it replaces stay where they are, and so do
+ * unknown members of its profile (BRC-174 section 3.2). A profile that cannot be read stays only if its holder does.
  *
- * @throws RangeError if the one that it replaces has the other layout, or a profile by position has a domain.
+ * @throws RangeError if the replaced binding has the other layout, or a profile by position has a domain.
  */
 export function bindingFields({ layout, identityKey, profile, replaces }: BindingContent): Uint8Array[] {
   if (replaces !== undefined && replaces.layout !== layout)
@@ -283,7 +282,7 @@ function pairFields({
       (at) => at % 2 === 0 && readStrictUtf8(fields[at] as Uint8Array) === key,
     )
     const [at = -1, ...others] = found
-    // Of several profiles none is one. With one less, another would be.
+    // With several profiles, none counts. Removing one must not make another count.
     const written = value(others.length > 0 || at === -1 ? undefined : fields[at + 1])
     for (const other of others.reverse()) fields.splice(other, 2)
     if (at !== -1 && written !== undefined) fields[at + 1] = written
@@ -296,8 +295,8 @@ function pairFields({
 }
 
 /**
- * @param replaced.old The profile that it replaces, whose unknown members it keeps; all of it, if it cannot be read, nothing is
- * new, and it is of the same holder: others may be able to read it.
+ * @param replaced.old The profile that is replaced, whose unknown members are kept. If it cannot be read, it is kept as a whole
+ * if nothing is new and the holder is the same: others may be able to read it.
  */
 function encodeProfile(
   profile: BindingProfile,
@@ -319,7 +318,7 @@ function isUnknownMember({ key }: Pick<DagCborMember, 'key'>): boolean {
   return ![DOMAIN, NAME, EARLIER_NAME, AVATAR].includes(key)
 }
 
-/** Whether a binding says anything that is not known here, and so has no place in the other layout. */
+/** Whether a binding has unknown fields, or unknown members of its profile, which have no place in the other layout. */
 export function hasUnknownFields({ layout, fields }: UnverifiedBinding): boolean {
   if (layout === 'positional') return fields.length > POSITIONAL_SLOTS
   return fields.some((field, at) => {

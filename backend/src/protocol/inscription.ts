@@ -21,12 +21,12 @@ interface EnvelopeField {
   value: Uint8Array
 }
 
-/** An inscription envelope (BRC-160). Byte fields are views into the script, save a body of several pushes. */
+/** An inscription envelope (BRC-160). Byte fields are views into the script, except a body of several pushes. */
 interface Envelope {
-  /** Absent where the tag is, and where its last value is empty, no UTF-8, or 256 bytes and more. */
+  /** Absent if the tag is, or if its last value is empty, not UTF-8, or has 256 bytes or more. */
   contentType?: string
   parent?: Outpoint
-  /** Undefined where no body tag starts a body; empty where nothing follows that tag. */
+  /** Undefined without a body tag; empty if nothing follows that tag. */
   body?: Uint8Array
   /** The value of the last MAP tag, a script of pushes. */
   map?: Uint8Array
@@ -40,7 +40,7 @@ const BODY_TAG = 0
 const CONTENT_TYPE_TAG = 1
 const PARENT_TAG = 3
 
-/** Other tags past this many are passed over: tags of two bytes would else take a hundred times their size in memory. */
+/** The most other tags that are kept: tags of two bytes take a hundred times their size in memory. */
 const MAX_FIELDS = 1000
 
 /** By opcode, 1 for code that neither pushes bytes nor opens or ends anything. */
@@ -86,10 +86,10 @@ export function readEnvelope(script: Uint8Array): {
 }
 
 /**
- * Reads the envelope whose OP_FALSE OP_IF ends at `at`; `end` is the offset after its OP_ENDIF. Undefined where
- * no `ord` follows, where any other opcode than a push comes before the OP_ENDIF (that is code, and BRC-160 knows only
- * pushes), and where no OP_ENDIF comes at all (the script could not be run). Since a failed
- * envelope ends before the next OP_IF, trying them all reads each byte twice at most.
+ * Reads the envelope whose OP_FALSE OP_IF ends at `at`; `end` is the offset after its OP_ENDIF. Undefined if no `ord` follows, if
+ * any opcode other than a push comes before the OP_ENDIF (that is code, and BRC-160 knows only pushes), or if there is no
+ * OP_ENDIF (the script could not be run). Since a failed envelope ends before the next OP_IF, trying them all reads each byte
+ * twice at most.
  */
 function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; end: number } | undefined {
   const walk = new ScriptWalk(script, at)
@@ -138,7 +138,7 @@ function readBody(body: { script: Uint8Array; at: number; length: number; pushes
   return joined
 }
 
-/** The values of the fields that mean something here: each the last one, whatever it holds (BRC-160). */
+/** The last value of each known field, whatever it holds (BRC-160). */
 type KnownFields = Partial<Record<'contentType' | 'parent' | 'map', Uint8Array>>
 
 /** A push of nothing is what OP_0 pushes, and a push of the byte 0 is the same tag. */
@@ -258,8 +258,8 @@ function withoutSeparators(lock: Uint8Array): Uint8Array {
 }
 
 /**
- * An envelope's body with its type comes first; B where the envelope sets no type or has no body; a body without a
- * type last. An envelope with a type and no body at all is no content.
+ * An envelope's body with its type comes first, then B, then a body without a type. An envelope with a type but no body is no
+ * content.
  */
 function readContent(
   envelope: Envelope | undefined,

@@ -1,6 +1,6 @@
 /**
- * What a reader does not see, or what changes how the text around it is shown: control and format characters (marks of
- * direction among them), joiners and spaces of no width, and halves of pairs. Line feeds and tabs stay.
+ * Characters that a reader does not see, or that change how the text around them is shown: control and format characters (marks
+ * of direction among them), joiners and spaces of no width, and halves of pairs. Line feeds and tabs stay.
  */
 const INVISIBLE = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 

@@ -3,7 +3,7 @@ import { readStrictUtf8, utf8 } from './bytes.js'
 /** protocol.md 3: a content type is under 256 bytes. */
 const MAX_MEDIA_TYPE = 255
 
-/** What content of unknown type is served as. */
+/** The type of content whose type is unknown. */
 export const UNTYPED = 'application/octet-stream'
 
 /**
@@ -16,20 +16,20 @@ export function readMediaType(push: Uint8Array): string | undefined {
 
 /** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
 const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
-/** What no header field carries: control characters. Bytes beyond ASCII are legal (RFC 9110 5.5), as in the name of a file. */
+/** Control characters, which no header field carries. Bytes beyond ASCII are legal (RFC 9110 5.5), as in the name of a file. */
 const NO_FIELD_VALUE = /[^\t\x20-\x7e\u0080-\uffff]/
 /** A part that means nothing (Fetch, "extract a MIME type"). */
 const ANY = '*/*'
 
 /**
- * The media type without parameters, in lower case: what content is served as. Text that no browser, or not every browser,
- * reads as one type is served as {@link UNTYPED}, and so is that here.
+ * The media type without parameters, in lower case, as content is served. {@link UNTYPED} if not every browser reads the text as
+ * the same type.
  */
 export function essenceOf(contentType: string): string {
   return servedEssence(contentType) ?? UNTYPED
 }
 
-/** A content type as APIs take the value of a header field: its bytes as inscribed, a character for each. */
+/** A content type as a header value for APIs: a character for each inscribed byte. */
 export function typeField(contentType: string): string {
   return String.fromCharCode(...utf8(contentType))
 }
@@ -40,9 +40,9 @@ export function isMediaType(text: string): boolean {
 }
 
 /**
- * The essence that every browser reads in a `Content-Type` (Fetch, "extract a MIME type"): the one of all parts that have
- * any. Undefined if none has, if two differ, of which some browsers take the first and others the last, and if no field
- * carries the text.
+ * The essence that every browser reads in a `Content-Type` (Fetch, "extract a MIME type"): the same one in all parts that have
+ * any. Undefined if no part has one, if two differ (some browsers take the first, others the last), or if no header field can
+ * carry the text.
  */
 export function servedEssence(contentType: string): string | undefined {
   if (NO_FIELD_VALUE.test(contentType)) return undefined
@@ -51,16 +51,16 @@ export function servedEssence(contentType: string): string | undefined {
 }
 
 /**
- * The essences in a `Content-Type` by any reading: a reader that knows no quoted strings also splits inside those. Security
- * follows from all of them.
+ * All essences that a reader may find in a `Content-Type`: one that knows no quoted strings also splits inside those. Security
+ * depends on all of them.
  */
 export function possibleEssences(contentType: string): string[] {
   return [...partsOf(contentType), ...contentType.split(',')].flatMap((part) => essenceOfPart(part) ?? [])
 }
 
-/** What is written in characters, by its essence in lower case. Scripts and XML are text under other names. */
+/** Types of text, by their essence in lower case. Scripts and XML are text under other names. */
 export const TEXT_TYPES = /^text\/|[/+]xml$|[/+]json$|\/(?:x-)?(?:java|ecma)script$/
-/** A parameter, also inside of a quoted string: then none is added, which is as before. */
+/** A charset parameter. A match inside a quoted string only has the effect that none is added. */
 const CHARSET = /;\s*charset\s*=/i
 
 /** Whether text was compressed before it was published: none begins with the signature of gzip (RFC 1952 2.3.1). */
@@ -68,12 +68,12 @@ export function isGzip(body: Uint8Array): boolean {
   return body[0] === 0x1f && body[1] === 0x8b && body[2] === 8
 }
 
-/** Text whose type says its character set; XML says that in its first line, and JSON is UTF-8. */
+/** Text whose type states its character set; XML states it in its first line, and JSON is UTF-8. */
 const SAYS_CHARSET = /^[\t ]*text\/(?!xml|xsl)/i
 
 /**
- * The type of text of a site, which says that it is UTF-8 if it says nothing, and its bytes are: browsers would else read it in the
- * character set of the reader's country.
+ * The type of a site's text. Adds UTF-8 if no character set is stated and the bytes are valid UTF-8: browsers would else assume
+ * the character set of the reader's country.
  */
 export function textType(contentType: string, body: Uint8Array): string {
   const isUnsaid = SAYS_CHARSET.test(contentType) && !CHARSET.test(contentType) && !contentType.includes(',')
@@ -87,7 +87,7 @@ function essenceOfPart(part: string): string | undefined {
   return essence === ANY ? undefined : essence
 }
 
-/** Splits at commas outside quoted strings (Fetch, "get, decode, and split"). One that is not closed goes on to the end. */
+/** Splits at commas outside quoted strings (Fetch, "get, decode, and split"). An unclosed string goes on to the end. */
 function partsOf(value: string): string[] {
   const parts: string[] = []
   let start = 0

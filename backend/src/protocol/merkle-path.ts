@@ -10,10 +10,10 @@ export interface PathNode {
   isTxid: boolean
 }
 
-/** The nodes that are given of one level, by their places in it. */
+/** The given nodes of one level, by their places in it. */
 type PathLevel = Map<number, PathNode>
 
-/** A merkle path (BUMP, BRC-74) as it is written: of a block, at a height, level by level, the transactions first. */
+/** A parsed merkle path (BUMP, BRC-74): the height of its block, and the nodes of each level, the transactions first. */
 export interface Bump {
   height: number
   levels: PathLevel[]
@@ -42,10 +42,9 @@ export function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: numbe
 }
 
 /**
- * Reads bytes that are one merkle path. Does not check that it leads anywhere.
+ * Reads bytes as one merkle path. Does not check that it leads to a root.
  *
- * @param fail Makes the error to throw if they are not, if two leaves share a place, or if no block could have such a
- * path.
+ * @param fail Makes the error to throw if they are not, if two leaves share a place, or if no block could have such a path.
  */
 export function readBump(bytes: Uint8Array, fail: (message: string) => Error): Bump {
   const cursor = new ByteCursor(bytes, fail)
@@ -95,11 +94,11 @@ export function encodeBump({ height, levels }: Bump): Uint8Array {
 }
 
 /**
- * A merkle path (BUMP, BRC-74) that is consistent: all of its transactions lead to the same root. Only block headers
- * tell whether a block has that root.
+ * A merkle path (BUMP, BRC-74) that is consistent: all of its transactions lead to the same root. Only block headers tell whether
+ * a block has that root.
  *
- * The SDK's `MerklePath` computes every inner node again for every transaction of a path, so that a stranger's path of some
- * hundred leaves keeps it busy for seconds. Here each is computed once, at most one per leaf.
+ * The SDK's `MerklePath` computes every inner node again for every transaction of a path, so that a path of some hundred leaves
+ * keeps it busy for seconds. Here each is computed once, at most one per leaf.
  */
 export class MerklePath {
   readonly height: number
@@ -107,9 +106,9 @@ export class MerklePath {
   readonly root: string
   /** How many levels the tree has above its transactions; 0 for a block of one. */
   readonly depth: number
-  /** What is given, with a level for each that the places of the transactions need. */
+  /** The given nodes, with all levels that the places of the transactions need. */
   readonly levels: readonly PathLevel[]
-  /** What is given or follows from it, by level and place; the root alone in the last. */
+  /** The hashes that are given or follow from others, by level and place; the last level has only the root. */
   readonly hashes: readonly ReadonlyMap<number, Uint8Array>[]
   private readonly offsets = new Map<string, number>()
 
@@ -135,7 +134,7 @@ export class MerklePath {
     }
   }
 
-  /** The leaves of the lowest level, hex in shown order; those beside a transaction are among them. */
+  /** The leaves of the lowest level, including siblings of transactions, hex in shown order. */
   get txids(): Iterable<string> {
     return this.offsets.keys()
   }
@@ -173,7 +172,7 @@ export function cutPath(path: MerklePath, txid: string): Uint8Array | undefined 
 
 interface Tree {
   levels: PathLevel[]
-  /** The last place that is given of the lowest level. */
+  /** The last given place of the lowest level. */
   last: number
   /** Whether the place after the last repeats it implicitly. */
   isWholeBlock: boolean

@@ -13,7 +13,7 @@ import { encodePush, OP, ScriptWalk } from './script-walk.js'
 export type CovenantVersion = (typeof COVENANT_VERSIONS)[number]
 export const COVENANT_VERSIONS = [1, 2] as const
 
-/** How a covenant of `src/mining` starts, and what stands where its preimage is split: from there on the versions differ. */
+/** How a covenant of `src/mining` starts, and the code that splits its preimage: from there on the versions differ. */
 const CODE_START = fromHex('76aa517f6b527e0172')
 const SPLIT_AT = 139
 const SPLITS: readonly [CovenantVersion, Uint8Array][] = [
@@ -40,7 +40,7 @@ export interface MineNode {
   genesis?: Outpoint
   /** The characters claimed from this node: bit n for character code n, a minimal little-endian number. */
   claimed: Uint8Array
-  /** The prefix of this node; empty for the root. No name if a character of it has zero bytes behind it. */
+  /** The prefix of this node; empty for the root. No name if zero bytes follow one of its characters. */
   domain: string
   /** The seed of the next solution (the field `pow`): 32 bytes, or none in the root as deployed. */
   seed: Uint8Array
@@ -58,7 +58,7 @@ export const NAME_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-'
 const NAME_CODES: ReadonlySet<number> = new Set(ascii(NAME_CHARACTERS))
 /** How many characters a name can have, where a covenant does not set a tighter limit. */
 export const MAX_NAME_LENGTH = 255
-/** What a name is made of, start to end. */
+/** Matches a whole name. */
 export const NAME_PATTERN = /^[a-z0-9-]{1,255}$/
 
 export function isNameCharacter(code: number): boolean {
@@ -71,8 +71,8 @@ export function isName(text: string): boolean {
 }
 
 /**
- * The name that somebody means who wrote capitals, or spaces around it, as for hosts. Nothing else is read into a text: other
- * alphabets have letters that look like these, and `my name` may be `my-name` or `myname`. Undefined if it is no name even so.
+ * The name that a text with capitals, or spaces around it, stands for, as for hosts. Nothing else is guessed: other alphabets
+ * have letters that look like these, and `my name` may be `my-name` or `myname`. Undefined if it is still no name.
  */
 export function nameMeant(text: string): string | undefined {
   const name = text.trim().replace(/[A-Z]/g, (capital) => capital.toLowerCase())
@@ -129,7 +129,7 @@ export function mineNodeIn(lockingScript: Uint8Array): MineNode | undefined {
   return typeof node === 'string' ? undefined : node
 }
 
-/** @returns Why not, if the script is no node: most scripts are none, and an error takes as long as all the rest. */
+/** @returns The node, or why the script is none. Not thrown, as most scripts are none, and an error takes as long as all the rest. */
 function parseMineNode(lockingScript: Uint8Array): MineNode | string {
   const stateEnd = lockingScript.length - TRAILER_LENGTH
   if (stateEnd < 1 || lockingScript.at(-1) !== 0) return 'the script has no state trailer'

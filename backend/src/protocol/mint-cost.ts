@@ -1,15 +1,18 @@
 /** The fee in satoshis per 1,000 bytes that is usual: the SDK's own if it cannot ask miners (`LivePolicy`). */
 export const DEFAULT_FEE_RATE = 100
 
-/** A mint beside the scripts of nodes and the name: the other outputs, the preimage, a P2PKH coin that pays, and its change. */
+/**
+ * Bytes of a mint beside the scripts of nodes and the name: the other outputs, the preimage, a P2PKH coin that pays, and its
+ * change.
+ */
 const OTHER_BYTES = 735
 
-/** What it takes to mine the characters of a name that are missing. */
+/** The cost of mining the missing characters of a name. */
 export interface MiningCost {
   mints: number
   /** How many hashes it takes on average. */
   hashes: number
-  /** Of all mints together, about. Undefined if the script of the node is not known. */
+  /** Approximate bytes of all mints together. Undefined if the script of the node is not known. */
   bytes?: number
   /** The fees of all mints at {@link DEFAULT_FEE_RATE}. */
   satoshis?: number

@@ -27,12 +27,12 @@ type NodeSpend = Parameters<typeof checkMint>[0]
 type FollowedMint = Pick<Mint, 'name' | 'domain'>
 
 /**
- * The name claimed by a mint that is in a block: checked if the unlocking script is pushes only, and read from the outputs
- * if it has code. Interpreters may disagree about code, and the block has decided. Whatever a miner writes there, the tree
- * continues after it.
+ * The name claimed by a mint that is in a block: checked if the unlocking script is pushes only, and read from the outputs if it
+ * has code. Interpreters may disagree about code, and the block has decided. Whatever a miner writes there, the tree continues
+ * after it.
  *
- * Only for callers that know that a block holds the transaction, or that what {@link followUnprovenMint} refuses was refused
- * before it was stored.
+ * Only for callers that know that a block holds the transaction, or that refused what {@link followUnprovenMint} refuses before
+ * they stored it.
  *
  * @throws MintError as `checkMint` and {@link readMintOutputs}.
  */
@@ -42,8 +42,8 @@ export function followMint(spend: NodeSpend): FollowedMint {
 }
 
 /**
- * The name claimed by a mint that is in no known block. Every node has to relay it ({@link isStrictSpend}); about any other
- * nodes may disagree, so that a block may never hold it.
+ * The name claimed by a mint that is in no known block. It has to be one that every node relays ({@link isStrictSpend}): nodes
+ * may disagree about any other, so that a block may never hold it.
  *
  * @throws MintError `NOT_STRICT`; as `checkMint`.
  */
@@ -59,8 +59,8 @@ export const NOT_STRICT =
   'an unproven mint must be what every node relays: five minimal pushes of at most 500,000 bytes, the first of one byte, in a transaction of version 1 or 2 and at most 10,000,000 bytes; with a merkle proof any mint is accepted'
 
 /**
- * The inputs of a transaction that could be the spend of a node, if nothing is known of what they spend: those with code in
- * their unlocking script, and those that `checkMint` accepts. None if the outputs are not those of a mint.
+ * The inputs of a transaction that could spend a node, judged without the spent outputs: those with code in their unlocking
+ * script, and those that `checkMint` accepts. None if the outputs are not those of a mint.
  *
  * @param asked.isAsked Which inputs are asked about; by default, all.
  * @returns Indices.
@@ -97,16 +97,16 @@ function isMint(check: () => unknown): boolean {
 }
 
 /**
- * The name claimed by a mint, read from its outputs alone, whatever unlocked the node. Only for what a block holds: a
- * genuine node that was spent was spent by a mint (service.md 3.3), and its outputs are as the covenant wrote them.
+ * The name claimed by a mint, read from its outputs alone, whatever unlocked the node. Only for transactions in a block: only a
+ * mint can spend a genuine node (service.md 3.3), and its outputs are as the covenant wrote them.
  *
- * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new
- * seed is the hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; only
- * the covenant guarantees these.
+ * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new seed is
+ * the hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; only the covenant
+ * guarantees these.
  *
  * @param mint.input The index of the input that spends the node.
  * @param mint.spent The output which that input spends; without it, the node restated in output 0 is trusted.
- * @param mint.nodesOnly Whether only outputs 0 and 1 are there as they were: content may have been removed from the others.
+ * @param mint.nodesOnly Whether to check outputs 0 and 1 only, as content may have been removed from the others.
  * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK`, `BAD_VERSION`,
  * `BAD_LOCK_TIME` or `BAD_OUTPUT`.
  */

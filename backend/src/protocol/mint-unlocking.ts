@@ -23,7 +23,7 @@ export interface MintUnlocking<Character> {
   preimage: Uint8Array
 }
 
-/** What a preimage commits to of a transaction; any {@link TransactionView} will do. */
+/** The parts of a transaction that a preimage commits to; any {@link TransactionView} will do. */
 export interface PreimageTransaction {
   version: number
   inputs: readonly Pick<TransactionInput, 'txid' | 'vout' | 'sequence'>[]
@@ -50,13 +50,13 @@ export function encodeMintUnlocking(unlocking: MintUnlocking<string>): Uint8Arra
 }
 
 /**
- * Reads what a script of pushes leaves for the covenant: the last five; undefined if there are fewer, or if the script
- * is not pushes only. Accepts pushes of any form, since the covenant sees what they push, and pushes before the five, which
- * it does not see: the rules of a block let a script leave items behind.
+ * Reads the items that a script of pushes leaves for the covenant: the last five; undefined if there are fewer, or if the script
+ * is not pushes only. Accepts pushes of any form, since the covenant sees what they push, and pushes before the five, which it
+ * does not see: the rules of a block let a script leave items behind.
  */
 export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array> | undefined {
   const walk = new ScriptWalk(script)
-  // Where the last five start, in turn: a script of tiny pushes would take a hundred times its size in views.
+  // The starts of the last five, in turn: views of all tiny pushes would take a hundred times the size of the script.
   const starts = [0, 0, 0, 0, 0]
   let count = 0
   let end = 0
@@ -71,19 +71,22 @@ export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array>
   return { character, nonce, ownerLock, trailing, preimage }
 }
 
-/** What a node relays unless its operator sets more: `maxscriptsizepolicy`, `maxtxsizepolicy` (Bitcoin SV, `policy/policy.h`). */
+/**
+ * Sizes that a node relays unless its operator sets more: `maxscriptsizepolicy`, `maxtxsizepolicy` (Bitcoin SV,
+ * `policy/policy.h`).
+ */
 const MAX_RELAYED_SCRIPT = 500_000
 const MAX_RELAYED_TRANSACTION = 10_000_000
-/** The versions that it takes for standard (`IsStandardTx` in `policy/policy.cpp`). */
+/** The versions that a node takes for standard (`IsStandardTx` in `policy/policy.cpp`). */
 const RELAYED_VERSIONS: readonly number[] = [1, 2]
 
 /**
- * Whether a transaction spends a node as every node of the network relays it: by exactly the five minimal pushes that
- * {@link encodeMintUnlocking} writes, the character in one byte, and within the default policy for sizes and versions. Any
- * other spend may be valid to one node and invalid to the next, or wait for a miner who takes it.
+ * Whether a transaction spends a node as every node of the network relays it: by exactly the five minimal pushes that {@link
+ * encodeMintUnlocking} writes, the character in one byte, and within the default policy for sizes and versions. Any other spend
+ * may be valid to one node and invalid to the next, or wait for a miner who takes it.
  *
  * @param script The unlocking script of the input that may spend a node.
- * @param options.ofAnySize Whether sizes over the policy are left to whoever mines it.
+ * @param options.ofAnySize Whether sizes over the policy are left to the miner.
  */
 export function isStrictSpend(
   { raw, version }: Pick<TransactionView, 'raw' | 'version'>,
@@ -156,7 +159,7 @@ export function mintPreimage(of: {
 
 const outputHashes = new WeakMap<PreimageTransaction, Uint8Array>()
 
-/** The hash of all outputs. Kept: the inputs of a transaction are asked about one after another. */
+/** The hash of all outputs. Cached, as the inputs of a transaction are checked one after another. */
 function hashOfOutputs(transaction: PreimageTransaction, hash: Hash256): Uint8Array {
   const known = outputHashes.get(transaction)
   if (known !== undefined) return known

@@ -49,7 +49,7 @@ export type MintErrorCode =
   | 'TOO_LONG'
   | 'BAD_OUTPUT'
 
-/** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
+/** The transaction is no mint of this tree. `vout` is the wrong output, for `BAD_OUTPUT`. */
 export class MintError extends GeneralError<MintErrorCode> {
   override readonly name = 'MintError'
   readonly vout?: number
@@ -74,11 +74,11 @@ export interface CovenantLimits {
  */
 export const COVENANT_LIMITS: CovenantLimits = { nameBytes: 75, nameScriptBytes: 65_535 }
 
-/** What was fixed when a tree of names was deployed (service.md 2.8). */
+/** The terms that were fixed when a tree of names was deployed (service.md 2.8). */
 export interface Deployment {
   /** The outpoint of the root as deployed: what makes this tree this one. */
   genesis: Outpoint
-  /** For a covenant whose code does not tell: see {@link rulesOf}. */
+  /** For a covenant whose code does not show its version: see {@link rulesOf}. */
   covenantVersion: CovenantVersion
   /** Zero bits that a solution must start with. */
   difficulty: number
@@ -94,7 +94,7 @@ export interface Deployment {
 /** What is fixed before a tree is deployed and has a genesis. */
 export type DeploymentTerms = Omit<Deployment, 'genesis'>
 
-/** A mint that was checked: what it claims, and the nodes that it leaves. */
+/** A checked mint: what it claims, and the nodes that it leaves. */
 export interface Mint {
   /**
    * The parent's domain and the character: the name as the tree has it, never the text of an envelope. It need not be one
@@ -119,27 +119,27 @@ export interface Mint {
 export const MINT_SATOSHIS = 1
 
 /**
- * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5,
- * protocol.md 7). It does not run any script; but it rebuilds the sighash preimage that the covenant reads and
- * compares everything that the covenant compares, so that both accept the same mints. It reads unlocking scripts of pushes
- * only, on whose result all interpreters agree; for one with code see `followMint`.
+ * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5, protocol.md 7). It
+ * does not run any script; but it rebuilds the sighash preimage that the covenant reads and compares everything that the covenant
+ * compares, so that both accept the same mints. It reads unlocking scripts of pushes only, on whose result all interpreters
+ * agree; for one with code see `followMint`.
  *
- * It knows nothing of lineage: that the spent node is genuine is the caller's to know, and only that makes the name
- * genuine. Takes time linear in the transaction, all outputs being hashed: ask for inputs that spend a known node.
+ * It does not check lineage: the caller has to know that the spent node is genuine, which alone makes the name genuine. Takes
+ * time linear in the transaction, as all outputs are hashed: call it only for inputs that spend a known node.
  *
  * @param check.input The index of the input that spends the node; any position will do.
- * @param check.spent The output which that input spends. Without it, script and value are taken from the preimage in
- * the unlocking script. This trusts the one who verified the script: CHECKSIG binds the preimage to the coin that is really
- * spent, so for a transaction with a merkle proof, or one whose scripts were verified, they are true; for any other they
- * are the submitter's claim. The outpoint is always that of the input.
+ * @param check.spent The output which that input spends. Without it, script and value are taken from the preimage in the
+ * unlocking script. This trusts the one who verified the script: CHECKSIG binds the preimage to the coin that is really spent, so
+ * for a transaction with a merkle proof, or one whose scripts were verified, they are true; for any other they are the
+ * submitter's claim. The outpoint is always that of the input.
  * @param check.hash A native double SHA-256, where the host has one.
  *
- * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five
- * pushes or more, or the preimage is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
- * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the
- * covenant's limits, or output 2 is), `BAD_NONCE` (it is for another owner, node or tree), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1
- * or 2 missing, or with another value or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2),
- * `BAD_VERSION` and `BAD_LOCK_TIME` (of the transaction).
+ * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five pushes
+ * or more, or the preimage is not the one of this input), `NOT_A_NODE` (the spent output is none, or does not hold 1 satoshi),
+ * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the covenant's
+ * limits, or output 2 is), `BAD_NONCE` (it is for another owner, node or tree), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1 or 2
+ * missing, or with another value or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2), `BAD_VERSION` and
+ * `BAD_LOCK_TIME` (of the transaction).
  */
 export function checkMint(check: {
   transaction: TransactionView
@@ -179,7 +179,7 @@ export interface PlacedNode extends SpentOutput {
   outpoint: Outpoint
 }
 
-/** An output and its outpoint. Field by field: those of an output that was read may not be own properties. */
+/** An output with its outpoint. Copied field by field, as those of a parsed output may not be own properties. */
 export function placedNode({ satoshis, lockingScript }: SpentOutput, { txid, vout }: Outpoint): PlacedNode {
   return { satoshis, lockingScript, outpoint: { txid, vout } }
 }
@@ -203,11 +203,11 @@ export function requireMinable(mined: { node: PlacedNode; character: Uint8Array;
 }
 
 /**
- * What a node becomes when a character is mined from it with a nonce.
+ * The mint of a character from a node with a nonce.
  *
  * @param solution.character One character of a name, as its code.
- * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_NONCE` or `BAD_WORK`, as
- * {@link checkMint}.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_NONCE` or `BAD_WORK`, as {@link
+ * checkMint}.
  */
 export function solveMint(solution: {
   node: PlacedNode
@@ -236,8 +236,8 @@ export function solveMint(solution: {
 }
 
 /**
- * The terms of mining from a node: those of the deployment, with the version that the node's own code has. So a wrong or
- * missing setting changes nothing for a covenant of minetree's.
+ * The terms of mining from a node: those of the deployment, with the version of the node's own code. So a wrong or missing
+ * setting has no effect on a covenant of minetree.
  */
 export function rulesOf<Terms extends DeploymentTerms>(
   { code }: Pick<MineNode, 'code'>,
@@ -247,15 +247,15 @@ export function rulesOf<Terms extends DeploymentTerms>(
   return { ...terms, covenantVersion: versionOfCode(code) ?? covenantVersion }
 }
 
-/** Bytes of a nonce that are the commitment. To find another lock for the commitment of somebody else takes 2^64 hashes. */
+/** Bytes of the commitment in a nonce. To find another lock for somebody else's commitment takes 2^64 hashes. */
 const COMMITMENT_BYTES = 8
 
 /**
- * What a nonce must start with, so that its work is for one owner at one node of one tree: the first 8 bytes of
- * sha256(domain || 24 || genesis || sha256(owner lock)), the genesis as in a node's state with the length byte of its push;
- * nothing in a tree of version 1. That byte is no character of a domain, so no two nodes share a commitment.
+ * The bytes that a nonce must start with, so that its work is for one owner at one node of one tree: the first 8 bytes of
+ * sha256(domain || 24 || genesis || sha256(owner lock)), the genesis as in a node's state with the length byte of its push; none
+ * in a tree of version 1. That length byte is no character of a domain, so no two nodes share a commitment.
  *
- * @param commitment.domain That of the node to mint from.
+ * @param commitment.domain The domain of the node to mint from.
  */
 export function ownerCommitment({
   domain,
@@ -340,8 +340,8 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
 }
 
 /**
- * Whether a covenant takes a push for a character of names. The live one reads it as a number, and so lets zero bytes follow
- * the character, which become part of the child's domain. Those of minetree take one byte.
+ * Whether a covenant accepts a push as a character of a name. The live one reads it as a number, and so lets zero bytes follow
+ * the character, which become part of the child's domain. Those of minetree accept one byte.
  */
 export function isCharacter(push: Uint8Array, { code: covenant }: Pick<MineNode, 'code'>): boolean {
   const [code] = push
@@ -353,13 +353,13 @@ function isZero(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0)
 }
 
-/** How many characters a name of a tree can have: what its script may hold, or what the covenant can write. */
+/** The longest name of a tree, in characters: as much as its script may hold, or as the covenant can write. */
 export function longestName({ limits, tld }: DeploymentTerms): number {
   const suffix = nameText('', tld).length
   return Math.min(MAX_NAME_LENGTH, (limits?.nameBytes ?? MAX_NAME_LENGTH + suffix) - suffix)
 }
 
-/** No longer than the covenant can write: it would refuse the spend, whatever the outputs. */
+/** Refuses a name that is longer than the covenant can write: it would refuse the spend, whatever the outputs. */
 export function requireShortName(name: string, { limits, tld }: Deployment): void {
   const bytes = nameText(name, tld).length
   if (limits !== undefined && bytes > limits.nameBytes)
@@ -422,7 +422,7 @@ function nameText(name: string, tld: string | undefined): Uint8Array {
 }
 
 /**
- * The hash that is to meet the difficulty: hash256(seed || character || nonce), 32 bytes in internal order.
+ * The hash that must meet the difficulty: hash256(seed || character || nonce), 32 bytes in internal order.
  *
  * @param solution.seed The spent node's: 32 bytes, or none for the root as deployed.
  * @param solution.character One character of a name.

@@ -1,6 +1,6 @@
 /**
- * Milliseconds on a clock that nobody sets: for durations, deadlines, ages and orders. Only differences mean anything, and only
- * within one process. The time of day is for what people read, and for what is compared with the times of blocks
+ * Milliseconds on a clock that is never set: for durations, deadlines, ages and orders. Only differences within one process mean
+ * anything. Use the time of day only for people, and for comparisons with the times of blocks
  * (`test/unit/architecture/clocks.test.ts` has the list).
  */
 export function monotonic(): number {

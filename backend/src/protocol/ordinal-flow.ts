@@ -11,13 +11,13 @@ export type Successor = { kind: 'output'; vout: number } | { kind: 'burnt' } | {
 export type Predecessor = { kind: 'input'; input: number } | { kind: 'none' } | { kind: 'unknown' }
 
 /**
- * The output that an ordinal flows into (BRC-159, protocol.md 5). Its offset is the sum of the values of the inputs
- * before it; the output that starts there is the successor if it holds 1 satoshi, and else the ordinal is burnt: in a
- * larger output, or in the fee. Outputs of 0 satoshis are passed over.
+ * The output that an ordinal flows into (BRC-159, protocol.md 5). Its offset is the sum of the values of the inputs before it;
+ * the output that starts there is the successor if it holds 1 satoshi, and else the ordinal is burnt: in a larger output, or in
+ * the fee. Outputs of 0 satoshis are passed over.
  *
- * @param flow.input The index of the input that spends the ordinal; that it is a 1-sat coin is the caller's to know.
- * Only the values of the inputs before it matter.
- * @returns `unknown` where one of those is not known, or where they sum up beyond 2^53, past all coins there are.
+ * @param flow.input The index of the input that spends the ordinal; the caller has to know that it is a 1-sat coin. Only the
+ * values of the inputs before it matter.
+ * @returns `unknown` if one of those is not known, or if their sum exceeds 2^53, more than all coins.
  */
 export function successorOf(flow: TransactionValues & { input: number }): Successor {
   let offset = 0
@@ -28,11 +28,11 @@ export function successorOf(flow: TransactionValues & { input: number }): Succes
 }
 
 /**
- * For each output, the 1-sat input that starts exactly where the output starts (BRC-159, protocol.md 5); inputs of 0
- * satoshis are passed over. One walk over inputs and outputs, for a transaction has as many of both as fit into it.
+ * For each output, the 1-sat input that starts exactly where the output starts (BRC-159, protocol.md 5); inputs of 0 satoshis are
+ * passed over. One walk over inputs and outputs, as a transaction may have any number.
  *
- * @returns `none` where the satoshi comes out of a larger input, and for an output of any other value than 1; `unknown`
- * where a value that it depends on is not known.
+ * @returns `none` if the satoshi comes out of a larger input, and for an output of any other value than 1; `unknown` if a value
+ * that it depends on is not known.
  */
 export function predecessorsOf({ inputValues, outputValues }: TransactionValues): Predecessor[] {
   let input = 0
@@ -54,24 +54,24 @@ export function predecessorsOf({ inputValues, outputValues }: TransactionValues)
   })
 }
 
-/** Shared: a transaction has as many outputs as fit into it. */
+/** Shared objects, as a transaction may have any number of outputs. */
 const NONE: Predecessor = { kind: 'none' }
 const UNKNOWN: Predecessor = { kind: 'unknown' }
 
 /**
- * Which leading inputs place an output: those up to the one that holds its first satoshi. Their values tell which
- * coin it continues, or that it continues none (BRC-159, protocol.md 5), and no fewer of them do.
+ * Finds the leading inputs that place an output: those up to the one that holds its first satoshi. Their values, and no fewer,
+ * tell which coin it continues, or that it continues none (BRC-159, protocol.md 5).
  *
  * @param place.output The index of the output.
- * @returns Takes the values of the inputs in order, and returns for each whether the output is placed with it. A value that
- * is not known counts as 0, so that there are never too few inputs.
+ * @returns Takes the values of the inputs in order, and returns for each whether the output is placed with it. An unknown value
+ * counts as 0, so that there are never too few inputs.
  */
 export function placement(place: {
   outputValues: readonly number[]
   output: number
 }): (satoshis: number | undefined) => boolean {
   const sum = place.outputValues.slice(0, place.output).reduce((total, satoshis) => total + satoshis, 0)
-  // Past 2^53, past all coins there are, nothing is placed.
+  // Above 2^53, more than all coins, nothing is placed.
   const offset = Number.isSafeInteger(sum) ? sum : Number.POSITIVE_INFINITY
   let end = 0
   return (satoshis = 0) => {
@@ -81,7 +81,8 @@ export function placement(place: {
 }
 
 /**
- * The first of the values that is not 0 and starts exactly at `offset`, or an unknown value before it. Exact, though the sum may pass 2^53: it grows only while it is below the offset, and is compared only then.
+ * The index of the first value that is not 0 and starts exactly at `offset`, or of an unknown value before it. Exact even if the
+ * sum passes 2^53, as it grows and is compared only while it is below the offset.
  */
 function firstFrom(values: readonly (number | undefined)[], offset: number): number | undefined {
   let start = 0

@@ -16,7 +16,7 @@ export type Pointer =
   | { kind: 'transaction'; txid: string }
   | { kind: 'sibling'; vout: number }
 
-/** Text that is not a pointer, or not a sequence. `text` is all of it. */
+/** The text is not a pointer, or not a sequence. `text` is all of it. */
 export class PointerError extends GeneralError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
   override readonly name = 'PointerError'
 
@@ -149,7 +149,7 @@ export function isSameOutpoint(one: Outpoint, other: Outpoint): boolean {
   return one.txid === other.txid && one.vout === other.vout
 }
 
-/** What plain JavaScript passes as an outpoint. @throws PointerError if it is none: text is none, nor is half of one. */
+/** Checks an outpoint that plain JavaScript passes. @throws PointerError if it is none, such as a text, or half of one. */
 export function checkedOutpoint(value: unknown): Outpoint {
   const { txid, vout } = (value ?? {}) as Partial<Outpoint>
   const read =

@@ -9,15 +9,15 @@ export const PATCH_TYPE = 'ordfs/patch'
 /** How many patches may be built on each other. */
 export const MAX_PATCHES = 16
 
-/** How much work a chain of patches may take, in bytes that are read or made, for each byte of the longest body. */
+/** The most work of a chain of patches, in bytes that are read or made, for each byte of the longest body. */
 export const WORK_A_BYTE = 4
 
-/** Bytes that are no patch, and patches that make nothing that may be shown. */
+/** The bytes are no patch, or the patches make no body that may be shown. */
 export class PatchError extends GeneralError<'BAD_PATCH' | 'PATCH_TOO_LARGE'> {
   override readonly name = 'PatchError'
 }
 
-/** A version, the outpoint of the base, and a delta. */
+/** A patch is a version, the outpoint of its base, and a delta. */
 const VERSION = 0
 const DELTA_AT = 37
 /** How much of a record {@link baseOf} needs. */
@@ -44,7 +44,7 @@ export function encodePatch({ base, delta }: { base: Outpoint; delta: Uint8Array
   return record
 }
 
-/** Bytes that patches make something of. */
+/** A part of a chain of patches: the content at its root, or a patch. */
 export interface PatchPart {
   outpoint: Outpoint
   /** In bytes. */
@@ -52,7 +52,7 @@ export interface PatchPart {
   read: () => Steps<Uint8Array>
 }
 
-/** One whose bytes are in memory. */
+/** A part whose bytes are in memory. */
 export function patchPart(outpoint: Outpoint, body: Uint8Array): PatchPart {
   // biome-ignore lint/correctness/useYield: there is nothing to wait for.
   function* read(): Steps<Uint8Array> {
@@ -62,7 +62,7 @@ export function patchPart(outpoint: Outpoint, body: Uint8Array): PatchPart {
 }
 
 /**
- * What patches make, in steps.
+ * The body that patches make, in steps.
  *
  * @param chain The content at the root, the patch on it, the patch on that, and so on; each is read when it is needed.
  * @param maxBytes The longest body that any of them may make, in bytes.
@@ -111,9 +111,9 @@ function* applied(
 }
 
 /**
- * The outputs that patches lead to.
+ * The outputs of a chain of patches.
  *
- * @param last What is asked for.
+ * @param last The requested output.
  * @param before The output that a patch is built on; undefined for content that is no patch.
  * @returns The root, the patch on it, and so on, up to the last.
  * @throws PatchError for more than {@link MAX_PATCHES} of them.

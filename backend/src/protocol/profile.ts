@@ -96,7 +96,7 @@ export const PROFILES: { local: Profile; mainnet: KnownProfile } = {
   },
 }
 
-/** What an operator sets in place of what a profile has. */
+/** Settings of an operator that override a profile. */
 export interface TermsOverrides {
   covenantVersion?: CovenantVersion
   difficulty?: number
@@ -119,7 +119,7 @@ export function termsOf(profile: Profile, overrides: TermsOverrides = {}): Deplo
 /**
  * A profile's tree of names; undefined if no genesis is known.
  *
- * @throws PointerError if the genesis is no outpoint: text, for one, would make a tree that no transaction belongs to.
+ * @throws PointerError if the genesis is no outpoint: a text, for example, would make a tree that no transaction belongs to.
  */
 export function deploymentOf(profile: KnownProfile, overrides?: TermsOverrides): Deployment
 export function deploymentOf(profile: Profile, overrides: TermsOverrides & { genesis: Outpoint }): Deployment

@@ -23,8 +23,8 @@ export interface PushDropLock {
 
 /**
  * Reads a script that starts with a push-drop lock. After the lock there may be inscription envelopes, which are never run, and
- * an OP_RETURN with anything behind it. The SDK's `PushDrop.decode` takes any script with a key in front, so also one that
- * somebody else can spend; here, only a signature of the key can.
+ * an OP_RETURN with anything behind it. The SDK's `PushDrop.decode` accepts any script with a key in front, also one that
+ * somebody else can spend; here, only a signature of the key can spend.
  *
  * @returns Undefined for any other script, and for more fields or bytes than are read. Never throws; takes linear time.
  */
@@ -50,7 +50,7 @@ export function readPushDrop(script: Uint8Array): PushDropLock | undefined {
   return { key, fields: pushes, position }
 }
 
-/** The pushes up to the next opcode that is none, at which the walk stops; undefined if there are too many, or it ends. */
+/** The pushes up to the next other opcode, where the walk stops; undefined if there are too many, or the script ends. */
 function readFields(walk: ScriptWalk): Uint8Array[] | undefined {
   const fields: Uint8Array[] = []
   let bytes = 0
@@ -76,7 +76,7 @@ function dropsAll(walk: ScriptWalk, count: number): boolean {
   }
 }
 
-/** Moves on; at the clean end of the script, `op` is that of an OP_RETURN. False if the script breaks off in a push. */
+/** Moves on; at the clean end of the script, `op` becomes OP_RETURN. False if the script breaks off in a push. */
 function advance(walk: ScriptWalk): boolean {
   const isAtEnd = walk.end === walk.script.length
   if (walk.next()) return true

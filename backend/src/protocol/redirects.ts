@@ -1,14 +1,14 @@
 import { percentDecoded, readStrictUtf8 } from './bytes.js'
 import { CodedError } from './coded-error.js'
 
-/** The file in the root directory of a site that says where paths lead that it does not have. */
+/** The file in the root directory of a site with redirects for paths that the site does not have. */
 export const REDIRECTS_FILE = '_redirects'
 /** The longest one, in bytes (Web _redirects File Specification, Max File Size). */
 export const MAX_REDIRECTS_BYTES = 64 * 1024
-/** The longest place that a rule leads to: placeholders multiply what a path brings. */
+/** The longest target of a rule: placeholders may repeat parts of a path. */
 const MAX_LOCATION = 8 * 1024
 
-/** A file of redirects that cannot be read. Its message is for the author of the site. */
+/** The file of redirects cannot be read. The message is for the author of the site. */
 export class RedirectsError extends CodedError {
   override readonly name = 'RedirectsError'
   readonly code = 'BAD_REDIRECTS'
@@ -28,16 +28,16 @@ export type Redirection =
   | { status: MovedStatus; location: string }
   | { status: ShownStatus; segments: string[] }
 
-/** A part of a pattern or of a target: as it is, or what a path has there. */
+/** A part of a pattern or of a target: literal text, or a placeholder for a part of a path. */
 type Part = string | { placeholder: string }
 
 /** One rule: `from to [status]`. */
 export interface RedirectRule {
-  /** In which line of the file, from 1 on. */
+  /** Its line in the file, from 1. */
   line: number
   /** The segments of a path, decoded. */
   from: Part[]
-  /** What the segment after those begins with, if anything may follow it. */
+  /** If the rule ends with `*`: how the segment after those begins. Anything may follow it. */
   splat: string | undefined
   /** As in a `Location`. */
   to: Part[]
@@ -45,7 +45,7 @@ export interface RedirectRule {
 }
 
 const BYTE_ORDER_MARK = /^\ufeff/
-/** Of a rule: what white space separates. A line may end with CR LF. */
+/** A field of a rule, between white space. A line may end with CR LF. */
 const FIELD = /[^ \t\r]+/g
 const SPLAT = 'splat'
 const STATUSES = new Map([...MOVED, ...SHOWN].map((status) => [String(status), status]))
@@ -58,7 +58,7 @@ const ELSEWHERE = /^https?:\/\/[^/?#\\]+/i
 /**
  * Reads a file of redirects (Web _redirects File Specification, specs.ipfs.tech): a rule in each line, in order.
  *
- * @throws RedirectsError for more than 64 KiB, for bytes that are no UTF-8, and for a line that is no rule: then none counts.
+ * @throws RedirectsError for more than 64 KiB, for bytes that are no UTF-8, and for a line that is no rule: then no rule counts.
  */
 export function readRedirects(body: Uint8Array): RedirectRule[] {
   if (body.length > MAX_REDIRECTS_BYTES) throw redirectsTooLarge()
@@ -96,7 +96,7 @@ function ruleOf([from = '', to, status = '301', ...others]: string[], line: numb
 function patternOf(from: string): {
   parts: Part[]
   splat: string | undefined
-  /** Those of its placeholders. */
+  /** The names of its placeholders. */
   names: ReadonlySet<string>
 } {
   if (!from.startsWith('/')) throw new RedirectsError(`the path ${quoted(from)} must begin with '/'`)
@@ -128,12 +128,12 @@ function targetOf(to: string, names: ReadonlySet<string>): Part[] {
     throw new RedirectsError(`the target ${quoted(to)} is neither a path nor an http or https URL`)
   const parts: Part[] = [origin && new URL(origin).origin]
   const rest = to.slice(origin.length)
-  // Most rules have none, and a file may have ten thousand.
+  // Most rules have no placeholders, and a file may have ten thousand rules.
   if (names.size === 0 || !rest.includes(':'))
     return origin === '' ? [safeText(rest)] : [...parts, safeText(rest)]
   let end = 0
   for (const { 0: written, 1: name = '', index } of rest.matchAll(PLACEHOLDER)) {
-    // `:yearly` is the placeholder `year` and two letters, unless there is one of that name.
+    // `:yearly` is the placeholder `year` and two letters, unless there is a placeholder `yearly`.
     let length = name.length
     while (length > 0 && !names.has(name.slice(0, length))) length--
     if (length === 0) continue
@@ -154,17 +154,17 @@ function decoded(segment: string): string {
   return segment.includes('%') ? (percentDecoded(segment) ?? segment) : segment
 }
 
-/** A stranger's text as messages show it. */
+/** An untrusted text as messages show it. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
 }
 
 /**
- * Where the first rule leads that a path matches; undefined if there is none. A path with a segment `.` or `..` matches none: what
- * it brought into a target would lead out of it.
+ * The redirection by the first rule that a path matches; undefined if there is none. A path with a segment `.` or `..` matches
+ * none: put into a target, it would lead out of it.
  *
- * @param segments Of the path, decoded. A trailing slash leaves an empty one.
- * @throws RedirectsError if the rule needs another server, or leads to too long a place.
+ * @param segments The segments of the path, decoded. A trailing slash makes an empty last one.
+ * @throws RedirectsError if the rule needs another server, or its target is too long.
  */
 export function redirectionOf(
   rules: readonly RedirectRule[],
@@ -194,7 +194,7 @@ function matches({ from, splat }: RedirectRule, segments: readonly string[]): bo
   return from.every((part, at) => (typeof part === 'string' ? part === segments[at] : segments[at] !== ''))
 }
 
-/** The target with what the path brought: each segment escaped on its own, so that it stays one. */
+/** The target with the path's parts filled in: each segment is escaped on its own, so that it stays one. */
 function expanded({ from, splat, to, line }: RedirectRule, segments: readonly string[]): string {
   const values = new Map<string, string>()
   for (const [at, part] of from.entries())
@@ -209,7 +209,7 @@ function expanded({ from, splat, to, line }: RedirectRule, segments: readonly st
     if (location.length > MAX_LOCATION)
       throw new RedirectsError(`line ${line}: it leads to a place of more than ${MAX_LOCATION} characters`)
   }
-  // A path may bring slashes, with which a browser would read the name of another host behind the first one.
+  // A path may add slashes, with which a browser would read the name of another host behind the first one.
   return location.startsWith('/') ? location.replace(/^[/\\]+/, '/') : location
 }
 
@@ -218,8 +218,8 @@ function escapedSegment(segment: string): string {
 }
 
 /**
- * A place with the query of a request: of a parameter that both name, what the request says counts (Web _redirects File
- * Specification, Query Parameters).
+ * Adds the query of a request to a location: for a parameter in both, the request counts (Web _redirects File Specification,
+ * Query Parameters).
  *
  * @param query As sent, with its question mark; empty for none.
  */

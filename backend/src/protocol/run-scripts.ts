@@ -4,8 +4,8 @@ import { ScriptWalk } from './script-walk.js'
 import { readTransaction, type SpentOutput, type TransactionView } from './transaction.js'
 
 /**
- * What running scripts may still cost, in units of what the interpreter takes to hash one byte, some ten nanoseconds.
- * Counted and not timed, so that every host draws the line at the same script.
+ * The remaining budget for running scripts, in units of what the interpreter takes to hash one byte, some ten nanoseconds.
+ * Counted, not timed, so that every host refuses the same scripts.
  */
 interface RunBudget {
   units: number
@@ -14,11 +14,11 @@ interface RunBudget {
 /** The default budget for all scripts of one submission, or of one proof: some seconds of a slow core. */
 export const DEFAULT_SCRIPT_WORK = 300_000_000
 
-/** Of what the interpreter makes of an opcode, run or not. */
+/** Cost of the object that the interpreter makes of an opcode, run or not. */
 const OPCODE_COST = 100
-/** Some milliseconds of arithmetic on the curve: the hash that is signed is counted by itself. */
+/** Some milliseconds of arithmetic on the curve. Hashing what is signed is counted separately. */
 const SIGNATURE_COST = 250_000
-/** Putting an input, or an output, into what is hashed. */
+/** Adding an input, or an output, to the bytes that are hashed. */
 const INPUT_COST = 300
 const OUTPUT_COST = 150
 
@@ -43,9 +43,9 @@ function readingCost(scripts: { opcodes: number; bytes: number }): number {
   return scripts.opcodes * OPCODE_COST + scripts.bytes
 }
 
-/** What signatures of a transaction cost. Of one object for all of its inputs, which share what was hashed of it. */
+/** The cost of a transaction's signatures. All of its inputs use one object, as they share hashes. */
 class SignatureCosts {
-  /** What it costs to hash all inputs and outputs once. */
+  /** The cost of hashing all inputs and outputs once. */
   private readonly hashing: number
   private isHashed = false
 
@@ -55,9 +55,9 @@ class SignatureCosts {
   }
 
   /**
-   * What it costs at most to check a signature; `scripts` are those of its input, which it commits to and which are
-   * searched for it. BIP 143 hashes the inputs and the outputs once for all signatures of a transaction. The original
-   * digest serialises the whole transaction again for each of them.
+   * The most that checking a signature costs; `scripts` are those of its input, which it commits to and which are searched for
+   * it. BIP 143 hashes the inputs and the outputs once for all signatures of a transaction. The original digest serialises the
+   * whole transaction again for each of them.
    */
   of(signature: readonly number[], scripts: { opcodes: number; bytes: number }): number {
     const scope = signature.at(-1) ?? 0
@@ -72,9 +72,9 @@ class SignatureCosts {
 }
 
 /**
- * What the next step costs at most, beside what its opcode did already.
+ * The most that the next step costs, beside what was charged for its opcode.
  *
- * @param next.signatureCost Of a signature on the stack.
+ * @param next.signatureCost The cost of a signature on the stack.
  */
 function stepCost(
   run: Spend,
@@ -85,22 +85,22 @@ function stepCost(
   const depth = stack.length / 32 + ifStack.length / 4
   if (ifStack.includes(false) || run.returningFromConditional) return depth
   const { op, signatureCost } = next
-  // No opcode reads more than three items of any length; what it makes of them is counted with the next.
+  // No opcode reads more than three items of any length; its results are counted with the next step.
   const [top = [], second = [], third = []] = [stack.at(-1), stack.at(-2), stack.at(-3)]
   let bytes = top.length + second.length + third.length
   if (op === OP.OP_RIPEMD160) bytes += top.length
-  // These make items as long as a number says. The first makes them at once, and is to stay below MAX_STACK_BYTES.
+  // These make items of a length that a number gives. The first makes them at once, and has to stay below MAX_STACK_BYTES.
   if (op === OP.OP_NUM2BIN) bytes += 4 * magnitude(top)
   if (op === OP.OP_LSHIFT || op === OP.OP_LSHIFTNUM) bytes += magnitude(top) / 8
   if (ONE_SIGNATURE.has(op)) bytes += signatureCost(second)
   if (MANY_SIGNATURES.has(op)) bytes += multisigCost(stack, signatureCost)
   if (!NUMERIC.has(op)) return depth + bytes
-  // Of the three, one opcode reads all as numbers; those up to OP_0NOTEQUAL read one, and the others two.
+  // One opcode reads all three as numbers; those up to OP_0NOTEQUAL read one, and the others two.
   const others = op === OP.OP_WITHIN ? 0 : third.length + (op <= OP.OP_0NOTEQUAL ? second.length : 0)
   return depth + bytes + quadratic(bytes - others)
 }
 
-/** Every key may be tried, and is tried with one of the signatures: the dearest counts. */
+/** Every key may be tried, each with one of the signatures: the most expensive one counts. */
 function multisigCost(
   stack: readonly number[][],
   signatureCost: (signature: readonly number[]) => number,
@@ -117,7 +117,7 @@ function quadratic(length: number): number {
   return length ** 2 / 32
 }
 
-/** A script number, its sign taken for a bit of it. Infinite for the longest numbers. */
+/** A script number, with its sign bit read as part of it. Infinite for the longest numbers. */
 function magnitude(item: readonly number[]): number {
   return item.reduceRight((value, byte) => value * 256 + byte, 0)
 }
@@ -130,15 +130,15 @@ function countOpcodes(script: Uint8Array): number {
   return opcodes
 }
 
-/** What running a script costs, as far as it shows without being run. */
+/** The cost of running a script, estimated without running it. */
 interface ScriptPrice {
-  /** What it costs at least. */
+  /** The least that it costs. */
   least: number
-  /** That, and what its signatures cost if all of them are checked: a guess, and no bound. */
+  /** The same, with all of its signatures: a guess, and no bound. */
   likely: number
 }
 
-/** @param limit Where it costs more than that at least, no more of it is read. */
+/** @param limit Once the least cost exceeds this, no more of the script is read. */
 function scriptPrice(script: Uint8Array, limit: number): ScriptPrice {
   const walk = new ScriptWalk(script)
   let least = script.length
@@ -150,7 +150,7 @@ function scriptPrice(script: Uint8Array, limit: number): ScriptPrice {
   return { least, likely: least + signatures * SIGNATURE_COST }
 }
 
-/** Scripts that cost more than the budget has left, valid or not. */
+/** The scripts cost more than is left of the budget, valid or not. */
 export class TooCostlyError extends CodedError {
   override readonly name = 'TooCostlyError'
   readonly code = 'TOO_COSTLY'
@@ -160,39 +160,39 @@ export class TooCostlyError extends CodedError {
   }
 }
 
-/** What one step may cost at most, some tenths of a second: nothing else is answered within it. */
+/** The most that one step may cost, some tenths of a second: nothing else is answered meanwhile. */
 const LONGEST_STEP = 32_000_000
-/** What taking any step is about worth, in units, and how much several steps may be worth that count as one: half a millisecond. */
+/** The approximate cost of taking any step, and the most that steps may cost which are yielded as one: half a millisecond. */
 const STEP_UNITS = 20
 const UNITS_AT_ONCE = 50_000
-/** A step that takes more memory, in bytes, counts alone. */
+/** A step that takes more memory than this, in bytes, is yielded by itself. */
 const BYTES_AT_ONCE = 128 * 1024
-/** The interpreter holds a byte in eight. Above this its own limit lies. */
+/** The interpreter holds a byte in eight. Its own limit is above this. */
 const MAX_STACK_BYTES = 8_000_000
-/** What the interpreter makes of an opcode takes as much memory as so many bytes on its stack. */
+/** An opcode in the interpreter takes as much memory as this many bytes on its stack. */
 const BYTES_OF_OPCODE = 12
-/** And an input or an output, which are no shorter than that in a transaction. */
+/** The same for an input or an output. */
 const BYTES_OF_PART = 40
 
 /** An unproven transaction whose scripts are to be run. Can be posted to another thread. */
 export interface ScriptSpender {
   txid: string
   raw: Uint8Array
-  /** What its inputs spend, in their order. */
+  /** The outputs that its inputs spend, in their order. */
   spent: SpentOutput[]
   /** The index of the only input to run; unset, all of them are run. */
   input?: number
 }
 
-/** What the next step will cost, and cheap ones before it that were taken without asking. */
+/** The cost of the next step, and of cheap ones before it that were taken without asking. */
 export interface StepDemand {
   /** In the units of `RunBudget`. */
   units: number
-  /** How many bytes the interpreter holds then, at most; of its memory, each takes eight. */
+  /** The most bytes that the interpreter holds then; each takes eight bytes of memory. */
   bytes: number
 }
 
-/** What `Spend.validate` asks of the interpreter around the steps; the SDK's types keep it to themselves. */
+/** The checks of `Spend.validate` around the steps; the SDK's types hide them. */
 interface Judgements {
   shouldEnforceSigPushOnly(): boolean
   shouldEnforceCleanStack(): boolean
@@ -202,14 +202,14 @@ interface Judgements {
 }
 
 /**
- * Runs the scripts of transactions, the unlocking and the locking script of every input, as `Spend.validate` of the SDK
- * does, but step by step, each charged before it is taken: a stranger's script ends with the budget. A test holds that the
- * result is the SDK's.
+ * Runs the scripts of transactions, the unlocking and the locking script of every input, as `Spend.validate` of the SDK does, but
+ * step by step, each charged before it is taken, so that a script ends with the budget. A test checks that the result is the
+ * SDK's.
  *
  * @param options.maxWork What all scripts may cost in total (`RunBudget`).
  * @returns Steps, each yielded with its cost before it is taken, so that the caller can pause; cheap ones together, as asking
  * takes as long as many of them. The object is the same each time.
- * @throws TooCostlyError if the budget does not suffice; Error if scripts do not let an input spend.
+ * @throws TooCostlyError if the budget does not suffice; Error if the scripts of an input fail.
  */
 export function* runScripts(
   spenders: Iterable<ScriptSpender>,
@@ -255,7 +255,7 @@ export function* runScripts(
         const units = stepCost(run, { op: nextOpcode(run), signatureCost }) + 1
         const stack = run.stackMem + run.altStackMem
         if (units > LONGEST_STEP || stack > MAX_STACK_BYTES) throw new TooCostlyError()
-        // What does not exist yet is charged when it is made, or with the next step.
+        // Items that do not exist yet are charged when they are made, or with the next step.
         if (charge(units, held + 2 * stack)) yield demand
       } while (run.step())
       if (run.ifStack.length > 0) throw new Error('the locking script ends inside an OP_IF')
@@ -345,7 +345,7 @@ class Interpreters {
     })
     const judge = run as unknown as Judgements
     judge.sigHashCache = this.hashes
-    // The SDK's error message has all stacks in hex, which a stranger may have made long.
+    // The SDK's error message has all stacks in hex, which may be long.
     judge.scriptEvaluationError = (reason) => {
       throw new Error(reason)
     }

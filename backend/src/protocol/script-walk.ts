@@ -41,7 +41,10 @@ export class ScriptWalk {
     this.end = at
   }
 
-  /** Advances over opcodes of one byte up to another one. Most of a covenant are such: this takes a fifth of the time of {@link next}. */
+  /**
+   * Skips opcodes of one byte up to the next other one. Most of a covenant are such: this takes a fifth of the time of {@link
+   * next}.
+   */
   skip(isSkipped: Uint8Array): void {
     const { script } = this
     let { end } = this
@@ -93,7 +96,7 @@ export class ScriptWalk {
     return smallNumber(this.op) === undefined ? undefined : 1
   }
 
-  /** Whether it pushes bytes, and spends no more of its own on their length than it needs. */
+  /** Whether it is a push with the shortest length prefix. */
   get isShortest(): boolean {
     const { pushedLength: length } = this
     if (length === undefined) return false
@@ -111,8 +114,8 @@ export class ScriptWalk {
 }
 
 /**
- * What the pushes of a script push, from offset `at` up to the first opcode that is no push, `limit` of them at
- * most. A limit, because a script of tiny pushes would else take a hundred times its size in memory.
+ * The data that a script pushes, from offset `at` up to the first opcode that is no push, at most `limit` pushes: views of tiny
+ * pushes take a hundred times the size of the script.
  */
 export function readPushes(script: Uint8Array, options: { at?: number; limit: number }): Uint8Array[] {
   const pushes: Uint8Array[] = []

@@ -34,7 +34,7 @@ export interface TransactionView {
   lockTime: number
 }
 
-/** Bytes that are not exactly one transaction. */
+/** The bytes are not exactly one transaction. */
 export class TransactionError extends CodedError {
   override readonly name = 'TransactionError'
   readonly code = 'BAD_TRANSACTION'
@@ -76,14 +76,14 @@ export function isCoinbase({ inputs }: { inputs: readonly Outpoint[] }): boolean
   return inputs.length === 1 && first?.vout === 0xffffffff && /^0{64}$/.test(first.txid)
 }
 
-/** Up to how many inputs and outputs in all they are read at once: a BEEF may have thousands of such transactions. */
+/** Transactions with up to this many inputs and outputs are read at once: a BEEF may have thousands of them. */
 const FEW = 30
 
 type TransactionFields = Omit<TransactionView, 'raw' | 'txid'>
 
 /**
- * Reads a transaction at the cursor and advances past it. The inputs and outputs of a large one are only made on request: a
- * stranger may send millions, and most of those are refused unseen.
+ * Reads a transaction at the cursor and advances past it. The inputs and outputs of a large one are only made on request: there
+ * may be millions, most of which are refused unseen.
  */
 export function readTransactionFields(cursor: ByteCursor): TransactionFields {
   const { bytes } = cursor

@@ -2,7 +2,7 @@ import { joinBytes } from './bytes.js'
 import { CodedError } from './coded-error.js'
 import type { Steps } from './steps.js'
 
-/** A delta that is no plain VCDIFF, or does not fit the bytes that it is applied to. */
+/** The delta is no plain VCDIFF, or does not fit the bytes that it is applied to. */
 export class DeltaError extends CodedError {
   override readonly name = 'DeltaError'
   readonly code = 'BAD_DELTA'
@@ -19,7 +19,7 @@ export class DeltaError extends CodedError {
 /** The magic and version of a VCDIFF, and a header indicator without secondary compressor, code table and application header (RFC 3284 4.1). */
 const HEADER = [0xd6, 0xc3, 0xc4, 0x00, 0x00]
 
-/** The indicator of a window that copies from what came out before; 1 copies from the source, 0 from nothing (RFC 3284 4.2). */
+/** The indicator of a window that copies from earlier output; 1 copies from the source, 0 from nothing (RFC 3284 4.2). */
 const VCD_TARGET = 2
 
 /** Numbers are below this: no body is longer, and no sum of two is inexact. */
@@ -32,14 +32,17 @@ const ADD = 1
 const RUN = 2
 const COPY = 3
 
-/** Address modes (RFC 3284 5.3): the address itself, from here, from one of the last four, or one of the last with that remainder. */
+/**
+ * Address modes (RFC 3284 5.3): the address itself, relative to here, relative to one of the last four, or a recent one with that
+ * remainder.
+ */
 const MODE_HERE = 1
 const NEAR = 4
 const SAME = 3
 const FIRST_NEAR = 2
 const FIRST_SAME = FIRST_NEAR + NEAR
 
-/** Of the two instructions of each code (RFC 3284 5.6): type, size (0: it follows), and mode of the first, then of the second. */
+/** The two instructions of each code (RFC 3284 5.6): type, size (0: it follows), and mode of the first, then of the second. */
 const FIELDS = 6
 const CODES = /* @__PURE__ */ codeTable()
 
@@ -65,9 +68,9 @@ function codeTable(): Uint8Array {
 
 /** The parts of a window, by their offsets in the delta. */
 interface Window {
-  /** What it copies from: a part of the source, or of what came out before. */
+  /** The bytes that it copies from: a part of the source, or of earlier output. */
   segment: { of: 'source' | 'target'; from: number; length: number }
-  /** How long its target is. */
+  /** The length of its target. */
   length: number
   data: number
   instructions: number
@@ -80,7 +83,7 @@ const MAX_WINDOWS = 10_000
 /** Work between two steps, in bytes, well below a millisecond; an instruction counts as some more. */
 const STEP = 256 * 1024
 const INSTRUCTION = 16
-/** Up to so many bytes are copied one by one, which takes less time than to call what copies many. */
+/** Up to this many bytes are copied one by one, which is faster than a call that copies many. */
 const FEW = 32
 
 /** Reads a part of a delta. */
@@ -100,14 +103,14 @@ class DeltaReader {
     return this.delta[this.at++] ?? 0
   }
 
-  /** Passes over bytes, and says where they are. */
+  /** Skips bytes, and returns their offset. */
   skip(length: number): number {
     if (length > this.end - this.at) throw new DeltaError(this.at, 'unexpected end')
     this.at += length
     return this.at - length
   }
 
-  /** Digits of 7 bits, the highest first, all but the last with the highest bit set (RFC 3284 2). */
+  /** Reads digits of 7 bits, the highest first, all but the last with the highest bit set (RFC 3284 2). */
   number(): number {
     const start = this.at
     let value = 0
@@ -121,7 +124,7 @@ class DeltaReader {
     throw new DeltaError(start, 'a number of 2^31 or more')
   }
 
-  /** A window (RFC 3284 4.2 and 4.3). @param sizes Of the source, and of what came out before. */
+  /** Reads a window (RFC 3284 4.2 and 4.3). @param sizes The lengths of the source and of earlier output. */
   window(sizes: { source: number; target: number }): Window {
     const start = this.at
     const indicator = this.byte()
@@ -149,9 +152,9 @@ class DeltaReader {
 }
 
 /**
- * How long what a delta makes is, from the headers of its windows alone.
+ * The length of what a delta makes, from the headers of its windows alone.
  *
- * @param source The length of what it is applied to.
+ * @param source The length of the source.
  * @throws DeltaError for anything but a VCDIFF with the plain header and at least one window.
  */
 export function targetLength(delta: Uint8Array, source: number): number {
@@ -171,7 +174,7 @@ export function targetLength(delta: Uint8Array, source: number): number {
 /**
  * Applies a delta, in steps between which others may run. The work is linear in the delta and the target.
  *
- * @param length Of the target, by {@link targetLength}, which the caller bounds.
+ * @param length The length of the target, by {@link targetLength}, which the caller bounds.
  * @throws DeltaError
  */
 export function* applyDelta(delta: Uint8Array, source: Uint8Array, length: number): Steps<Uint8Array> {
@@ -195,7 +198,7 @@ export function* applyDelta(delta: Uint8Array, source: Uint8Array, length: numbe
         const type = CODES[at]
         const size = CODES[at + 1] || codes.number()
         if (size > stop - to) throw new DeltaError(place, 'a window makes more bytes than it says')
-        // What is copied, and what of it follows in the target of the window: its segment and its target are one.
+        // A copy may run on from the segment into the target of the window, as both have one range of addresses.
         let from: Uint8Array = delta
         let address = 0
         let left = size
@@ -220,12 +223,12 @@ export function* applyDelta(delta: Uint8Array, source: Uint8Array, length: numbe
           }
         }
         budget -= size + INSTRUCTION
-        // Most are short, and copied byte by byte, whatever they reach into.
+        // Most copies are short, and made byte by byte, even if they overlap their target.
         if (left === size && size <= FEW) {
           for (; left > 0; left--) target[to++] = from[address++] ?? 0
         }
         while (left > 0) {
-          // What is copied may reach into what it becomes: then it repeats, and each time there is twice as much of it.
+          // A copy may overlap its own target: then it repeats, and each time there is twice as much to copy.
           const period = from === target ? to - address : STEP
           const part = Math.min(left, period, STEP)
           if (part <= FEW)
@@ -256,7 +259,7 @@ export function* applyDelta(delta: Uint8Array, source: Uint8Array, length: numbe
   return target
 }
 
-/** The addresses of a window (RFC 3284 5.3), and those that later ones are written by. */
+/** The addresses of a window (RFC 3284 5.3), and the caches by which later ones are encoded. */
 class AddressCache {
   private reader = new DeltaReader(new Uint8Array(), 0, 0)
   private readonly near = new Uint32Array(NEAR)
@@ -270,7 +273,7 @@ class AddressCache {
     this.oldest = 0
   }
 
-  /** @param here Where the copy goes: it has to come from before. */
+  /** @param here Where the copy goes: it must come from before. */
   next(mode: number, here: number): number {
     const { reader, near, same } = this
     const place = reader.at
@@ -291,12 +294,12 @@ class AddressCache {
   }
 }
 
-/** The source is known by blocks of so many bytes, and shorter copies are not worth an instruction. */
+/** The source is indexed by blocks of this many bytes; shorter copies are not worth an instruction. */
 const BLOCK = 16
 /** The target of a window that {@link encodeDelta} writes: every decoder has memory for it. */
 const WINDOW_BYTES = 1024 * 1024
 
-/** A delta by which a source becomes a target: copies of blocks, and the rest as it is. The time is linear in both. */
+/** A delta that makes a target of a source: copies of blocks, and everything else as it is. The time is linear in both. */
 export function encodeDelta(source: Uint8Array, target: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [Uint8Array.from(HEADER)]
   const blocks = new Blocks(source)
@@ -317,7 +320,7 @@ function encodeWindow(source: Uint8Array, target: Uint8Array, blocks: Blocks): U
   const add = (to: number): void => {
     if (to === done) return
     const size = to - done
-    // Code 1 has its size behind it, and those after it have 1 to 17.
+    // Code 1 is followed by its size; the codes after it have sizes 1 to 17.
     if (size <= 17) codes.byte(1 + size)
     else codes.byte(1).number(size)
     added.push(target.subarray(done, to))
@@ -344,7 +347,8 @@ function encodeWindow(source: Uint8Array, target: Uint8Array, blocks: Blocks): U
     )
       size++
     add(first)
-    // The address itself, or how far back from here; their codes begin at 19 and 35, with the size behind them or 4 to 18.
+    // The address itself, or how far back from here. Their codes begin at 19 and 35: the first is followed by the size, the
+    // others have 4 to 18.
     const here = source.length + done
     const mode = from < here - from ? 0 : MODE_HERE
     addresses.number(mode === 0 ? from : here - from)
@@ -390,7 +394,7 @@ class ByteWriter {
   }
 }
 
-/** Where blocks of the source are, by a hash that a byte more and a byte less change in no time. */
+/** The places of blocks in the source, by a rolling hash. */
 class Blocks {
   private readonly places: Uint32Array
   private readonly shift: number
@@ -401,7 +405,7 @@ class Blocks {
     this.shift = 32 - bits
     for (let at = 0; at + BLOCK <= source.length; at += BLOCK) {
       const slot = this.slotOf(this.hashOf(source, at))
-      // The first of several: what follows it is likely to follow again.
+      // Keeps the first of several: what follows it is likely to follow again.
       if (this.places[slot] === 0) this.places[slot] = at + 1
     }
   }
@@ -412,7 +416,7 @@ class Blocks {
     return hash
   }
 
-  /** That of the block a byte further. */
+  /** The hash of the block one byte further. */
   next(hash: number, bytes: Uint8Array, at: number): number {
     const without = hash - Math.imul(bytes[at] ?? 0, HIGHEST)
     return (Math.imul(without, FACTOR) + (bytes[at + BLOCK] ?? 0)) | 0
@@ -438,5 +442,5 @@ class Blocks {
 }
 
 const FACTOR = 0x01000193
-/** What the first byte of a block counts in its hash. */
+/** The factor of a block's first byte in its hash. */
 const HIGHEST = Array.from({ length: BLOCK - 1 }).reduce<number>((power) => Math.imul(power, FACTOR), 1)
