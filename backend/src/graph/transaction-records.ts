@@ -147,8 +147,8 @@ async function computeFlow(beef: BeefContents, store: TransactionSource | undefi
 }
 
 /**
- * Why no block can hold a transaction of a BEEF, though its scripts and its merkle path may pass ({@link reasonAgainst},
- * {@link isInnerNode}). Undefined if nothing is wrong. Computed once per BEEF: the host asks, and each of its topics.
+ * Why no block can hold a transaction of a BEEF, even if its scripts and its merkle path pass ({@link reasonAgainst},
+ * {@link isInnerNode}). Undefined if nothing is wrong. Computed once per BEEF, for the host and each of its topics.
  */
 export const unsoundness = memoizeByObject((beef: BeefContents): string | undefined => {
   for (const { txid, proof } of admittedTransactions(beef)) {

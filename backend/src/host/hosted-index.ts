@@ -73,7 +73,7 @@ const APPLIED_TO = [...topicNames(TOPICS.names), ...topicNames(TOPICS.ordinals)]
 
 /** A submission that no hook has confirmed yet. */
 interface Waiting {
-  /** When it is looked at again, and from when on it is verified here if the engine cannot be asked (`monotonic`). */
+  /** When it is checked again, and from when it is verified here if the engine cannot be asked (`monotonic`). */
   due: number
   verifyFrom: number
   checks: number

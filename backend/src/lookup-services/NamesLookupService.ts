@@ -20,12 +20,12 @@ import { type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
   reader: Pick<GraphReads, 'consistent' | 'transactions' | 'names' | 'ordinals'>
-  /** In the host of another engine: takes what its hooks bring. */
+  /** In the host of another engine: receives the calls of its hooks. */
   hooks?: HostHooks | undefined
   deployment: Deployment | undefined
-  /** Whether the host asks the network what it has: then `{mine}` is a node that is proven or seen, if there is one. */
+  /** Whether the host asks the network about transactions: then `{mine}` prefers a node that is proven or seen. */
   asksNetwork?: boolean
-  /** Whether the host puts histories together; by default, it does. What an engine links is cut off where it is proven. */
+  /** Whether the host assembles histories; by default, it does. Engines cut histories off at proven transactions. */
   assemblesHistories?: boolean
 }
 
@@ -70,8 +70,8 @@ export class NamesLookupService implements LookupService {
   }
 
   /**
-   * Whether an answer says that something does not exist: outputs that are missing, and a live node, which nothing spends. That a
-   * name is taken does not: its mint is here.
+   * Whether an answer says that something does not exist: a missing output, or a spender of a live node. An answer that a name is
+   * taken does not: its mint is here.
    */
   async saysAbsence(query: unknown, found: number): Promise<boolean> {
     const asked = readNamesQuery(query)
@@ -201,8 +201,8 @@ function answering({ txid, vout }: Outpoint): AnsweringOutput {
 }
 
 /**
- * An output with its history, which is read lazily. For an engine that follows the coins of its topics, `history` selects
- * those that belong to it; how far it gets is the engine's affair.
+ * An output with its history, which is read lazily. For an engine that follows the coins of its topics, `history` selects those
+ * that belong to the history; how far that gets is up to the engine.
  */
 function withHistory(output: AnsweringOutput, transactions: ReadHistory): AnsweringOutput {
   let txids: Promise<Set<string>> | undefined

@@ -17,7 +17,7 @@ import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
   reader: Pick<GraphReads, 'ordinals' | 'listings'>
-  /** In the host of another engine: takes what its hooks bring. */
+  /** In the host of another engine: receives the calls of its hooks. */
   hooks?: HostHooks | undefined
 }
 

@@ -13,6 +13,6 @@ export default function createOrdinalsLookupService(
   options: HostedServiceOptions = {},
 ): { service: LookupService; migrations: [] } {
   const hosted = hostedIndex(database, { ...options, openEngine: engineOn(database) })
-  // The log creates its tables itself, on first use: a host counts the migrations of all services through.
+  // The log creates its tables itself, on first use: hosts count the migrations of all services in one sequence.
   return { service: hostedOrdinals(hosted), migrations: [] }
 }

@@ -5,11 +5,11 @@ import { hostedIndex } from '../host/hosted-index.js'
 import { type HostedServiceOptions, hostedOrdinals } from './hosted-services.js'
 
 /**
- * `ls_ordinals` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The first use makes the
- * collections and their indexes.
+ * `ls_ordinals` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The first use creates
+ * the collections and their indexes.
  *
- * @param options.engineDatabase The host's knex, where its engine stores what it admits; by default, the database that
- *   `KNEX_URL` names, as in the programs of LARS and CARS.
+ * @param options.engineDatabase The host's knex, where its engine stores what it admits; by default, the database that `KNEX_URL`
+ * names, as in the programs of LARS and CARS.
  */
 export default function createOrdinalsLookupService(
   database: MongoDatabase,

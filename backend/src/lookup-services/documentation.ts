@@ -44,7 +44,7 @@ are accepted and change nothing; with \`"spent": true\` there is none.
 Transfers are known through \`tm_ordinals\`. A host that does not run it answers \`{"name"}\` with the origin.
 `
 
-/** What the engine of another host makes of it. */
+/** How the engine of another host treats histories. */
 export const HOST_HISTORY = `
 The engine of this host cannot put histories together: with \`"history": true\` it answers as without, with the output and the BEEF
 in which it was submitted. Where the host has the routes of the gateway, those answer the query, with its history.

@@ -6,14 +6,14 @@ import { type HostHooks, hostRules, shareIndex } from '../read/host-index.js'
 import { NamesLookupService } from './NamesLookupService.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
-/** The index of a host, and what follows its engine. */
+/** The index of a host, which follows the host's engine. */
 export interface Hosted extends HostHooks {
   store: FactStore
   users: number
 }
 
 export interface HostedServiceOptions {
-  /** Called with what went wrong and is tried again, to log or count it; by default, a line is written to the standard error. */
+  /** Called with errors after which work is retried, to log or count them; by default, a line is written to standard error. */
   onFailure?: (error: unknown) => void
   /** Checks the proofs of submissions where the storage of the host's engine cannot be read. */
   chainTracker?: RootChecker

@@ -23,14 +23,14 @@ const domainText = z
 /** The most outpoints that `{origins}` takes; a host may set fewer. */
 export const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
-/** What the caller has verified of a history; the most that is taken, as each is compared with all of it. */
+/** The most verified outpoints of a history that are taken, as each is compared with all of it. */
 const MAX_KNOWN = 16
 const known = z.array(outpointText).max(MAX_KNOWN).optional()
-/** How much of a history is enough, in bytes of transactions. */
+/** The length of a part of a history, in bytes of transactions. */
 const maxBytes = z.int().min(1).optional()
 /** What may be asked about one output. */
 const one = { history, known, maxBytes }
-/** What follows `<kind>:`. */
+/** The text after `<kind>:`. */
 const after = (kind: string) =>
   z
     .string()

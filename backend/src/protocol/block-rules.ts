@@ -45,7 +45,10 @@ export function positionAt(height: number): ChainPosition {
   return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
 }
 
-/** The position from which a block can hold a transaction; undefined if one always can: all its inputs are final, or no lock time is set. */
+/**
+ * The position from which a block can hold a transaction; undefined if one always can: all its inputs are final, or no lock time
+ * is set.
+ */
 export function lockIn({
   lockTime,
   inputs,

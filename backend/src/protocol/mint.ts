@@ -76,7 +76,7 @@ export const COVENANT_LIMITS: CovenantLimits = { nameBytes: 75, nameScriptBytes:
 
 /** The terms that were fixed when a tree of names was deployed (service.md 2.8). */
 export interface Deployment {
-  /** The outpoint of the root as deployed: what makes this tree this one. */
+  /** The outpoint of the root as deployed, which identifies the tree. */
   genesis: Outpoint
   /** For a covenant whose code does not show its version: see {@link rulesOf}. */
   covenantVersion: CovenantVersion

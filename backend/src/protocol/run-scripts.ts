@@ -81,7 +81,7 @@ function stepCost(
   next: { op: number; signatureCost: (signature: readonly number[]) => number },
 ): number {
   const { stack, ifStack } = run
-  // Both are gone through: by OP_ROLL, and to see whether a branch is taken.
+  // Both are walked: by OP_ROLL, and to see whether a branch is taken.
   const depth = stack.length / 32 + ifStack.length / 4
   if (ifStack.includes(false) || run.returningFromConditional) return depth
   const { op, signatureCost } = next

@@ -292,7 +292,7 @@ class StoredOutput implements TransactionOutput {
   ) {}
 
   get satoshis(): number {
-    // Below 2^53, as it was when it was read.
+    // Below 2^53: that was checked when it was read.
     return u32At(this.source, this.start) + u32At(this.source, this.start + 4) * 2 ** 32
   }
 

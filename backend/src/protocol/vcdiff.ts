@@ -16,7 +16,10 @@ export class DeltaError extends CodedError {
   }
 }
 
-/** The magic and version of a VCDIFF, and a header indicator without secondary compressor, code table and application header (RFC 3284 4.1). */
+/**
+ * The magic and version of a VCDIFF, and a header indicator without secondary compressor, code table and application header (RFC
+ * 3284 4.1).
+ */
 const HEADER = [0xd6, 0xc3, 0xc4, 0x00, 0x00]
 
 /** The indicator of a window that copies from earlier output; 1 copies from the source, 0 from nothing (RFC 3284 4.2). */

@@ -27,7 +27,7 @@ import {
 import { NAMES_DOCUMENTATION } from './documentation.js'
 
 export interface NamesTopicManagerOptions {
-  /** The tree to follow; by default `mainnet`'s. An explicit `undefined`: none, admit nothing. */
+  /** The tree to follow; by default `mainnet`'s. With an explicit `undefined`, nothing is admitted. */
   deployment?: Deployment | undefined
   /** The index of the host; by default, that of the lookup services of this process, once there is one. */
   store?: IndexReader
@@ -35,13 +35,13 @@ export interface NamesTopicManagerOptions {
 }
 
 /**
- * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and
- * passes the checks of a mint (`protocol.md` 7): with a merkle path, any that a block can hold; without one, those whose
- * transaction is one that every node relays, with five minimal pushes. It never admits a transfer, so an admitted output 0 or 1 is a
- * genuine node by induction from genesis, with no state of its own. A Strict overlay (BRC-183).
+ * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and passes the checks of
+ * a mint (`protocol.md` 7): with a merkle path, any that a block can hold; without one, those whose transaction is one that every
+ * node relays, with five minimal pushes. It never admits a transfer, so an admitted output 0 or 1 is a genuine node by induction
+ * from genesis, with no state of its own. A Strict overlay (BRC-183).
  *
- * Over an index, it also has the engine keep a mint whose node is not known yet: engines ask once, and answer before they
- * store, so the node may be on its way. What such a mint claims is in no answer until the index finds the node genuine.
+ * Over an index, it also has the engine keep a mint whose node is not known yet: engines ask once, and answer before they store,
+ * so the node may be on its way. Its claim is in no answer until the index finds the node genuine.
  */
 export default class NamesTopicManager implements TopicManager {
   private readonly deployment: Deployment | undefined
@@ -61,7 +61,7 @@ export default class NamesTopicManager implements TopicManager {
   }
 
   /**
-   * @param previousCoins The inputs that spend what this topic has admitted.
+   * @param previousCoins The inputs that spend outputs which this topic has admitted.
    * @param mode How the transaction came; 0.4.6 does not say.
    * @param context With `dryRun`, nothing is remembered or reported.
    * @throws BeefError if the BEEF cannot be read.
@@ -112,7 +112,7 @@ export default class NamesTopicManager implements TopicManager {
     for (const input of new Set([...previousCoins.filter(isNode), ...genuine]))
       known.push({ input, spent: await this.spentOutput(input, beef) })
     if (index !== undefined) {
-      // The index decides what it was; here it is enough that it may have been a mint.
+      // The index decides later; here it is enough that it may have been a mint.
       for (const input of possible) {
         const admitted = judge([{ input, spent: await this.spentOutput(input, beef) }], () => {})
         if (admitted.length > 0) return admitted
@@ -126,7 +126,7 @@ export default class NamesTopicManager implements TopicManager {
     return vout <= 2 && (isGenesis || this.possibleNodes(transaction).length > 0)
   }
 
-  /** The inputs that could be the spend of a node, genuine or not. */
+  /** The inputs that could spend a node, genuine or not. */
   private possibleNodes(transaction: TransactionView): number[] {
     const { deployment } = this
     if (deployment === undefined) return []

@@ -52,7 +52,7 @@ interface NeededInput {
   outputIndex: number
 }
 
-/** How many transactions of a sync are remembered until the engine asks which inputs they need. */
+/** How many synced transactions are remembered until the engine asks which inputs they need. */
 const MOST_ASKED = 10_000
 
 /**
@@ -68,7 +68,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly policy: OrdinalsPolicy
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
-  /** What peers have to send of the transactions that engines asked about last, by txid. */
+  /** The inputs that peers have to send, for the transactions that engines asked about last, by txid. */
   private readonly asked = new LRUCache<string, NeededInput[]>({ max: MOST_ASKED })
 
   /** @throws GeneralError `BAD_POLICY` if the policy is invalid. */
@@ -88,9 +88,9 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   /**
-   * @param previousCoins The inputs that spend what this topic has admitted.
-   * @param offChainValues With `historical-tx`, what a peer says of the transaction (`sync-hint.ts`).
-   * @param mode With `historical-tx`, an engine asks whether a peer has to send what the transaction spends.
+   * @param previousCoins The inputs that spend outputs which this topic has admitted.
+   * @param offChainValues With `historical-tx`, a peer's hint about the transaction (`sync-hint.ts`).
+   * @param mode With `historical-tx`, an engine asks whether a peer has to send the inputs.
    * @param context With `dryRun`, nothing is remembered or reported: an engine asks as often as it likes.
    * @throws BeefError if the BEEF cannot be read.
    */
@@ -118,7 +118,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     if (isAsking && (await this.isAskedFor(subject, { offChainValues, isDry })))
       return { outputsToAdmit: [], coinsToRetain: retained }
     const contents = withSources(received)
-    // What a peer of ours sent is complete; the index decides what it was.
+    // A transaction that a minetree peer sent is complete; the index decides about it later.
     const isSent = this.asked.has(subject.txid)
     // A dry run of a whole graph comes with the coins that the run itself has found so far, and without their transactions.
     const isDecided = isAsking && !isSent && !(isDry && previousCoins.length > 0)
@@ -154,7 +154,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       })
   }
 
-  /** Why nothing of a mint may be stored that is not mined: it is not written as every node accepts it. */
+  /** Why an unmined mint may not be stored: not every node accepts how it is written. */
   private looseness(beef: BeefContents): string | undefined {
     const { index } = this
     const deployment = index && hostRules(index).deployment
@@ -176,7 +176,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     const { txid, inputs } = beef.subject
     const { inputValues, predecessors } =
       (await ifAvailable(index, () => flowOf(beef, index?.transactions), undefined)) ??
-      // A copy: the flow of a BEEF is computed once.
+      // On a copy, as the flow of each BEEF is computed once.
       (await flowOf({ ...beef }, undefined))
     const mayReceive =
       index !== undefined && !isDecided
@@ -217,8 +217,8 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   /**
-   * Whether the engine has to ask the peer for ordinals first. Takes in the coins of a hint; a dry run, which must not, has the
-   * engine ask for the needed inputs, with the hint once more.
+   * Whether the engine has to ask the peer for ordinals first. Keeps the coins of a hint; a dry run, which must not, makes the
+   * engine ask for the needed inputs, with the hint again.
    */
   private async isAskedFor(
     subject: TransactionView,
@@ -248,7 +248,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     return missing
   }
 
-  /** What a transaction spends names it by its hash; anything else that a peer sends is dropped. */
+  /** Keeps a coin that the transaction spends, which names it by its hash; anything else that a peer sends is dropped. */
   private addCoin({ inputs }: TransactionView, coin: Uint8Array): void {
     const txid = toHex(reversed(nativeHash256(coin)))
     if (!inputs.some((input) => input.txid === txid)) return
@@ -261,12 +261,12 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   /**
-   * The inputs that a peer has to send before the transaction can be judged. Where the peer said what it serves
-   * (`sync-hint.ts`), those of them that this host does not know. Otherwise those that place the 1-sat outputs or carry what is
-   * in them: up to the one that covers the last such output, where each counts as one satoshi at least. A host asks for all of
-   * them, and gives up if one is missing.
+   * The inputs that a peer has to send before the transaction can be judged. If the peer's hint says what it serves
+   * (`sync-hint.ts`), those of these that this host lacks. Otherwise those that place the 1-sat outputs or carry their ordinals:
+   * up to the one that covers the last such output, each counted as one satoshi at least. A host asks for all of them, and gives
+   * up if one is missing.
    *
-   * @param offChainValues What a peer says of the transaction, from an engine that asked in a dry run.
+   * @param offChainValues The peer's hint, from an engine that asked in a dry run.
    * @throws Error if no output can be an ordinal.
    */
   async identifyNeededInputs(beef: number[] | Uint8Array, offChainValues?: number[]): Promise<NeededInput[]> {
@@ -301,7 +301,7 @@ export default class OrdinalsTopicManager implements TopicManager {
 /** How many outputs of a transaction an engine keeps because they may receive an ordinal. */
 const MOST_UNDECIDED = 100
 
-/** In how many inputs the index is asked for an ordinal. */
+/** How many inputs are looked up in the index. */
 const MOST_LOOKED_UP = 1000
 
 function mayAdmit(transaction: TransactionView, vout: number): boolean {
