@@ -162,7 +162,7 @@ const CHANGES_INLINE = 100
 /** Approximate bytes of a row beside its body. */
 const ROW_BYTES = 150
 
-/** A row as it is stored: its body stands in it, or in chunks under a name. */
+/** A row as it is stored: its body is in it, or in chunks under a name. */
 export interface StoredRow extends NewRow {
   /** Name of its chunks: 32 bytes, the same for the same row of the same batch. */
   chunks: Uint8Array | undefined

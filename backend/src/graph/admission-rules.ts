@@ -31,7 +31,7 @@ export interface AdmissionRules {
   /** The outputs that other topics of a host admit, by the bytes of the transaction alone. */
   others?: ((transaction: TransactionView) => { topic: string; vout: number }[]) | undefined
   /**
-   * Called for a transaction of which `tm_ordinals` admits nothing.
+   * Called for a transaction without outputs that `tm_ordinals` admits.
    *
    * @param unknownInput The first input whose value is unknown, if the transaction spends an admitted ordinal at or after it.
    */

@@ -24,7 +24,7 @@ export interface TopicManager {
 /** How a transaction came to an engine, as engines from 0.6 on say. */
 export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
-/** What engines from 2.6 on add to that. */
+/** Further context from engines since 2.6. */
 export interface AdmittanceContext {
   /** Nothing is admitted yet, so nothing may be remembered. */
   dryRun?: boolean
@@ -75,7 +75,7 @@ export type LookupFormula = {
   history?: ((beef: number[], outputIndex: number, currentDepth: number) => Promise<boolean>) | number
 }[]
 
-/** What a topic manager or lookup service says about itself; the host's page shows it. */
+/** Metadata of a topic manager or lookup service, shown on the host's page. */
 export interface ServiceMetadata {
   name: string
   shortDescription: string

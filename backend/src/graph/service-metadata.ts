@@ -16,7 +16,7 @@ const documentationOf = {
   service: (name: string) => `getDocumentationForLookupServiceProvider?lookupService=${name}`,
 }
 
-/** What the topic managers say about themselves. Links are relative to where a host lists them, such as `/listTopicManagers`. */
+/** Metadata of the topic managers. Links are relative to where a host lists them, such as `/listTopicManagers`. */
 export const TOPIC_METADATA: Record<keyof typeof TOPICS, ServiceMetadata> = {
   names: {
     name: 'Mined names',

@@ -24,7 +24,7 @@ export interface StreamSegment {
   sha256: string
 }
 
-/** What is known of a stream before its first byte is sent. */
+/** The summary of a stream, known before its first byte is sent. */
 export interface StreamSummary {
   /** The type of the first chunk of the ordinal's stream, as inscribed; `application/octet-stream` if unknown. */
   contentType: string

@@ -75,7 +75,7 @@ export function admittedNames({
 }: {
   transaction: TransactionView
   nodeInputs: NodeInput[]
-  /** Whether it is mined. If not, its unlocking script must be one that no two nodes disagree about. */
+  /** Whether it is mined. If not, its unlocking script must be one that all nodes judge alike. */
   isProven: boolean
   /**
    * Whether content was removed from it. The unlocking script and the other outputs commit to that content, so the mint is read

@@ -81,7 +81,7 @@ const inscriptions = new WeakMap<TransactionOutput, Inscription>()
 /** A script up to this length, in bytes, is read again about as fast as it is looked up. */
 const SHORT = 256
 
-/** What the script of an output inscribes; parsed once per output. */
+/** The inscription in an output's script; parsed once per output. */
 export function inscriptionOf(output: TransactionOutput): Inscription {
   const known = inscriptions.get(output)
   if (known !== undefined) return known
@@ -162,8 +162,8 @@ export const unsoundness = memoizeByObject((beef: BeefContents): string | undefi
 })
 
 /**
- * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. The chain has
- * judged what a merkle path of the BEEF or of the store proves.
+ * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. Transactions that
+ * the BEEF or the store proves were judged by the chain.
  */
 export function lockOf(
   beef: BeefContents,

@@ -15,7 +15,7 @@ export interface EngineOutput {
 export interface EngineTables {
   /** The outputs of some topics after an id, by id. */
   page(query: { topics: readonly string[]; after: number; limit: number }): Promise<EngineOutput[]>
-  /** Those of these transactions that it applied to one of these topics: verified, and not refused afterwards. */
+  /** The transactions among these that it applied to one of these topics: verified, and not refused afterwards. */
   applied(txids: readonly string[], topics: readonly string[]): Promise<Set<string>>
   /** The BEEF with which a transaction was submitted, if an output of it was admitted. */
   beefOf(txid: string): Promise<Uint8Array | undefined>

@@ -67,7 +67,7 @@ const REFUSED_REMEMBERED = 10_000
 /** After this many failed verifications in a row, the rest waits: probably the chain tracker is down. */
 const MOST_FAILURES = 3
 
-/** The setting of a log that says what decides which proofs count. */
+/** The setting of a log that decides which proofs count. */
 const TRACKER = 'tracker'
 const APPLIED_TO = [...topicNames(TOPICS.names), ...topicNames(TOPICS.ordinals)]
 
@@ -83,8 +83,8 @@ interface Waiting {
   isVerified: boolean
   /**
    * Whether the engine may have accepted it unverified: of what a peer sends, engines from 0.6 on verify the last transaction
-   * alone, and may show those before it to topic managers in a mode that is otherwise verified. How submissions came that an
-   * earlier process left is unknown.
+   * alone, and may show those before it to topic managers in a mode that is otherwise verified. For submissions that an earlier
+   * process left, the mode is unknown.
    */
   isDoubtful: boolean
   /** The BEEF that the engine has verified, if it has passed that on. */
@@ -384,7 +384,7 @@ export class HostedIndex implements HostHooks {
     this.attempt = attempt
     attempt.catch((error: unknown) => {
       this.report(error)
-      // To try again does not help against another tree.
+      // Trying again does not help against another tree.
       if (error instanceof OtherTreeError) return
       setTimeout(() => {
         if (this.attempt === attempt) this.attempt = undefined
@@ -531,7 +531,7 @@ export class HostedIndex implements HostHooks {
     const contents = seen && readBeef(seen)
     try {
       const wait = this.waiting.get(txid)
-      // An engine keeps no BEEF of a transaction of which it admits nothing.
+      // An engine keeps no BEEF of a transaction without admitted outputs.
       const own = wait?.isOnly && wait.isVerified ? seen : undefined
       const trusted =
         verified ?? wait?.verified ?? (isApplied ? (own ?? (await engine?.beefOf(txid))) : undefined)

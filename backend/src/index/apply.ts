@@ -274,7 +274,7 @@ export class Index {
       return false
     }
     this.judge.judgeAll(fresh)
-    // What the proof changes of others gets the place of the proof.
+    // Changes to others come with the proof, and get its place.
     this.agenda.seq = proof.seq
     this.derive()
     return true

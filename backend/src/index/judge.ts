@@ -37,7 +37,7 @@ export interface NewTransaction {
   hasChildren: boolean
 }
 
-/** What the outputs of a transaction are derived from. */
+/** Input for deriving the outputs of a transaction. */
 interface Case extends ParsedTransaction {
   row: TransactionRow
   inputs: Input[]

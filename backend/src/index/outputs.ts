@@ -77,7 +77,7 @@ const ROW = `oid, tid, vout, ptid, pvout, carrier, unresolved, active, run, owne
 /** The contents of an output, as columns. */
 export interface Contents {
   sha: Uint8Array | null
-  /** In UTF-8: SQLite's driver ends a text at its first NUL, and strangers may write one. */
+  /** In UTF-8: SQLite's driver ends a text at its first NUL, and anybody may inscribe one. */
   ctype: Buffer | null
   clen: number | null
   coff: number | null
@@ -145,7 +145,7 @@ export function outpointIn(key: Buffer): Outpoint {
   return { txid: key.toString('hex', 0, 32), vout: key.readUInt32BE(32) }
 }
 
-/** The first 6 bytes of a txid as displayed: what rows of one block are sorted by. */
+/** The first 6 bytes of a txid as displayed: the sort key of rows in one block. */
 export function txidKey(txid: Uint8Array): number {
   return Buffer.from(txid.buffer, txid.byteOffset, txid.length).readUIntBE(0, 6)
 }

@@ -4,7 +4,7 @@ import { PROFILES } from '../protocol/profile.js'
 /** Raised whenever the same facts give other rows: the index is then rebuilt beside the old one. */
 export const INDEX_VERSION = 6
 
-/** Steps of blocks in which names are counted by height: a chart uses the smallest step of which it does not need too many. */
+/** Steps of blocks in which names are counted by height: a chart uses the smallest step that gives few enough counts. */
 export const TALLY_STEPS = [10, 100, 1000, 10_000] as const
 
 const DIRECTORIES = new Set(Object.values(PROFILES).flatMap((each) => each.directoryContentTypes))

@@ -58,7 +58,7 @@ export function shareView(body: Uint8Array, view: TransactionView): void {
 
 /** Memory for parsed transactions, in bytes. */
 const PARSED_BYTES = 32 * 1024 * 1024
-/** What one takes beside its raw bytes, approximately. */
+/** Approximate memory of one beside its raw bytes. */
 const PARSED_OVERHEAD = 1000
 
 /** An input: the output that it spends. */

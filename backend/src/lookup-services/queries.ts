@@ -28,7 +28,7 @@ const MAX_KNOWN = 16
 const known = z.array(outpointText).max(MAX_KNOWN).optional()
 /** The length of a part of a history, in bytes of transactions. */
 const maxBytes = z.int().min(1).optional()
-/** What may be asked about one output. */
+/** Options of a query about one output. */
 const one = { history, known, maxBytes }
 /** The text after `<kind>:`. */
 const after = (kind: string) =>

@@ -14,7 +14,7 @@ const BEFORE = [0x76, 0xa9, 0x14]
 const AFTER = [0x88, 0xac]
 const HASH_LENGTH = 20
 const CHECKSUM_LENGTH = 4
-/** Base58 makes no more characters of 25 bytes. */
+/** The most base58 characters of 25 bytes. */
 const MAX_ADDRESS = 35
 const LOCK_LENGTH = BEFORE.length + HASH_LENGTH + AFTER.length
 

@@ -34,7 +34,7 @@ export function lookalikesOf(name: string, limit: number): string[] {
   return [...found]
 }
 
-/** What a name has at a place, and its lookalikes. */
+/** The text at a place of a name, and its lookalikes. */
 function changesAt(name: string, at: number): [from: string, to: string][] {
   const character = name.charAt(at)
   const alike = ALIKE.find((set) => set.includes(character)) ?? ''

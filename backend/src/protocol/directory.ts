@@ -127,7 +127,7 @@ export interface Directories<File> {
   isDirectory(file: File): boolean
   /** Counts as a step, as does a link. */
   open(directory: File): DirectoryMap
-  /** What an entry of a directory points at. @param isLast Whether nothing follows it on the path. */
+  /** The file that an entry points at. @param isLast Whether nothing follows it on the path. */
   load(directory: File, pointer: string, isLast: boolean): File
   /** The content of a symbolic link; undefined if that is more than {@link MAX_LINK_BYTES}. */
   link(file: File): Uint8Array | undefined
@@ -143,7 +143,7 @@ export interface PathQuestion<File> {
   raw: boolean
 }
 
-/** What a path leads to. */
+/** The result of following a path. */
 export type Found<File> =
   | { kind: 'file'; file: File; status: ShownStatus }
   /** The `index.html` of the directory that the path names. */

@@ -16,7 +16,7 @@ import { type PushDropLock, readPushDrop } from './push-drop.js'
 export const BINDING_LAYOUTS = ['positional', 'key-value'] as const
 export type BindingLayout = (typeof BINDING_LAYOUTS)[number]
 
-/** The names of the BRC-43 protocols, of level 0, that keys of identity bindings are derived by: that of BRC-174, then the later one. */
+/** The BRC-43 protocols, of level 0, by which keys of identity bindings are derived: that of BRC-174, then the later one. */
 export const BINDING_PROTOCOLS = ['p 1sat', 'onesat'] as const
 export type BindingProtocol = (typeof BINDING_PROTOCOLS)[number]
 

@@ -141,7 +141,7 @@ function readBody(body: { script: Uint8Array; at: number; length: number; pushes
 /** The last value of each known field, whatever it holds (BRC-160). */
 type KnownFields = Partial<Record<'contentType' | 'parent' | 'map', Uint8Array>>
 
-/** A push of nothing is what OP_0 pushes, and a push of the byte 0 is the same tag. */
+/** OP_0 pushes nothing, and a push of the byte 0 is the same tag. */
 function isBodyTag({ pushedLength, data }: ScriptWalk): boolean {
   return pushedLength === 0 || (pushedLength === 1 && data?.[0] === BODY_TAG)
 }
@@ -195,7 +195,7 @@ export function encodeEnvelope(envelope: {
   return joinBytes(parts)
 }
 
-/** What an output carries besides its lock, and its owner. */
+/** The contents of an output beside its lock, and its owner. */
 export interface Inscription {
   /** `body` is a view into the script if it is one push. */
   content?: { contentType: string; body: Uint8Array; source: 'envelope' | 'b' }

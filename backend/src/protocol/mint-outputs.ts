@@ -23,7 +23,7 @@ import { type Hash256, outputOf, type SpentOutput, type TransactionView } from '
 /** A spend of a node, as `checkMint` takes it. */
 type NodeSpend = Parameters<typeof checkMint>[0]
 
-/** What a mint claims: the domain of the node in output 1, which need not be a name, and that of the node in output 0. */
+/** The claim of a mint: the domain of the node in output 1, which need not be a name, and that of the node in output 0. */
 type FollowedMint = Pick<Mint, 'name' | 'domain'>
 
 /**

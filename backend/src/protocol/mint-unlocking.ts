@@ -35,9 +35,9 @@ export interface PreimageTransaction {
 const SIGHASH_TYPE = Uint8Array.of(0xc1, 0, 0, 0)
 /** ANYONECANPAY blanks the hashes of all outpoints and of all sequences. */
 const BLANK_HASH = new Uint8Array(32)
-/** Version, two hashes, outpoint: what precedes the script in a preimage. */
+/** The bytes before the script in a preimage: version, two hashes, outpoint. */
 const BEFORE_SCRIPT = 4 + 32 + 32 + 36
-/** Value, sequence, hash of outputs, lock time, sighash type: what follows it. */
+/** The bytes after it: value, sequence, hash of outputs, lock time, sighash type. */
 const AFTER_SCRIPT = 8 + 4 + 32 + 4 + 4
 
 /**

@@ -91,7 +91,7 @@ export interface Deployment {
   limits?: CovenantLimits
 }
 
-/** What is fixed before a tree is deployed and has a genesis. */
+/** The terms that are fixed before a tree is deployed and has a genesis. */
 export type DeploymentTerms = Omit<Deployment, 'genesis'>
 
 /** A checked mint: what it claims, and the nodes that it leaves. */

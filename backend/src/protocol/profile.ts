@@ -12,7 +12,7 @@ import { checkedOutpoint, type Outpoint, parseOutpoint } from './outpoint.js'
 export type ProfileName = 'local' | 'mainnet'
 
 /**
- * What differs between a private network and the live one (protocol.md 1). If a field lists several values, the first is
+ * The differences between a private network and the live one (protocol.md 1). If a field lists several values, the first is
  * written, and all of them are read.
  */
 export interface Profile {
@@ -33,7 +33,7 @@ export interface Profile {
   covenantVersion: CovenantVersion
   /** Zero bits of a solution. */
   difficulty: number
-  /** What the tree's covenant can write, if known. */
+  /** The limits of the tree's covenant, if known. */
   covenantLimits?: CovenantLimits
   /** Other names that topics answer to, each with the topic it means. */
   topicAliases: Record<string, string>

@@ -18,7 +18,7 @@ export const OP = {
   CODESEPARATOR: 0xab,
 } as const
 
-/** What OP_1NEGATE pushes: minus one as a script number. */
+/** The byte that OP_1NEGATE pushes: minus one as a script number. */
 const MINUS_ONE = 0x81
 
 /**
@@ -84,7 +84,7 @@ export class ScriptWalk {
     return this.op <= OP.PUSHDATA4 ? this.script.subarray(this.dataStart, this.end) : undefined
   }
 
-  /** What this opcode pushes, OP_1NEGATE and OP_1 to OP_16 counted as pushes of one byte; else undefined. */
+  /** The data that this opcode pushes; OP_1NEGATE and OP_1 to OP_16 count as pushes of one byte. Undefined for any other. */
   get pushed(): Uint8Array | undefined {
     const number = smallNumber(this.op)
     return number === undefined ? this.data : Uint8Array.of(number)
@@ -104,7 +104,7 @@ export class ScriptWalk {
     return this.end - this.start === prefix + length
   }
 
-  /** Copies what this opcode pushes into `target` at `offset`. Makes no view for a single byte. */
+  /** Copies the data that this opcode pushes into `target` at `offset`. Makes no view for a single byte. */
   copyPushed(target: Uint8Array, offset: number): void {
     const number =
       smallNumber(this.op) ?? (this.end - this.dataStart === 1 ? this.script[this.dataStart] : undefined)

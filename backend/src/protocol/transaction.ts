@@ -20,7 +20,7 @@ export interface SpentOutput {
 
 /** An output of a raw transaction; the byte fields are views into it. */
 export interface TransactionOutput extends SpentOutput {
-  /** The whole output: value, script length, script. What a signature hash commits to. */
+  /** The whole output: value, script length, script. Signature hashes commit to it. */
   bytes: Uint8Array
 }
 

@@ -50,7 +50,7 @@ export class Blocks {
 }
 
 const LAST_HEIGHT = 'select height from proof where ok = 1 order by height desc limit 1'
-/** Of mined spenders, and of proven pending ones. */
+/** Heights of mined spenders, and of proven pending ones. */
 const HEIGHTS_OF_CONFLICTS = `select spender.mined as height from tx cross join spend on pid = tx.id
     cross join tx as spender on spender.id = sid
     where tx.txid = ?1 and vout = ?2 and spender.txid <> ?3 and spender.mined is not null

@@ -40,7 +40,7 @@ export type TalliedKind = 'directory' | 'image' | 'audio' | 'video' | 'page' | '
 /** Inscriptions of one kind whose lengths have the same number of digits. */
 export interface ContentTally {
   kind: TalliedKind
-  /** Of the length in bytes. */
+  /** How many digits the length in bytes has. */
   digits: number
   count: number
   bytes: number

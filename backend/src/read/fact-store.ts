@@ -39,7 +39,7 @@ import { Streams } from './streams.js'
 import { Things } from './things.js'
 import { Transactions } from './transactions.js'
 
-/** An answer that depends on nothing but the question and what the store holds. */
+/** How to cache an answer that depends only on the question and the store. */
 export interface CacheOptions<Answer> {
   /** The whole question, without spaces. */
   key: string

@@ -7,7 +7,7 @@ import { atOnce, type Steps } from '../protocol/steps.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
 export interface GuardOptions {
-  /** What is blocked now; by default, nothing. */
+  /** The current blocklist; by default, an empty one. */
   blocklist?: () => Blocklist
   /** Called with each tip that is read; throws if it is not known to be the last one. */
   checkTip?: ((tip: OrdinalStep | undefined) => void) | undefined
@@ -28,7 +28,7 @@ export class Guard {
     private readonly options: GuardOptions = {},
   ) {}
 
-  /** What is blocked for these reads. */
+  /** The blocklist for these reads. */
   get list(): Blocklist {
     return this.options.blocklist?.() ?? NOTHING
   }
@@ -153,7 +153,7 @@ export class Guard {
   }
 }
 
-/** The name of which an output is the origin. */
+/** The name that an output is the origin of. */
 export const NAME_AT =
   'select name from tx cross join name on tid = id where txid = ? and vout = ? and name.active = 1'
 const CONTENT_AT = `select sha from tx cross join out on tid = tx.id

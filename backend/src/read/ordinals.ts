@@ -173,7 +173,7 @@ export function contentOf({ sha, ctype, clen }: Row): ContentSummary | undefined
   return sha === null ? undefined : { sha256: hexOf(sha), contentType: textOf(ctype), length: clen }
 }
 
-/** A stranger's text may hold a NUL, at which a column of text would end. */
+/** An inscribed text may hold a NUL, at which a column of text would end. */
 function textOf(column: Buffer | string): string {
   return typeof column === 'string' ? column : column.toString('utf8')
 }

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from '../graph/errors.js'
 
 type Transferred = (MessagePort | ArrayBuffer)[]
 
-/** What both ends of a channel between threads can do. */
+/** The interface of both ends of a channel between threads. */
 export interface Port {
   postMessage(message: unknown, transfer?: Transferred): void
   on(event: 'message', listener: (message: unknown) => void): unknown

@@ -627,7 +627,7 @@ export class Door {
         this.retry(pending.spendersOf(spent, { isWaiting: true }))
   }
 
-  /** Queues those of the transactions that wait (or that do not). */
+  /** Queues the transactions that wait, or else those that do not. */
   private retry(txids: readonly string[], isWaiting = true): void {
     for (const txid of txids)
       if (this.options.pending.outline(txid)?.isWaiting === isWaiting) this.queue.add(txid)
@@ -662,8 +662,8 @@ export class Door {
 
   /**
    * Whether a waiting transaction loses in any case: nothing raises its rank, and it is built on a waiting one, or one of its
-   * coins is spent by something active, or by an earlier pending one that counts. This check is cheap, as any number may wait for
-   * one coin.
+   * coins is spent by something active, or by an earlier pending one that counts. Saves trying them all, as any number may wait
+   * for one coin.
    */
   private isHopeless(txid: string): boolean {
     const { pending } = this.options
@@ -685,7 +685,7 @@ export class Door {
     return txids.flatMap((txid) => pendingCandidate(txid, this.options.pending) ?? [])
   }
 
-  /** What the subjects lost to that do not count, except mined ones, about which the chain decides. */
+  /** What subjects that do not count lost to, except for mined ones, about which the chain decides. */
   private lossesOf(subjects: readonly string[]): Lost[] {
     const { index } = this.options
     return subjects.flatMap((txid) => {
