@@ -56,7 +56,7 @@ export class DamagedError extends CodedError {
   override readonly name = 'DamagedError'
   readonly code = 'DAMAGED'
 
-  /** @param owner In hex: the SHA-256 of a body, a txid, or the key of MAP or of a BEEF (`BlobChunks`). */
+  /** @param owner What the bytes belong to: in hex, the SHA-256 of a body, a txid, or another key of a fact. */
   constructor(
     readonly owner: string,
     problem: string,
