@@ -4,8 +4,7 @@ import { equalBytes, fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protoc
 import type { Row } from './connection.js'
 
 /**
- * The log of facts, in order of insertion. A fact cannot be computed again; it is inserted once and never changed
- * (`docs/facts.md`).
+ * The log of facts, in order of insertion. A fact cannot be computed again; it is inserted once and never changed (`docs/facts.md`).
  */
 
 export const FACT = { transaction: 1, proof: 2, header: 3, body: 4, register: 5 } as const

@@ -26,10 +26,7 @@ import {
   type SharedLogOptions,
 } from './shared-log.js'
 
-/**
- * Runs a statement with its values. The result has the rows first, as from knex's `raw` and from `query` of mysql2's promise
- * pool.
- */
+/** Runs a statement with its values. The result has the rows first, as from knex's `raw` and from `query` of mysql2's promise pool. */
 export type MysqlQuery = (sql: string, values: unknown[]) => PromiseLike<unknown>
 
 // biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.

@@ -105,10 +105,7 @@ export interface Batch {
   /** When it is inserted, in milliseconds since 1970. */
   at: number
   rows: readonly NewRow[]
-  /**
-   * The last place that its writer has read, if it has not looked since: the batch is inserted only if nothing follows that
-   * place.
-   */
+  /** The last place that its writer has read, if it has not looked since: the batch is inserted only if nothing follows that place. */
   after?: Place
 }
 

@@ -1,9 +1,6 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 
-/**
- * The output index of an entry that stands for a whole transaction, none of whose outputs is placed yet. No output has this
- * index.
- */
+/** The output index of an entry that stands for a whole transaction, none of whose outputs is placed yet. No output has this index. */
 export const WHOLE_TRANSACTION = 0xffffffff
 
 /**
@@ -31,9 +28,8 @@ export interface AncestorCounts {
 
 export interface AncestorQueue {
   /**
-   * Entries that are due, up to `limit` of each kind: the oldest and the newest of those never tried, those tried before that
-   * wait longest, and holes. Anybody may add any number, but no kind keeps the others out: entries after a flood do not wait for
-   * its end.
+   * Entries that are due, up to `limit` of each kind: the oldest and the newest of those never tried, those tried before that wait
+   * longest, and holes. Anybody may add any number, but no kind keeps the others out: entries after a flood do not wait for its end.
    */
   due(query: { now: number; limit: number }): Promise<AncestorEntry[]>
   /** When the next entry is due, in milliseconds since 1970; undefined if there is none. */

@@ -10,13 +10,12 @@ export interface Visit<Item> {
 }
 
 /**
- * Visits a stored transaction and those that come before it, each once, parents before children, the transaction itself last.
- * Depth first without recursion, as chains may be of any depth. Only promises are awaited, so a walk over synchronous reads makes
- * none.
+ * Visits a stored transaction and those that come before it, each once, parents before children, the transaction itself last. Depth
+ * first without recursion, as chains may be of any depth. Only promises are awaited, so a walk over synchronous reads makes none.
  *
  * @param options.read Reads a transaction, or the part of it that is needed; undefined if the store does not have it.
- * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set visit each
- * transaction once.
+ * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set visit each transaction
+ * once.
  * @param options.visit Called as soon as a record is read; the record is not kept after that.
  * @param options.add Called with the items, in order.
  */

@@ -17,9 +17,8 @@ export interface Attribute {
 export type AttributeKind = 'map' | 'parent' | 'contentType' | 'owner'
 
 /**
- * An ordinal is found by the entries of its MAP that were set first: `MIN_MAP_ATTRIBUTES`, and one more for each
- * `BYTES_PER_ATTRIBUTE` of MAP, up to `MAX_MAP_ATTRIBUTES`. With its indexes, the row for an entry of four bytes takes fifty
- * times as much.
+ * An ordinal is found by the entries of its MAP that were set first: `MIN_MAP_ATTRIBUTES`, and one more for each `BYTES_PER_ATTRIBUTE`
+ * of MAP, up to `MAX_MAP_ATTRIBUTES`. With its indexes, the row for an entry of four bytes takes fifty times as much.
  */
 const MIN_MAP_ATTRIBUTES = 16
 const BYTES_PER_ATTRIBUTE = 256

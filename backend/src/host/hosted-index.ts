@@ -238,8 +238,7 @@ export class HostedIndex implements HostHooks {
   }
 
   /**
-   * Finishes what is running, once all services are closed. Submissions that are not recorded yet are recorded after the next
-   * start.
+   * Finishes what is running, once all services are closed. Submissions that are not recorded yet are recorded after the next start.
    */
   async close(): Promise<void> {
     this.users--
@@ -581,8 +580,7 @@ export class HostedIndex implements HostHooks {
   }
 
   /**
-   * Whether a submission is valid; `unknown` without a chain tracker, or if that may be behind. @throws what the chain tracker
-   * throws.
+   * Whether a submission is valid; `unknown` without a chain tracker, or if that may be behind. @throws what the chain tracker throws.
    */
   private async verdict(bytes: Uint8Array): Promise<Verdict> {
     const { chainTracker } = this

@@ -8,12 +8,11 @@ import { totalWork } from '../protocol/header-rules.js'
 import type { HeaderRange } from '../protocol/header-store.js'
 
 /*
- * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its
- * checkpoint up, so a fact has the height of its first header. The host verifies headers before it inserts them
- * (`src/chain/headers`).
+ * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its checkpoint
+ * up, so a fact has the height of its first header. The host verifies headers before it inserts them (`src/chain/headers`).
  *
- * The chain with the most work counts, from the lowest header linked to it; with equal work, the one whose tip came first. The
- * setting `anchor` names a block that the chain must contain; if it is empty, no header counts.
+ * The chain with the most work counts, from the lowest header linked to it; with equal work, the one whose tip came first. The setting
+ * `anchor` names a block that the chain must contain; if it is empty, no header counts.
  *
  * All known headers are rows of `header`: those of the best chain, and a few beside it. They follow from the set of facts, in any
  * order. 900,000 take 110 MB, as only the start of each hash is stored.
@@ -209,10 +208,7 @@ const ALL: HeaderRange = { from: 0, to: Number.MAX_SAFE_INTEGER }
 /** How many heights are searched for linked headers at once. */
 const HEIGHTS_A_PAGE = 500
 
-/**
- * The heights of new headers, and those above the part that the chain was extended by: branches from there were not linked
- * before.
- */
+/** The heights of new headers, and those above the part that the chain was extended by: branches from there were not linked before. */
 function covering({ from, to }: HeaderRange, extended: readonly HeaderRange[]): HeaderRange {
   return {
     from: Math.min(from, ...extended.map((range) => range.from)),

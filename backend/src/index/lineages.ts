@@ -250,8 +250,7 @@ export class Lineages {
   }
 
   /**
-   * Numbers an output by the coin that it received. Without a number, it joins the run of that coin, or its coin is noted as
-   * missing.
+   * Numbers an output by the coin that it received. Without a number, it joins the run of that coin, or its coin is noted as missing.
    */
   private link(oid: number): OutputRow {
     const row = this.get(oid)
@@ -347,8 +346,7 @@ export class Lineages {
   }
 
   /**
-   * Whether an ordinal that moved has another active branch: where a non-mint spent a node, or one transaction spends a coin
-   * twice.
+   * Whether an ordinal that moved has another active branch: where a non-mint spent a node, or one transaction spends a coin twice.
    */
   private hasBranch(coin: OutputRow, { oid, lin }: OutputRow): boolean {
     return this.sql.get(BRANCH, lin, coin.step, oid, coin.oid) !== undefined

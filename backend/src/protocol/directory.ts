@@ -119,10 +119,7 @@ const NOT_FOUND_PAGE = '404.html'
 /** The extension that a path may leave out. */
 const EXTENSION = '.html'
 
-/**
- * Access to the files that a walk through directories meets. Throws if a file cannot be opened or loaded, or after too many
- * steps.
- */
+/** Access to the files that a walk through directories meets. Throws if a file cannot be opened or loaded, or after too many steps. */
 export interface Directories<File> {
   isDirectory(file: File): boolean
   /** Counts as a step, as does a link. */
@@ -227,8 +224,7 @@ function redirectedTo<File>(
 }
 
 /**
- * A directory on a path. As links may lead anywhere, its parent is the directory that holds it, not the one that the path came
- * from.
+ * A directory on a path. As links may lead anywhere, its parent is the directory that holds it, not the one that the path came from.
  */
 interface Place<File> {
   directory: File

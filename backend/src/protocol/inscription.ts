@@ -86,10 +86,9 @@ export function readEnvelope(script: Uint8Array): {
 }
 
 /**
- * Reads the envelope whose OP_FALSE OP_IF ends at `at`; `end` is the offset after its OP_ENDIF. Undefined if no `ord` follows, if
- * any opcode other than a push comes before the OP_ENDIF (that is code, and BRC-160 knows only pushes), or if there is no
- * OP_ENDIF (the script could not be run). Since a failed envelope ends before the next OP_IF, trying them all reads each byte
- * twice at most.
+ * Reads the envelope whose OP_FALSE OP_IF ends at `at`; `end` is the offset after its OP_ENDIF. Undefined if no `ord` follows, if any
+ * opcode other than a push comes before the OP_ENDIF (that is code, and BRC-160 knows only pushes), or if there is no OP_ENDIF (the
+ * script could not be run). Since a failed envelope ends before the next OP_IF, trying them all reads each byte twice at most.
  */
 function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; end: number } | undefined {
   const walk = new ScriptWalk(script, at)
@@ -258,8 +257,7 @@ function withoutSeparators(lock: Uint8Array): Uint8Array {
 }
 
 /**
- * An envelope's body with its type comes first, then B, then a body without a type. An envelope with a type but no body is no
- * content.
+ * An envelope's body with its type comes first, then B, then a body without a type. An envelope with a type but no body is no content.
  */
 function readContent(
   envelope: Envelope | undefined,

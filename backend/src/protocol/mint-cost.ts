@@ -2,8 +2,7 @@
 export const DEFAULT_FEE_RATE = 100
 
 /**
- * Bytes of a mint beside the scripts of nodes and the name: the other outputs, the preimage, a P2PKH coin that pays, and its
- * change.
+ * Bytes of a mint beside the scripts of nodes and the name: the other outputs, the preimage, a P2PKH coin that pays, and its change.
  */
 const OTHER_BYTES = 735
 

@@ -72,8 +72,7 @@ export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array>
 }
 
 /**
- * Sizes that a node relays unless its operator sets more: `maxscriptsizepolicy`, `maxtxsizepolicy` (Bitcoin SV,
- * `policy/policy.h`).
+ * Sizes that a node relays unless its operator sets more: `maxscriptsizepolicy`, `maxtxsizepolicy` (Bitcoin SV, `policy/policy.h`).
  */
 const MAX_RELAYED_SCRIPT = 500_000
 const MAX_RELAYED_TRANSACTION = 10_000_000

@@ -202,13 +202,12 @@ interface Judgements {
 }
 
 /**
- * Runs the scripts of transactions, the unlocking and the locking script of every input, as `Spend.validate` of the SDK does, but
- * step by step, each charged before it is taken, so that a script ends with the budget. A test checks that the result is the
- * SDK's.
+ * Runs the scripts of transactions, the unlocking and the locking script of every input, as `Spend.validate` of the SDK does, but step
+ * by step, each charged before it is taken, so that a script ends with the budget. A test checks that the result is the SDK's.
  *
  * @param options.maxWork What all scripts may cost in total (`RunBudget`).
- * @returns Steps, each yielded with its cost before it is taken, so that the caller can pause; cheap ones together, as asking
- * takes as long as many of them. The object is the same each time.
+ * @returns Steps, each yielded with its cost before it is taken, so that the caller can pause; cheap ones together, as asking takes as
+ * long as many of them. The object is the same each time.
  * @throws TooCostlyError if the budget does not suffice; Error if the scripts of an input fail.
  */
 export function* runScripts(

@@ -42,8 +42,7 @@ export class ScriptWalk {
   }
 
   /**
-   * Skips opcodes of one byte up to the next other one. Most of a covenant are such: this takes a fifth of the time of {@link
-   * next}.
+   * Skips opcodes of one byte up to the next other one. Most of a covenant are such: this takes a fifth of the time of {@link next}.
    */
   skip(isSkipped: Uint8Array): void {
     const { script } = this

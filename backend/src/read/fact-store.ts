@@ -372,8 +372,7 @@ export class FactStore extends GraphReads {
   }
 
   /**
-   * Removes the proofs by a block that the chain no longer has. Everything that depended on them is decided again in the same
-   * write.
+   * Removes the proofs by a block that the chain no longer has. Everything that depended on them is decided again in the same write.
    *
    * @returns How many transactions lost their proof.
    */

@@ -24,8 +24,7 @@ export class Metadata {
   }
 
   /**
-   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi, its
-   * own.
+   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi, its own.
    *
    * @param limit The most bytes of stored MAP to read; if it takes more, the result is undefined.
    */

@@ -55,9 +55,8 @@ const LEAST = 512
 const LOOK = 2048
 
 /**
- * Lists of things that people look for, rather than of single outputs: a name without the prefixes on the way to it, a site
- * without its files, the length of a stream. Whether a row is part of another one follows from these two alone, not from the
- * requested page.
+ * Lists of things that people look for, rather than of single outputs: a name without the prefixes on the way to it, a site without
+ * its files, the length of a stream. Whether a row is part of another one follows from these two alone, not from the requested page.
  */
 export class Things {
   constructor(

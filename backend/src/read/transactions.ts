@@ -48,9 +48,8 @@ export class Transactions {
   }
 
   /**
-   * Why a stored transaction does not count; undefined if it counts or is unknown. Pending ones are not in the index: one does
-   * not count if it or an ancestor was rejected, or spends a coin that an active one spends, or if it lost to another pending
-   * one.
+   * Why a stored transaction does not count; undefined if it counts or is unknown. Pending ones are not in the index: one does not
+   * count if it or an ancestor was rejected, or spends a coin that an active one spends, or if it lost to another pending one.
    */
   reasonAgainst(txid: string): Reason | undefined {
     return this.reader.answer((sql) => reasonIn(sql, txid))

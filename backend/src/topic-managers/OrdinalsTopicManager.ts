@@ -261,10 +261,9 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   /**
-   * The inputs that a peer has to send before the transaction can be judged. If the peer's hint says what it serves
-   * (`sync-hint.ts`), those of these that this host lacks. Otherwise those that place the 1-sat outputs or carry their ordinals:
-   * up to the one that covers the last such output, each counted as one satoshi at least. A host asks for all of them, and gives
-   * up if one is missing.
+   * The inputs that a peer has to send before the transaction can be judged. If the peer's hint says what it serves (`sync-hint.ts`),
+   * those of these that this host lacks. Otherwise those that place the 1-sat outputs or carry their ordinals: up to the one that
+   * covers the last such output, each counted as one satoshi at least. A host asks for all of them, and gives up if one is missing.
    *
    * @param offChainValues The peer's hint, from an engine that asked in a dry run.
    * @throws Error if no output can be an ordinal.

@@ -113,10 +113,7 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('commit; vacuum;')
 }
 
-/**
- * Whether an index was derived from this log, by its rules and this version of the code. If so, it lacks at most the latest
- * facts.
- */
+/** Whether an index was derived from this log, by its rules and this version of the code. If so, it lacks at most the latest facts. */
 export function isIndexOf({ log, indexFile }: Derivation): boolean {
   const meta = metaOf(indexFile)
   const isDerived =

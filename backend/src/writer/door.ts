@@ -65,8 +65,7 @@ import {
 const WAITING: PendingLimits = { maxTransactions: 500, maxBytes: 100 * 1024 * 1024 }
 
 /**
- * How often a transaction is tried in one go; after that, it waits for the next write that concerns it. No known case needs as
- * many.
+ * How often a transaction is tried in one go; after that, it waits for the next write that concerns it. No known case needs as many.
  */
 const MOST_TRIES = 32
 
@@ -519,8 +518,7 @@ export class Door {
   }
 
   /**
-   * Candidates that may rank better than by their places, by themselves or through descendants, and the transactions they spend
-   * from.
+   * Candidates that may rank better than by their places, by themselves or through descendants, and the transactions they spend from.
    */
   private raisingOf(candidates: readonly Candidate[]): Set<string> {
     const raising = new Set<string>()
@@ -661,9 +659,8 @@ export class Door {
   }
 
   /**
-   * Whether a waiting transaction loses in any case: nothing raises its rank, and it is built on a waiting one, or one of its
-   * coins is spent by something active, or by an earlier pending one that counts. Saves trying them all, as any number may wait
-   * for one coin.
+   * Whether a waiting transaction loses in any case: nothing raises its rank, and it is built on a waiting one, or one of its coins is
+   * spent by something active, or by an earlier pending one that counts. Saves trying them all, as any number may wait for one coin.
    */
   private isHopeless(txid: string): boolean {
     const { pending } = this.options

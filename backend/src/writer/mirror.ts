@@ -80,9 +80,8 @@ interface Change {
 }
 
 /**
- * This gateway's copy of a shared log, which readers and the door use like a log of their own. Pending and held transactions are
- * the same on all gateways, as each change has a place among the facts; only those that were refused and wait belong to one
- * gateway.
+ * This gateway's copy of a shared log, which readers and the door use like a log of their own. Pending and held transactions are the
+ * same on all gateways, as each change has a place among the facts; only those that were refused and wait belong to one gateway.
  */
 export class Mirror {
   /** Places of changes that were replaced, to be discarded after the commit. */

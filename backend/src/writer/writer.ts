@@ -91,10 +91,7 @@ export interface Writer {
   note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void>
   /** As `Settings.set`. */
   setting(name: string, value: string, from?: string): Promise<Written>
-  /**
-   * For a shared log: seeks these jobs and no others (`WriterStatus.jobs`), and learns how far other gateways have come with
-   * them.
-   */
+  /** For a shared log: seeks these jobs and no others (`WriterStatus.jobs`), and learns how far other gateways have come with them. */
   seekJobs(jobs: readonly string[]): Promise<void>
   readonly status: WriterStatus
   /** Resolves when the copy of a shared log is complete, so that its settings are known. */
