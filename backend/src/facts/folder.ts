@@ -14,8 +14,7 @@ export class FolderInUseError extends CodedError {
 }
 
 /**
- * Creates a folder and its missing parents. `mkdir` with `recursive` would loop forever where a folder cannot be created, as in
- * `/proc`.
+ * Creates a folder and its missing parents. `mkdir` with `recursive` would loop forever where none can be created, as in `/proc`.
  *
  * @throws what the file system throws if a folder cannot be created, or is not writable.
  */

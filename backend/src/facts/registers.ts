@@ -8,8 +8,8 @@ import type { LocalLog } from './local-log.js'
 import { FACT, type Fact, type FactKind, type NewFact, readUint32, uint32 } from './log.js'
 
 /**
- * Registers: facts that replace each other. Each has a text as its subject, a number, and a value as JSON. For each subject, the
- * highest number counts.
+ * Registers: facts that replace each other. Each has a subject (text), a number, and a JSON value; for a subject, the highest number
+ * counts.
  */
 
 /** The decision about something that can be blocked. */

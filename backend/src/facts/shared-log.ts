@@ -53,8 +53,7 @@ export interface SharedLog {
   /** Overwrites the body of a row with one of the same length. */
   overwrite(row: Pick<LogRow, 'kind' | 'key' | 'seq' | 'first'>, body: Uint8Array): Promise<void>
   /**
-   * Deletes orphaned chunks: those of batches that were to begin in this range but were never inserted, as when their writer was
-   * killed.
+   * Deletes orphaned chunks: those of batches that were to begin in this range but were never inserted.
    *
    * @param range.from The last place of a batch, or 0; exclusive.
    * @param range.to The last place of a batch; inclusive. Any batch up to here is in the log by now, or never will be.
@@ -80,10 +79,7 @@ export interface RowsPage {
   onDamage?: ((row: Pick<LogRow, 'seq' | 'kind' | 'key'>) => void) | undefined
 }
 
-/**
- * A change of pending or held transactions. It is no fact, as nothing is derived from it, but has a place, as the first to come
- * counts.
- */
+/** A change of pending or held transactions: no fact, as nothing is derived from it. It has a place, as the first to come counts. */
 export const CHANGE = 6
 
 export type RowKind = FactKind | typeof CHANGE
@@ -172,10 +168,7 @@ export interface Chunk {
   checksum: Uint8Array
 }
 
-/**
- * Decides which bodies of a batch are stored in chunks. Batches never share chunks, so those of one that was not inserted can be
- * deleted.
- */
+/** Decides which bodies of a batch are stored in chunks. Batches share none, so those of one that was not inserted can be deleted. */
 export function layOut({ id, rows }: Pick<Batch, 'id' | 'rows'>): StoredRow[] {
   const inline = (row: NewRow, most: number): number =>
     row.body.length > mostInline(row, most) ? 0 : row.body.length

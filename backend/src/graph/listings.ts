@@ -61,8 +61,8 @@ export const UNPROVEN = 2 ** 32
  * first; proven ones come by height. So the lists depend on the insertion order as far as conflicts do (`docs/spec/overlay.md`,
  * Conflicts), and not at all once everything is proven.
  *
- * A row moves when its transaction is proven, or its block reorganised: a later page may then show it again, or leave it out. All
- * others are shown once.
+ * A row moves when its transaction is proven, or its block reorganised: a later page may repeat it or leave it out. All others are
+ * shown once.
  */
 export function recencyOf({
   height,
@@ -84,8 +84,7 @@ export const DIRECTORY_TYPES = Object.values(PROFILES).flatMap((profile) => prof
 export const CHUNK_TYPES = Object.values(PROFILES).flatMap((profile) => profile.streamChunkContentTypes)
 
 /**
- * The types, matched exactly, that are not listed by themselves: names have a list of their own, and streams are listed by their
- * first chunk.
+ * The types, matched exactly, that are not listed by themselves: names have their own list, streams are listed by their first chunk.
  */
 const PARTS: ReadonlySet<string> = new Set([
   ...Object.values(PROFILES).map(({ nameContentType }) => nameContentType),

@@ -11,8 +11,7 @@ export interface BeefContents {
   /** A transaction of the BEEF; undefined if it has none. */
   transaction(txid: string): TransactionView | undefined
   /**
-   * The proof that the BEEF has for a transaction, trimmed to that transaction. Only a chain tracker knows whether a block has
-   * its root.
+   * The proof of a transaction in the BEEF, trimmed to it. Only a chain tracker knows whether a block has its root.
    *
    * @throws BeefError if a merkle path of the BEEF is invalid.
    */

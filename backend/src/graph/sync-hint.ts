@@ -1,9 +1,8 @@
 import { fromHex, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 
 /**
- * Metadata that minetree hosts add to a transaction that they serve to a peer over GASP. The peer's engine passes it to the topic
- * manager. An engine by itself serves nothing behind a proven transaction, and a peer that asked for it would lose the
- * transaction that it has.
+ * Metadata that minetree hosts add to a transaction that they serve over GASP. The peer's engine passes it to the topic manager. An
+ * engine by itself serves nothing behind a proven transaction, and a peer that asked for it would lose the transaction that it has.
  */
 export interface SyncHint {
   /** Inputs that spend ordinals, which the host serves as well. */
@@ -22,10 +21,7 @@ export function encodeSyncHint({ inputs, coins }: SyncHint): string {
   return `${PREFIX}${inputs.join(',')} ${coins.map(toHex).join(',')}`
 }
 
-/**
- * A hint as metadata of a node: hex, as engines since 2.6 refuse anything else (`assertGASPNode` in `RemoteSecurity.ts` of
- * `@bsv/overlay`).
- */
+/** Metadata of a node: hex, as engines since 2.6 refuse anything else (`assertGASPNode` in `RemoteSecurity.ts` of `@bsv/overlay`). */
 export function hexOfSyncHint(hint: SyncHint): string {
   return toHex(utf8(encodeSyncHint(hint)))
 }

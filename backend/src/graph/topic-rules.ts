@@ -77,10 +77,7 @@ export function admittedNames({
   nodeInputs: NodeInput[]
   /** Whether it is mined. If not, its unlocking script must be one that all nodes judge alike. */
   isProven: boolean
-  /**
-   * Whether content was removed from it. The unlocking script and the other outputs commit to that content, so the mint is read
-   * from its nodes alone.
-   */
+  /** Whether content was removed that the unlocking script and other outputs commit to: then the mint is read from its nodes alone. */
   isPurged?: boolean | undefined
   deployment: Deployment | undefined
   onRefusal: OnRefusal

@@ -49,8 +49,7 @@ export const admittedTransactions = memoizeByObject((beef: BeefContents): Transa
 
 /**
  * All transactions of a BEEF that are authentic if its subject is: {@link admittedTransactions} and all their ancestors in it.
- * Verification stops at proven ones, so their ancestors are without a proof; they are authentic nevertheless, as their spenders
- * name them by their hash.
+ * Verification stops at proven ones, so their ancestors have no proof, but their spenders name them by their hash.
  */
 export const knownTransactions = memoizeByObject((beef: BeefContents): TransactionRecord[] => {
   const known = new Map(admittedTransactions(beef).map((transaction) => [transaction.txid, transaction]))

@@ -135,10 +135,7 @@ export async function outpointBeef(options: {
   return await listedBeef({ ...beef, envelope: [OUTPOINT_BEEF, encodeOutpoint(subject)] })
 }
 
-/**
- * The most paths merged into one: the SDK, which many readers use, takes the square of this to read it, and a block may have any
- * number of steps.
- */
+/** The most paths merged into one: the SDK takes the square of this to read it, and a block may have any number of steps. */
 const PATHS_A_BUMP = 16
 
 /**

@@ -8,8 +8,7 @@ import type { FactStore } from '../read/fact-store.js'
 /**
  * Stores the transactions of a verified BEEF. The store derives what the topics admit, now or when more is known.
  *
- * A mint that nodes disagree about is left out while it is not mined, and so are transactions that no block can hold: engines
- * only run their scripts.
+ * A mint that nodes disagree about is left out while it is not mined, and so is what no block can hold: engines only run scripts.
  */
 export async function recordBeef(
   store: Pick<FactStore, 'record'>,

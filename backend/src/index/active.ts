@@ -93,8 +93,8 @@ export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
 }
 
 /**
- * What makes a transaction inactive: itself, if it was rejected; an inactive parent; or the best active double spend that ranks
- * above it.
+ * Why a transaction is inactive: itself, if it was rejected; an inactive parent; or the best active double spend that ranks above
+ * it.
  */
 function reasonAgainst(
   status: RankedTransaction,

@@ -151,8 +151,7 @@ export class Lineages {
   }
 
   /**
-   * The row of a coin that an output received. Carriers in front of an ordinal are written here, as far back as their
-   * transactions are known.
+   * The row of a coin that an output received. Writes carriers in front of an ordinal, as far back as their transactions are known.
    */
   coinAt(tid: number, vout: number): OutputRow | undefined {
     const { transactions } = this.tables
@@ -362,10 +361,7 @@ export class Lineages {
     if (row.lin !== null && (place.lin !== row.lin || place.step !== row.step)) journal.changeAll()
   }
 
-  /**
-   * Whether the parent that an output claims counts: its transaction spends that ordinal (BRC-160), at the named output or a
-   * later one.
-   */
+  /** Whether a claimed parent counts: its transaction spends that ordinal (BRC-160), at the named output or a later one. */
   private doesClaimCount({ tid, parent }: Pick<OutputRow, 'tid' | 'parent'>): boolean {
     if (parent === null) return false
     const named = this.tables.transactions.byTxid(parent.subarray(0, 32))

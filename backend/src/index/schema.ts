@@ -56,8 +56,8 @@ create trigger out_decided after update of active, recency on out when ${isListe
 `
 
 /**
- * The index: everything here follows from the facts of a log. Keys inside are integers; each hash is stored once. Conflicts
- * change only `active`.
+ * The index: everything follows from the facts of a log. Keys are integers; each hash is stored once. Conflicts change only
+ * `active`.
  */
 export const SCHEMA = `
 -- 'version', 'log' (its id), and the 'rules' that it is derived by.

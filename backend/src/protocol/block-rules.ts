@@ -46,8 +46,7 @@ export function positionAt(height: number): ChainPosition {
 }
 
 /**
- * The position from which a block can hold a transaction; undefined if one always can: all its inputs are final, or no lock time
- * is set.
+ * The position from which a block can hold a transaction; undefined if one always can: all inputs are final, or no lock time is set.
  */
 export function lockIn({
   lockTime,

@@ -21,10 +21,7 @@ const NO_FIELD_VALUE = /[^\t\x20-\x7e\u0080-\uffff]/
 /** A part that means nothing (Fetch, "extract a MIME type"). */
 const ANY = '*/*'
 
-/**
- * The media type without parameters, in lower case, as content is served. {@link UNTYPED} if not every browser reads the text as
- * the same type.
- */
+/** The media type without parameters, in lower case. {@link UNTYPED} if not every browser reads the text as the same type. */
 export function essenceOf(contentType: string): string {
   return servedEssence(contentType) ?? UNTYPED
 }
@@ -40,9 +37,8 @@ export function isMediaType(text: string): boolean {
 }
 
 /**
- * The essence that every browser reads in a `Content-Type` (Fetch, "extract a MIME type"): the same one in all parts that have
- * any. Undefined if no part has one, if two differ (some browsers take the first, others the last), or if no header field can
- * carry the text.
+ * The essence that every browser reads in a `Content-Type` (Fetch, "extract a MIME type"): the same one in all parts that have any.
+ * Undefined if no part has one, if two differ (some browsers take the first, others the last), or if no header can carry it.
  */
 export function servedEssence(contentType: string): string | undefined {
   if (NO_FIELD_VALUE.test(contentType)) return undefined
@@ -50,10 +46,7 @@ export function servedEssence(contentType: string): string | undefined {
   return others.length === 0 ? essence : undefined
 }
 
-/**
- * All essences that a reader may find in a `Content-Type`: one that knows no quoted strings also splits inside those. Security
- * depends on all of them.
- */
+/** All essences that a reader may find in a `Content-Type`: some readers also split inside quoted strings. Security depends on all. */
 export function possibleEssences(contentType: string): string[] {
   return [...partsOf(contentType), ...contentType.split(',')].flatMap((part) => essenceOfPart(part) ?? [])
 }

@@ -94,8 +94,8 @@ export function encodeBump({ height, levels }: Bump): Uint8Array {
 }
 
 /**
- * A merkle path (BUMP, BRC-74) that is consistent: all of its transactions lead to the same root. Only block headers tell whether
- * a block has that root.
+ * A merkle path (BUMP, BRC-74) that is consistent: all of its transactions lead to the same root. Only headers tell whether a block
+ * has it.
  *
  * The SDK's `MerklePath` computes every inner node again for every transaction of a path, so that a path of some hundred leaves
  * keeps it busy for seconds. Here each is computed once, at most one per leaf.

@@ -30,8 +30,7 @@ type FollowedMint = Pick<Mint, 'name' | 'domain'>
  * The name claimed by a mint that is in a block: checked if the unlocking script is pushes only, and read from the outputs if it has
  * code. Interpreters may disagree about code, and the block has decided. Whatever a miner writes there, the tree continues after it.
  *
- * Only for callers that know that a block holds the transaction, or that refused what {@link followUnprovenMint} refuses before they
- * stored it.
+ * Only for callers that know that a block holds the transaction, or that stored only what {@link followUnprovenMint} accepts.
  *
  * @throws MintError as `checkMint` and {@link readMintOutputs}.
  */
@@ -96,17 +95,18 @@ function isMint(check: () => unknown): boolean {
 }
 
 /**
- * The name claimed by a mint, read from its outputs alone, whatever unlocked the node. Only for transactions in a block: only a mint
- * can spend a genuine node (service.md 3.3), and its outputs are as the covenant wrote them.
+ * The name claimed by a mint, read from its outputs alone, whatever unlocked the node. Only for transactions in a block: there, only
+ * a mint can spend a genuine node (service.md 3.3).
  *
  * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new seed is the
- * hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; only the covenant guarantees these.
+ * hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; only the covenant guarantees
+ * these.
  *
  * @param mint.input The index of the input that spends the node.
  * @param mint.spent The output which that input spends; without it, the node restated in output 0 is trusted.
  * @param mint.nodesOnly Whether to check outputs 0 and 1 only, as content may have been removed from the others.
- * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK`, `BAD_VERSION`, `BAD_LOCK_TIME` or
- * `BAD_OUTPUT`.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK`, `BAD_VERSION`, `BAD_LOCK_TIME`
+ * or `BAD_OUTPUT`.
  */
 export function readMintOutputs(mint: {
   transaction: TransactionView

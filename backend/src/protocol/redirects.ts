@@ -218,8 +218,7 @@ function escapedSegment(segment: string): string {
 }
 
 /**
- * Adds the query of a request to a location: for a parameter in both, the request counts (Web _redirects File Specification,
- * Query Parameters).
+ * Adds the query of a request to a location, and overrides its parameters (Web _redirects File Specification, Query Parameters).
  *
  * @param query As sent, with its question mark; empty for none.
  */

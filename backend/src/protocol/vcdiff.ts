@@ -16,10 +16,7 @@ export class DeltaError extends CodedError {
   }
 }
 
-/**
- * The magic and version of a VCDIFF, and a header indicator without secondary compressor, code table and application header (RFC
- * 3284 4.1).
- */
+/** The magic and version of a VCDIFF, and a header indicator without compressor, code table and application header (RFC 3284 4.1). */
 const HEADER = [0xd6, 0xc3, 0xc4, 0x00, 0x00]
 
 /** The indicator of a window that copies from earlier output; 1 copies from the source, 0 from nothing (RFC 3284 4.2). */
@@ -35,10 +32,7 @@ const ADD = 1
 const RUN = 2
 const COPY = 3
 
-/**
- * Address modes (RFC 3284 5.3): the address itself, relative to here, relative to one of the last four, or a recent one with that
- * remainder.
- */
+/** Address modes (RFC 3284 5.3): absolute, relative to here, relative to one of the last four, or a recent one with that remainder. */
 const MODE_HERE = 1
 const NEAR = 4
 const SAME = 3
@@ -350,8 +344,7 @@ function encodeWindow(source: Uint8Array, target: Uint8Array, blocks: Blocks): U
     )
       size++
     add(first)
-    // The address itself, or how far back from here. Their codes begin at 19 and 35: the first is followed by the size, the
-    // others have 4 to 18.
+    // The address is absolute, or relative to here. Codes from 19 or 35: the first is followed by the size, the others have 4 to 18.
     const here = source.length + done
     const mode = from < here - from ? 0 : MODE_HERE
     addresses.number(mode === 0 ? from : here - from)

@@ -50,10 +50,7 @@ export interface ContentTally {
 const MOST_STEPS = 100
 
 const LARGEST = Math.max(...TALLY_STEPS)
-/**
- * Counts for charts, which the index keeps. Blocked things are counted, too. Each call reads a bounded number of rows, whatever
- * the store holds.
- */
+/** Counts for charts, kept by the index. Blocked things are counted, too. Each call reads a bounded number of rows. */
 export class Charts {
   constructor(
     private readonly reader: Reader,

@@ -293,10 +293,7 @@ export class Listings {
     return { children, hasMore: rows.length > limit }
   }
 
-  /**
-   * The times of blocks by their headers, by height, in seconds since 1970. Only for headers in this store, which has them if the
-   * host keeps its own.
-   */
+  /** The times of blocks by height, in seconds since 1970, from the headers in this store: a host may keep none. */
   blockTimes(heights: number[]): Map<number, number> {
     const times = this.reader.all([...new Set(heights)], (sql, height): [number, number][] => {
       const header = readHeaders(sql, { from: height, count: 1 })
@@ -461,8 +458,7 @@ const HAS_OTHER = `exists (select 1 from found as other where other.attribute = 
   and other.okey = found.okey and other.vout = found.vout and other.lin = found.lin)`
 
 /**
- * The ordinals with all of these attributes, in the order of their first outputs. Walks those with the rarest attribute, one page
- * a step.
+ * The ordinals with all of these attributes, by their first outputs. Walks those with the rarest attribute, one page a step.
  *
  * @param how.show The result for an ordinal, by its lineage or by the negative `oid` of an output without a number.
  */

@@ -156,8 +156,8 @@ export class Reader {
   }
 
   /**
-   * Answers a question about each of many items, each page of them from one snapshot, yielding in between. Synchronous if one
-   * page is enough.
+   * Answers a question about many items, each page of them from one snapshot, yielding in between. Synchronous if one page is
+   * enough.
    */
   each<Item, Found>(
     items: readonly Item[],
@@ -197,10 +197,7 @@ interface Open {
   held?: number | undefined
 }
 
-/**
- * Reads of names use pages all over the index: with SQLite's default cache of 2 MiB, they take a quarter longer at 90,000
- * transactions.
- */
+/** Reads of names use pages all over the index: with SQLite's default of 2 MiB, they take a quarter longer at 90,000 transactions. */
 const PRAGMAS = 'pragma query_only = 1; pragma cache_size = -16384'
 
 /** Begins a snapshot, unless one with as many commits is held. It ends with this turn of the event loop. */

@@ -48,8 +48,7 @@ export function makeIndex({ log, indexFile }: Derivation): void {
 }
 
 /**
- * Applies the facts that an index lacks, in bounded steps. Each step is a commit, so an interruption costs one step. Reads
- * continue meanwhile.
+ * Applies the facts that an index lacks, in bounded steps with a commit each, so an interruption costs one step. Reads continue.
  *
  * @param options.to The place of the last fact to apply; by default, the last of the log.
  * @param options.onProgress Gets the share of the log that the index has: 0 to 1.

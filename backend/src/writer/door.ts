@@ -372,8 +372,8 @@ export class Door {
   }
 
   /**
-   * Queues what may change when a pending transaction and its ancestors lose rank: those that lost to them may win, and rejected
-   * ancestors may lose.
+   * Queues what a loss of rank of a pending transaction and its ancestors may change: losers to them may win, rejected ancestors may
+   * lose.
    */
   private lower(txid: string): void {
     const { pending } = this.options
@@ -394,8 +394,7 @@ export class Door {
   }
 
   /**
-   * Tries candidates, with the pending transactions that matter to them. Those that are needed enter the log; the others become
-   * pending.
+   * Tries candidates, with the pending transactions that matter to them. What is needed enters the log, all else is pending.
    *
    * @returns The subjects that do not count. If these may not wait, nothing is changed.
    */

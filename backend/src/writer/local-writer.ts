@@ -335,10 +335,7 @@ export class LocalWriter implements Writer {
     while (applyNext(this.files, index, { onApplied })) this.commits.raise()
   }
 
-  /**
-   * Gets pending transactions that may count or be needed because of facts that the index lacked. The writer of those facts has
-   * tried them already.
-   */
+  /** Gets pending transactions that facts which the index lacked may affect. The writer of those facts has tried them already. */
   protected onApplied(_txids: string[]): void {}
 
   /**

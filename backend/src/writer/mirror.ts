@@ -157,8 +157,7 @@ export class Mirror {
   }
 
   /**
-   * Appends what this gateway wrote in its open transaction to the shared log: facts, at the places that they have here, then
-   * changes of state.
+   * Appends what this gateway wrote in its open transaction to the shared log: facts at their places here, then changes of state.
    *
    * @param options.isLate Whether others may have written since the log was read.
    * @returns Whether it was appended. If not, others were faster: roll back, and try again after theirs.

@@ -47,8 +47,8 @@ export class IndexedSpends {
   }
 
   /**
-   * Whether an active stored transaction spends an outpoint. Only mints conflict over a node. @param isMint Whether the other
-   * spender is a mint.
+   * Whether an active stored transaction spends an outpoint. Only mints conflict over a node. @param isMint Whether the other is a
+   * mint.
    */
   hasActiveOpponent({ txid, vout }: Outpoint, isMint: boolean): boolean {
     const row = this.index.get(
@@ -286,10 +286,7 @@ function heightOf({ proofs }: Candidate): number {
   return Math.min(...proofs.map(({ height }) => height))
 }
 
-/**
- * Orders some of the candidates as they stand among all: pending ones as they came, then the others as listed, but parents always
- * first.
- */
+/** Orders some candidates as they stand among all: pending ones as they came, then the others as listed, but parents always first. */
 export function inOrder(some: readonly Candidate[], among: readonly Candidate[] = some): Candidate[] {
   const placeOf = ({ pending }: Candidate): number => pending?.arrived ?? Number.MAX_SAFE_INTEGER
   const placed = [...new Set([...among, ...some])].sort((one, other) => placeOf(one) - placeOf(other))
@@ -354,10 +351,7 @@ function isOver(
   return transactions > limits.maxTransactions || bytes > limits.maxBytes
 }
 
-/**
- * How many transactions may be built on the unproven coins behind a submission: one proof, sighting or late value may affect all
- * of them.
- */
+/** The most transactions built on the unproven coins behind a submission: one proof, sighting or late value may affect all of them. */
 const MAX_UNPROVEN_DESCENDANTS = 5000
 /** How many coins have a cached count of what is built on them. Others are counted again. */
 const REMEMBERED = 1000

@@ -38,10 +38,7 @@ export function purgedValueOf(output: TransactionOutput, view: TransactionView):
   }
 }
 
-/**
- * Overwrites the body that an output inscribes, in the bytes of its transaction. Everything else parses as before, also after an
- * earlier overwrite.
- */
+/** Overwrites the body that an output inscribes, in the bytes of its transaction. Everything else still parses as before. */
 export function overwriteContent(output: TransactionOutput): void {
   const { lockingScript } = output
   const { content } = inscriptionOf(output)

@@ -176,10 +176,7 @@ export class SharedWriter extends LocalWriter {
     })
   }
 
-  /**
-   * Stores what others have written in the copy of the log. All is stored before any is applied: removed bytes are explained by
-   * later rows of the log.
-   */
+  /** Stores what others have written in the copy of the log, all before any is applied: later rows explain removed bytes. */
   private async storeOthers(): Promise<void> {
     for (let isLast = false; !isLast; ) {
       const read = await this.read()

@@ -130,10 +130,7 @@ export interface PrunedFact {
   seq: number
 }
 
-/**
- * A row that removes a fact. The same fact may be inserted again later, at another place. An index that was derived with it must
- * be derived again.
- */
+/** A row that removes a fact. The fact may come again later, at another place. An index derived with it must be derived again. */
 export function prunedRow({ kind, key, seq }: PrunedFact): NewRow {
   return changeRow(`${PRUNED} ${kind} ${toHex(key)}`, seq)
 }
