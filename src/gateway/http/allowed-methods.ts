@@ -1,7 +1,7 @@
 import type { Request, RequestHandler } from 'express'
 import { methodNotAllowed } from './errors.js'
 
-/** The part of an Express 5 router that is read here. Router 2.2 leaves the matched part of a path in the `path` of a layer. */
+/** The part of an Express 5 router that is read here. Router 2.2 stores the matched part of a path in the `path` of a layer. */
 interface RouterStack {
   stack?: Layer[]
 }
@@ -13,7 +13,7 @@ interface Layer {
   handle: RouterStack
 }
 
-/** The methods that routers have for a path: none if they have no such path. */
+/** The methods that routers have for a path; none if they do not have the path. */
 export function allowedMethods(routers: readonly RouterStack[], path: string): Set<string> {
   const methods = routers.flatMap(({ stack = [] }) =>
     stack.flatMap((layer) => {
@@ -28,9 +28,9 @@ export function allowedMethods(routers: readonly RouterStack[], path: string): S
 }
 
 /**
- * Refuses the methods that a path has not, and passes on everything else: paths that are not here, too.
+ * Refuses methods that a path does not have, and passes on everything else, including unknown paths.
  *
- * @param methodsOf The methods that the path of a request has; none if there is no such path.
+ * @param methodsOf The methods for the path of a request; none if there is no such path.
  */
 export function refusingOthers(methodsOf: (request: Request) => Set<string>): RequestHandler {
   return (request, _response, next) => {
@@ -47,7 +47,7 @@ function matchedPart(layer: Layer, path: string): string | undefined {
     if (match === false) return undefined
     return match === true ? (layer.path ?? '') : match.path
   } catch {
-    // A broken escape.
+    // The path has a broken escape.
     return undefined
   }
 }

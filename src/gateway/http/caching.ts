@@ -8,37 +8,37 @@ import { AnswerError } from './errors.js'
 export const CACHE = {
   /** The bytes of an outpoint never change. */
   immutable: 'public, max-age=31536000, immutable',
-  /** A step that is not mined may still be replaced by another. */
+  /** A step that is not mined may still be replaced. */
   unproven: 'public, max-age=60',
   /** The answer may change at any time: a name is claimed, a node is spent, an ordinal moves. */
   revalidate: 'no-cache',
-  /** For an answer made of the request itself, and for the operator's answers. */
+  /** For answers made from the request itself, and for the operator's. */
   none: 'no-store',
 } as const
 
-/** `Cache-Control` for an ordinal at a counted step: immutable once the step is mined. */
+/** `Cache-Control` for an ordinal at a numbered step: immutable once the step is mined. */
 export function stepCache(store: GraphReads, { output }: OrdinalStep): string {
   const height = store.transactions.heightOf(output.outpoint.txid)
   return height === undefined ? CACHE.unproven : CACHE.immutable
 }
 
 /**
- * A strong entity tag (RFC 9110 8.8.3) of all that a 304 does not send again: a body, by its SHA-256 in hex, and the type that
- * it is served as. The same bytes inscribed again with another type are another representation.
+ * A strong entity tag (RFC 9110 8.8.3) of everything that a 304 omits: a body, by its SHA-256 in hex, and its served type. The
+ * same bytes inscribed with another type are another representation.
  */
 export function entityTag(sha256: string, contentType: string): string {
   return `"${createHash('sha256').update(`${sha256} ${contentType}`).digest('hex')}"`
 }
 
-/** A digest as fields have it (RFC 9530). @param sha256 In hex. */
+/** A digest as in header fields (RFC 9530). @param sha256 In hex. */
 export function digestField(sha256: string): string {
   return `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`
 }
 
 /**
  * Evaluates the preconditions of a GET or HEAD, in the order of RFC 9110 13.2.2, against the strong entity tag of the
- * response, and sends 304 if the client has it already. The request's `Cache-Control` is for caches and ignored here. So are
- * dates, as no response has one. `If-Range` belongs to the range.
+ * response, and sends 304 if the client has it already. The request's `Cache-Control` is for caches and ignored here. Dates
+ * are ignored too, as no response has one. `If-Range` belongs to the range.
  *
  * @returns Whether the response has ended.
  * @throws AnswerError if `If-Match` does not name the tag.
@@ -63,7 +63,7 @@ export function endedByPrecondition({
   return true
 }
 
-/** A tag of a list. A tag may contain a comma, so the list is not split at commas. */
+/** A tag in a list. Tags may contain commas, so the list is not split at commas. */
 const TAG = /(?:W\/)?"[^"]*"/g
 
 /** @param header `*`, which matches any tag, or a list of tags. */

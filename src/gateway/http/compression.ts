@@ -2,33 +2,33 @@ import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib'
 import type { Request } from 'express'
 import type { Representation } from './send-body.js'
 
-/** The codings that bodies are sent in (RFC 9110 8.4.1), the better one first. */
+/** The content codings of bodies (RFC 9110 8.4.1), in order of preference. */
 export const CODINGS = ['br', 'gzip'] as const
 export type Coding = (typeof CODINGS)[number]
 
-/** A body in each coding in which it is worth sending. */
+/** A body in each coding that is worth sending. */
 export type Encoded = Partial<Record<Coding, Uint8Array>>
 
-/** A shorter body is in one packet with the headers. */
+/** Shorter bodies fit in one packet with the headers. */
 const LEAST = 1024
-/** A larger one would hold the thread for too long; the OpenAPI document of mainnet has 1.3 MB, and takes some 20 ms once. */
+/** Larger bodies would block the thread for too long; mainnet's OpenAPI document has 1.3 MB, and takes some 20 ms once. */
 const MOST = 2 * 1024 * 1024
-/** What a coding has to leave at most of a body, so that it is worth its memory. */
+/** The largest compressed share of a body that is worth its memory. */
 export const WORTH = 3 / 4
-/** A page of 22 KB is 5 % smaller than by gzip, and takes 0.3 ms. */
+/** Compared with gzip, a page of 22 KB is 5 % smaller, in 0.3 ms. */
 const BROTLI_QUALITY = 5
 
 const TEXT = /^(?:text\/|application\/(?:json|[a-z]+\+xml)\b|image\/svg\+xml)/
 
 /**
- * Whether bodies of a type are compressed. Nothing in these is secret, so their length tells a stranger nothing whose text is in
- * them, too (BREACH).
+ * Whether bodies of a type are compressed. They contain no secrets, so their length reveals nothing to an attacker whose text is
+ * in them, too (BREACH).
  */
 export function isText(contentType: string): boolean {
   return TEXT.test(contentType)
 }
 
-/** The body in a coding; undefined if that saves little, or takes long. */
+/** The body in a coding; undefined if that would save little, or take long. */
 export function compressed(body: Uint8Array, coding: Coding): Uint8Array | undefined {
   if (body.length < LEAST || body.length > MOST) return undefined
   const encoded =
@@ -43,13 +43,13 @@ export function compressed(body: Uint8Array, coding: Coding): Uint8Array | undef
   return encoded.length <= body.length * WORTH ? encoded : undefined
 }
 
-/** The best coding that a client takes; undefined if it says of none that it does. */
+/** The best coding that a client accepts; undefined if it names none. */
 export function codingFor(request: Request): Coding | undefined {
   if (request.headers['accept-encoding'] === undefined) return undefined
   return CODINGS.find((coding) => request.acceptsEncodings(coding) === coding)
 }
 
-/** A representation in a coding: another one, with another strong tag (RFC 9110 8.8.3.3). */
+/** A representation in a coding, which has its own strong tag (RFC 9110 8.8.3.3). */
 export function encodedAs(
   { headers, tag, ...plain }: Representation,
   { coding, length }: { coding: Coding; length: number },

@@ -15,7 +15,7 @@ import { ReaderLeftError } from './long-read.js'
 import type { PendingOrigins } from './pending-origins.js'
 import { type HeaderFor, HTML_TYPE, sendJson, setHeaders } from './send-body.js'
 
-/** Headers of the body that is not sent; they may be set already. */
+/** Headers of the body that is not sent. They may have been set before the error. */
 const BODY_HEADERS = [
   'ETag',
   'Content-Encoding',
@@ -29,11 +29,11 @@ const BODY_HEADERS = [
 
 export interface ErrorResponseOptions {
   logger: ErrorLogger
-  /** Add the fields that overlay clients expect (`docs/spec/http.md`, Overlay). */
+  /** Adds the fields that overlay clients expect (`docs/spec/http.md`, Overlay). */
   overlay?: boolean
-  /** Only asked when nothing was found. */
+  /** Only asked if something was not found. */
   pending?: PendingOrigins
-  /** Renders errors for people; by default, all get JSON. */
+  /** Renders errors for people; by default, everybody gets JSON. */
   page?: ErrorPage | undefined
 }
 
@@ -49,7 +49,7 @@ export type ErrorPage = (
   error: ShownError,
 ) => Promise<{ headers: Readonly<Record<string, HeaderFor[1]>>; html: string }>
 
-/** Sends every error in the one shape that all routes share. */
+/** Sends errors in the shape that all routes share. */
 export function errorResponse({
   logger,
   overlay = false,
@@ -62,7 +62,7 @@ export function errorResponse({
   }
   return async (thrown: unknown, request, response: Response, _next) => {
     const error = await specific(thrown).catch((failure: unknown) => failure)
-    // The client has left, and nothing went wrong.
+    // The client has left; nothing went wrong.
     if (error instanceof ReaderLeftError && response.destroyed) return
     const internal: Answer = { code: 'INTERNAL', message: 'internal error; it has been logged' }
     const answer = answerFor(error) ?? internal
@@ -70,18 +70,18 @@ export function errorResponse({
     // For metrics and the request log.
     response.locals.code = answer.code
     if (status === 503) logUnavailable(logger, { answer, error, request, response })
-    // A site's own fault.
+    // The site is at fault, not this host.
     else if (status >= 500 && answer.code !== 'BAD_REDIRECTS')
       logger.error({ ...requestFields(request, response), err: error }, 'request failed')
     if (response.headersSent) {
-      // The head is sent: only a broken connection tells the client that the body is incomplete.
+      // The head was sent, so only a broken connection shows the client that the body is incomplete.
       response.destroy()
       return
     }
     for (const name of BODY_HEADERS) response.removeHeader(name)
     response.status(status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
     if (page !== undefined) {
-      // A cache must not answer one kind of client with the other's error.
+      // A cache must not send one kind of client the other's error.
       response.vary('Accept')
       if (prefersHtml(request)) {
         const { code, message, data } = answer
@@ -97,7 +97,7 @@ export function errorResponse({
   }
 }
 
-/** Whether a request prefers a page to JSON, as that of a browser does which opens one. One that accepts anything gets JSON. */
+/** Whether a request prefers a page to JSON, as when a browser opens a page. A client that accepts anything gets JSON. */
 function prefersHtml(request: Request): boolean {
   return (
     request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'
@@ -123,7 +123,7 @@ async function sentPage(
 }
 
 function requestFields(request: Request, response: Response): Record<string, unknown> {
-  // The client has the id too, so a user's report leads to the line.
+  // The client has the id too, so a user's report leads to the log line.
   return {
     requestId: response.getHeader('X-Request-Id'),
     ...(response.locals.host !== undefined && { host: response.locals.host }),
@@ -134,12 +134,12 @@ function requestFields(request: Request, response: Response): Record<string, unk
 
 const MINUTE = 60_000
 const MAX_REASONS = 100
-/** The reasons that each log has had within the last minute. */
+/** The reasons written to each log in the last minute. */
 const recent = new WeakMap<ErrorLogger, LRUCache<string, true>>()
 
 /**
  * A 503 is expected, and every request may get one: each reason is logged once a minute, without a stack. Reasons that differ
- * only in numbers are one.
+ * only in numbers count as one.
  */
 function logUnavailable(
   logger: ErrorLogger,

@@ -13,7 +13,7 @@ import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpo
 import { PatchError } from '../../../backend/src/protocol/patch.js'
 import { RedirectsError } from '../../../backend/src/protocol/redirects.js'
 
-/** Every `code` of an error body (`docs/spec/http.md`, Errors), with the status that routes answer it with. */
+/** The `code` of each error body (`docs/spec/http.md`, Errors), with its status. */
 export const ERROR_STATUSES = {
   BAD_OUTPOINT: 400,
   BAD_SEQUENCE: 400,
@@ -46,13 +46,13 @@ export const ERROR_STATUSES = {
 
 export type ErrorCode = keyof typeof ERROR_STATUSES
 
-/** The part of a pino logger that is used for errors that clients do not see. */
+/** The part of a pino logger that is used, for errors that clients do not see. */
 export interface ErrorLogger {
   error(fields: object, message: string): void
   warn(fields: object, message: string): void
 }
 
-/** The response to an error; its status is that of the code. */
+/** The response to an error; the code determines its status. */
 export interface Answer {
   code: ErrorCode
   message: string
@@ -62,9 +62,9 @@ export interface Answer {
   headers?: Record<string, string>
 }
 
-/** When to try again after an error, in seconds. */
+/** When to retry after an error, in seconds. */
 const RETRY_AFTER: Partial<Record<ErrorCode, number>> = {
-  // Catching up takes minutes, a source some seconds for each missing ancestor.
+  // Catching up takes minutes; a source takes some seconds for each missing ancestor.
   NOT_CAUGHT_UP: 30,
   ORIGIN_PENDING: 10,
   NOT_READY: 5,
@@ -72,11 +72,11 @@ const RETRY_AFTER: Partial<Record<ErrorCode, number>> = {
 }
 
 interface AnswerDetails extends ErrorDetails {
-  /** Those of the code are added: `Retry-After`. */
+  /** Added to those of the code (`Retry-After`). */
   headers?: Record<string, string>
 }
 
-/** An error that the client gets as the answer, with its message. */
+/** An error that is sent to the client with its message. */
 export class AnswerError extends GeneralError<ErrorCode> implements Answer {
   override readonly name: string = 'AnswerError'
   readonly headers: Record<string, string>
@@ -87,13 +87,13 @@ export class AnswerError extends GeneralError<ErrorCode> implements Answer {
   }
 }
 
-/** The header that says when to try again, for codes that pass. */
+/** The header that says when to retry, for temporary errors. */
 export function retryAfter(code: ErrorCode): { 'Retry-After'?: string } {
   const seconds = RETRY_AFTER[code]
   return seconds === undefined ? {} : { 'Retry-After': String(seconds) }
 }
 
-/** The path is known, and has no such method but those. */
+/** The path is known, but does not have the method. */
 export function methodNotAllowed(method: string, allowed: readonly string[]): AnswerError {
   const allow = allowed.join(', ')
   return new AnswerError('METHOD_NOT_ALLOWED', `this path has no ${method}, but ${allow}`, {
@@ -101,7 +101,7 @@ export function methodNotAllowed(method: string, allowed: readonly string[]): An
   })
 }
 
-/** What was asked for follows from the origin of an ordinal, which is not known here. */
+/** The answer depends on the origin of an ordinal, which is not known here. */
 export class OriginUnknownError extends AnswerError {
   constructor(
     message: string,
@@ -111,19 +111,19 @@ export class OriginUnknownError extends AnswerError {
   }
 }
 
-/** What was asked for is not here: maybe as the origin of an ordinal is unknown, if the outpoint of one is known. */
+/** Nothing was found. If an outpoint is given, the reason may be that the origin of its ordinal is unknown. */
 export function unknownHere(message: string, outpoint: Outpoint | undefined): AnswerError {
   return outpoint === undefined
     ? new AnswerError('NOT_FOUND', message)
     : new OriginUnknownError(message, outpoint)
 }
 
-/** @param outpoint Where the ordinal is looked for; undefined if nothing is there. */
+/** @param outpoint An output of the ordinal; undefined if there is none. */
 export function noSuchStep(outpoint: Outpoint | undefined): AnswerError {
   return unknownHere('the ordinal has no such step here, or its origin is unknown here', outpoint)
 }
 
-/** Where an ordinal came from, or where it went, follows from transactions that are being fetched. */
+/** Transactions that determine where an ordinal came from or went are still being fetched. */
 export function originPending(): AnswerError {
   return new AnswerError(
     'ORIGIN_PENDING',
@@ -131,7 +131,9 @@ export function originPending(): AnswerError {
   )
 }
 
-/** The one table from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL. */
+/**
+ * The only mapping from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL.
+ */
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError || error instanceof BlockedError || error instanceof ChainTrackerError)
@@ -157,7 +159,7 @@ export function answerFor(error: unknown): Answer | undefined {
   return undefined
 }
 
-/** Express and its body parser mark the client's errors with a status of 4xx. */
+/** Express and its body parser mark client errors with a 4xx status. */
 function bodyParserStatus(error: unknown): number | undefined {
   if (!(error instanceof Error && 'status' in error && typeof error.status === 'number')) return undefined
   return error.status >= 400 && error.status < 500 ? error.status : undefined

@@ -16,20 +16,19 @@ export class ReaderLeftError extends Error {
 
 /** How long one response may keep the thread before others continue, in milliseconds. */
 const SLICE = 5
-/** A response that takes more reads than this is a long one. */
+/** A response that needs more reads than this is long. */
 const SHORT_READS = 200
-/** The most long responses that are prepared at once in this process; others queue. */
+/** The most long responses prepared in parallel in this process; others queue. */
 const LONG_ANSWERS = 2
 
 const longAnswers = new Semaphore(LONG_ANSWERS)
 
 /**
  * Prepares a response that may be long. Most are short and do not wait. One that turns out to be long waits until fewer than
- * {@link LONG_ANSWERS} others are being prepared: so other requests wait for at most so many slices, and at most so many
- * histories are in memory.
+ * {@link LONG_ANSWERS} others are being prepared: so other requests wait for few slices, and few histories are in memory.
  *
- * @param work Calls what it is given before each read: that yields to the event loop, and throws {@link ReaderLeftError} once the
- * response is closed. The store never waits, so a long row of reads would otherwise block the thread.
+ * @param work Must call its argument before each read, to yield to the event loop; the argument throws {@link ReaderLeftError}
+ * once the response is closed. Reads are synchronous, so a long series would otherwise block the thread.
  */
 export async function longRead<Answer>(
   response: Response,
@@ -69,7 +68,7 @@ export function leavingOf(response: Response): AbortSignal {
   return leaving.signal
 }
 
-/** Counts the transactions that were read for a response, if the host limits its clients by them. */
+/** Counts the transactions that were read for a response, if the host limits clients by them. */
 type CountTransactions = (transactions: number) => void
 
 export function countTransactionsWith(response: Response, count: CountTransactions): void {
@@ -82,15 +81,15 @@ export function countTransactions(response: Response, transactions: number): voi
   if (typeof count === 'function') (count as CountTransactions)(transactions)
 }
 
-/** A millisecond of the processor counts as so many transactions of an answer: 2.5 of them as a read. */
+/** A millisecond of CPU time counts as this many transactions of an answer; 2.5 milliseconds count as a read. */
 const TRANSACTIONS_PER_MILLISECOND = 40
 
-/** Reports how long the processor worked for a response. */
+/** Reports the CPU time spent on a response. */
 export function countMilliseconds(response: Response, milliseconds: number): void {
   countTransactions(response, milliseconds * TRANSACTIONS_PER_MILLISECOND)
 }
 
-/** Waits until the stores of a host of another engine are open; nothing in front of stores that are. */
+/** Waits until the stores of a host of another engine are open; no handlers if stores need no opening. */
 export function whenOpened({ opened }: Pick<GraphReads, 'opened'>): RequestHandler[] {
   if (opened === undefined) return []
   return [(_request, _response, next) => void opened().then(() => next(), next)]

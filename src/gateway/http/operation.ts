@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { ErrorCode } from './errors.js'
 import { asOf, count, map, outpoint, text } from './schemas.js'
 
-/** The operations of a route group. Its routes ({@link described}) and the OpenAPI document are made of these. */
+/** The operations of a route group, from which its routes ({@link described}) and the OpenAPI document are made. */
 export interface OperationGroup<Id extends string = string> {
   tag: keyof typeof TAGS
   /** Errors of every operation in the group. */
@@ -15,11 +15,11 @@ export interface OperationGroup<Id extends string = string> {
 export interface Operation {
   /** The method, and the path below the prefixes of the group. */
   route: `${'GET' | 'POST'} /${string}`
-  /** The paths themselves, where they are read as they were sent: Express decodes parameters, and refuses what it cannot decode. */
+  /** For paths that are read as sent: Express decodes parameters, and refuses those it cannot decode. */
   pattern?: RegExp
   summary: string
   description?: string
-  /** Parameters of the path, in its order. */
+  /** Parameters of the path, in order. */
   params?: z.ZodObject
   query?: z.ZodObject
   /** Request headers, except those for preconditions and ranges. */
@@ -44,7 +44,7 @@ interface Answer extends Body {
   headers?: readonly HeaderName[]
 }
 
-/** What each code means here. A key may name another status than the usual one of the code: `414 TOO_LARGE`. */
+/** The meaning of each code for this operation. A key may override the code's status: `414 TOO_LARGE`. */
 type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
 
 export const TAGS = {
@@ -68,7 +68,7 @@ export const STORE_ERRORS: Errors = {
 export const DAMAGED =
   'The stored bytes are damaged: their hash is another. The operator has to mend the store.'
 
-/** The error of operations that answer by the origin of an ordinal. */
+/** The error of operations that depend on the origin of an ordinal. */
 export const ORIGIN_PENDING =
   'Where the ordinal came from or went is not known here yet: the host is fetching what is missing. `Retry-After` says when to ask again.'
 
@@ -91,7 +91,7 @@ export const BYTES_HEADERS: readonly HeaderName[] = [
   'X-Content-Type-Options',
   'Cross-Origin-Resource-Policy',
 ]
-/** Headers of bytes whose type is a stranger's. */
+/** Headers of bytes with a stranger's type. */
 export const CONTENT_HEADERS: readonly HeaderName[] = [...BYTES_HEADERS, 'Content-Security-Policy']
 
 /** The answer of operations that prove something. */
@@ -183,36 +183,36 @@ export const HEADERS = {
   ),
 }
 
-/** The groups of routes that clients ask for by name; `@1sat/types` has these names, but `image`. */
+/** Named groups of routes that clients ask about; the names are those of `@1sat/types`, except `image`. */
 export type Capability = 'beef' | 'txo' | 'overlay' | 'ordfs' | 'image'
 
-/** Routes that belong together, and what describes them. The OpenAPI document and the capabilities are those of the mounted groups. */
+/** Routes that belong together, and their descriptions. The OpenAPI document and the capabilities cover the mounted groups. */
 export interface RouteGroup {
   /**
-   * What the routes need beside a store that they read. A host of another engine gets those that only read; the others belong to
-   * the one that writes, to the operator, or to the process.
+   * What the routes need besides a store to read. A host of another engine gets only those with `reads`; the others belong to the
+   * writer, the operator, or the process.
    */
   needs: 'reads' | 'writer' | 'operator' | 'process'
-  /** Where each of them is: below prefixes of the profile, or at the root (`''`). */
+  /** The prefixes of the profile that each route is below, or `''` for the root. */
   prefixes: readonly string[]
-  /** None of pages, which `docs/spec/http.md` lists. */
+  /** Empty for pages, which `docs/spec/http.md` lists. */
   operations: readonly OperationGroup[]
   capability?: Capability
-  /** Missing if they are mounted by themselves, or by the handler of another group. */
+  /** Missing if the routes are mounted separately, or by the handler of another group. */
   handler?: RequestHandler
 }
 
 /** The routes of described operations. */
 export type Routes = Pick<RouteGroup, 'operations'> & { handler: Router }
 
-/** The handlers of one operation. Of what type its parameters are, only they know. */
+/** The handlers of one operation. Only they know the types of its parameters. */
 type Handlers = RequestHandler<never> | RequestHandler<never>[]
 
 /**
  * Describes operations, once for their routes and for the OpenAPI document.
  *
- * @returns A function that makes the routes, in the order of the descriptions, of a handler for each operation; and of a handler of
- * their errors, if Express throws some of its own.
+ * @returns A function that makes the routes, in the order of the descriptions, from a handler for each operation and an optional
+ * handler for their errors, if Express throws some of its own.
  */
 export function described<Id extends string>(group: OperationGroup<Id>) {
   return (handlers: Record<Id, Handlers>, errors?: ErrorRequestHandler): Routes => {
@@ -228,7 +228,7 @@ export function described<Id extends string>(group: OperationGroup<Id>) {
   }
 }
 
-/** Routes below each of the prefixes. */
+/** Mounts routes below each of the prefixes. */
 export function below(
   prefixes: readonly string[],
   { operations, handler }: Routes,
@@ -238,7 +238,7 @@ export function below(
     prefixes.filter((prefix) => prefix !== ''),
     handler,
   )
-  // Of a list, Express tries the first that matches alone, and the root matches everything.
+  // In a list, Express tries only the first path that matches, and the root matches everything.
   if (prefixes.includes('')) mounted.use(handler)
   return { needs: 'reads', prefixes, operations, handler: mounted, ...others }
 }

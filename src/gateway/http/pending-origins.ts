@@ -5,24 +5,24 @@ import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { originPending } from './errors.js'
 
-/** What is known of the transactions that are being fetched to place ordinals. */
+/** The state of transactions that are being fetched to place ordinals. */
 export type MissingAncestors = Pick<AncestorQueue, 'isWaiting' | 'isUnplaced'>
 
 /** An output that may receive an ordinal and is not admitted yet has a short lock; one further into a transaction is not read. */
 const REACH = { longest: 64 * 1024, chunks: 16 }
 
 /**
- * Whether something about an ordinal is unknown while the host fetches it, for all routes that answer by its origin, its later
- * steps or its tip (`docs/spec/overlay.md`, Missing ancestors).
+ * Whether something about an ordinal is unknown while the host fetches it. All routes that depend on its origin, later steps or
+ * tip ask this (`docs/spec/overlay.md`, Missing ancestors).
  */
 export class PendingOrigins {
-  /** @param store With blocked outputs: what is blocked is refused elsewhere. */
+  /** @param store Including blocked outputs, which are refused elsewhere. */
   constructor(
     private readonly store: GraphReads,
     private readonly ancestors: MissingAncestors,
   ) {}
 
-  /** Whether what was not found of the ordinal in an output may be found later. */
+  /** Whether something that is missing about the ordinal in an output may be found later. */
   async isPending(outpoint: Outpoint): Promise<boolean> {
     const { ancestors, store } = this
     if (await ancestors.isWaiting(outpoint)) return true
@@ -42,8 +42,8 @@ export class PendingOrigins {
   }
 
   /**
-   * Whether a mined transaction spends the last known output of an ordinal and is not placed yet. An unmined one counts for
-   * nothing: it may never be mined.
+   * Whether a mined transaction spends the last known output of an ordinal and is not placed yet. An unmined one does not count,
+   * as it may never be mined.
    */
   private isMoving(tip: OrdinalStep | undefined): boolean {
     const { transactions } = this.store

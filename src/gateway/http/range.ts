@@ -6,22 +6,22 @@ import type { ByteRange } from '../../../backend/src/read/content.js'
 
 /** One `range-spec` of bytes: an int-range or a suffix-range (RFC 9110 14.1.2). */
 const SPEC = String.raw`(?:\d+-\d*|-\d+)`
-/** A `ranges-specifier` of bytes; the names of units are case-insensitive. */
+/** A `ranges-specifier` of bytes; unit names are case-insensitive. */
 const RANGES = new RegExp(String.raw`^bytes=(${SPEC}(?:[ \t]*,[ \t]*${SPEC})*)$`, 'i')
 
-/** The most ranges of one request that are sent as parts; further ones only if they combine into one. */
+/** The most ranges of one request that are sent as parts; more are sent only if they combine into one. */
 const MAX_PARTS = 8
 
 /**
- * The ranges that a request asks for (RFC 9110 14.2), each with at least one byte of the body and in the order of the request;
- * `'unsatisfiable'`, or undefined for the complete body. Of an empty body there are no parts: the range is ignored. A header that is
- * not valid, or of another unit, is ignored. So are several ranges that overlap, or are more than {@link MAX_PARTS}, unless they
- * combine into one: the RFC leaves a server the choice, and so the parts never have more bytes than the body. Ranges apply to GET
- * alone; on HEAD the header is ignored. `If-Range` has to be the tag, compared strongly. A date never matches, as content has no date.
+ * The ranges that a request asks for (RFC 9110 14.2), each with at least one byte of the body, in the order of the request;
+ * `'unsatisfiable'`, or undefined for the complete body. Ranges of an empty body are ignored, and so are invalid headers and other
+ * units. Several ranges that overlap, or are more than {@link MAX_PARTS}, are ignored unless they combine into one: the RFC leaves
+ * that to the server, and parts then never have more bytes than the body. Ranges apply only to GET. `If-Range` has to be the tag,
+ * compared strongly; a date never matches, as content has no date.
  *
  * @param body.tag The strong entity tag of the body.
  * @param body.length In bytes.
- * @param body.isCoded Whether it has a `Content-Encoding`, which cannot be that of parts: then it has no more than one.
+ * @param body.isCoded Whether it has a `Content-Encoding`, which parts cannot have: then only a single range is sent.
  */
 export function requestedRanges(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
@@ -51,15 +51,15 @@ function lengthOf(ranges: readonly { length: number }[]): number {
 
 /** Several ranges of a body as parts of one (RFC 9110 14.6, RFC 2046 5.1). */
 export class Multipart {
-  /** No content has it inside, because nobody knows it before. */
+  /** Random, so that no content can contain it. */
   private readonly boundary = randomUUID()
   readonly contentType = `multipart/byteranges; boundary=${this.boundary}`
   private readonly parts: { head: Uint8Array; range: ByteRange }[]
   private readonly end = ascii(`\r\n--${this.boundary}--\r\n`)
-  /** In bytes, of all that {@link chunks} sends. */
+  /** The bytes of everything that {@link chunks} yields. */
   readonly length: number
 
-  /** @param body The type that each part has, and the length of the body in bytes. */
+  /** @param body The type of each part, and the length of the body in bytes. */
   constructor(ranges: readonly ByteRange[], body: { contentType: string; length: number }) {
     this.parts = ranges.map((range, at) => ({
       head: ascii(
@@ -70,7 +70,7 @@ export class Multipart {
     this.length = lengthOf([...ranges, ...this.parts.map(({ head }) => head), this.end])
   }
 
-  /** @param body Its bytes, or what reads a range of them: all of it, or its chunks. */
+  /** @param body Its bytes, or a function that reads a range as a whole or in chunks. */
   async *chunks(
     body: Uint8Array | ((range: ByteRange) => Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>),
   ): AsyncGenerator<Uint8Array> {
@@ -85,12 +85,12 @@ export class Multipart {
   }
 }
 
-/** The `Content-Range` of a part of a body that has `length` bytes (RFC 9110 14.4). */
+/** The `Content-Range` for a part of a body of `length` bytes (RFC 9110 14.4). */
 export function contentRange(part: ByteRange, length: number): string {
   return `bytes ${part.from}-${part.from + part.length - 1}/${length}`
 }
 
-/** The ranges of a valid header. The parser accepts some that are not: with spaces inside, or an end before the start. */
+/** The ranges of a valid header. The parser also accepts invalid ones: with inner spaces, or an end before the start. */
 function specsOf(header: string): string[] | undefined {
   const specs = RANGES.exec(header)?.[1]?.split(/[ \t]*,[ \t]*/)
   return specs?.some(isReversed) ? undefined : specs
@@ -98,7 +98,7 @@ function specsOf(header: string): string[] | undefined {
 
 function isReversed(spec: string): boolean {
   const [first = '', last = ''] = spec.split('-')
-  // Numbers may be of any size, and two of them may differ in their last digit alone.
+  // Numbers may be of any size, and two may differ only in the last digit.
   return first !== '' && last !== '' && BigInt(first) > BigInt(last)
 }
 

@@ -6,77 +6,77 @@ import pLimit from 'p-limit'
 import { inLaterTurn } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { AnswerError } from './errors.js'
 
-/** @param accepted The codings that are accepted (RFC 9110 12.5.3), as `identity`. */
+/** @param accepted The accepted codings (RFC 9110 12.5.3), such as `identity`. */
 function unsupportedEncoding(accepted: string): AnswerError {
   const message = `the Content-Encoding of the body is not accepted here; send it as ${accepted}`
   return new AnswerError('UNSUPPORTED_ENCODING', message, { headers: { 'Accept-Encoding': accepted } })
 }
 
-/** A body that is being received, as seen by the code that bounds their memory. */
+/** A body being received, as seen by the code that limits the memory of all. */
 export interface Upload {
-  /** Aborted, with the error to send, when the body has to make room for others. */
+  /** Aborted, with the error to send, if the body has to make room for others. */
   readonly signal: AbortSignal
-  /** Adds bytes of memory to the body. May abort the signal. */
+  /** Adds to the memory of the body. May abort the signal. */
   hold(bytes: number): void
-  /** The body was received, refused or abandoned, and its memory is free. */
+  /** Call when the body was received, refused or abandoned, to free its memory. */
   end(): void
 }
 
-/** The place of a request among those of its client that are worked on. */
+/** The slot of a request among those of its client that are worked on. */
 interface Place {
   leave(): void
-  /** Resolves when there is a place again. */
+  /** Resolves when there is a slot again. */
   enter(): Promise<void>
 }
 
-/** Has a request leave its place while its body comes. */
+/** Makes a request leave its slot while its body arrives. */
 export function whileReceiving(response: Response, place: Place): void {
   response.locals.place = place
 }
 
 export interface RequestBodiesOptions {
-  /** Whether gzip and deflate are accepted; by default, no compressed body is. */
+  /** Whether gzip and deflate are accepted; by default, compressed bodies are not. */
   inflate?: boolean
-  /** Bounds the memory of all bodies together; by default, each is only bounded by its own limit. */
+  /** Limits the memory of all bodies together; by default, each has only its own limit. */
   uploads?: { begin(request: Request): Upload }
 }
 
-/** The most bodies that are inflated at once. Each takes a thread of Node's pool, which file reads need too. */
+/** The most bodies inflated in parallel. Each takes a thread of Node's pool, which file reads need too. */
 const MAX_INFLATING = 2
 /** The size of a tiny chunk, in bytes, and how many may arrive at once: each takes as long as a large one. */
 const TINY = 16
 const MAX_TINY = 5000
-/** A body of up to so many bytes does not wait for others. */
+/** Up to this many bytes, a body does not wait for others. */
 const SHORT_BODY = 4 * 1024
 /** Bytes of inflated output at a time. */
 const INFLATED_CHUNK = 64 * 1024
 
-/** Both inflate in a window of 32 KiB; that of brotli would have 16 MiB. */
+/** Both inflate in a window of 32 KiB; brotli's would be 16 MiB. */
 const INFLATERS = { gzip: createGunzip, 'x-gzip': createGunzip, deflate: createInflate }
 type Coding = keyof typeof INFLATERS
 
 /**
  * Reads request bodies into `request.body`, for all routes, so that the cost of a body is decided in one place.
  *
- * - A body that was already read, such as by a parser of the host, is left alone.
- * - A body over the limit of its route is refused with 413 as soon as that is known. A little of what follows is read and
- *   dropped; then the connection ends.
+ * - A body that was already read, for instance by a parser of the host, is left alone.
+ * - A body over the limit of its route is refused with 413 as soon as that is known. A little of the rest is read and dropped;
+ *   then the connection ends.
  * - A compressed body is refused with 415 before any byte of it is read. If a setting allows it, it is first received
  *   completely, so that an unfinished one holds only its own bytes and no decompressor. Then it is inflated, few at a time,
  *   and the inflated bytes count towards the same limits.
- * - Bytes are copied into one buffer: a body that arrives a byte at a time takes no more memory than one that arrives at once.
+ * - Bytes are copied into one buffer: a body that arrives byte by byte takes no more memory than one that arrives at once.
  */
 export class RequestBodies {
   private readonly inflating = pLimit(MAX_INFLATING)
 
   constructor(private readonly options: RequestBodiesOptions = {}) {}
 
-  /** Bytes: `request.body` is a Buffer that is not a view into a pool; undefined if there is no body. */
+  /** Reads bytes: `request.body` is a Buffer that is not a view into a pool; undefined if there is no body. */
   raw({ limit }: { limit: number }): RequestHandler {
     return this.reader({ limit, parse: (bytes) => bytes })
   }
 
-  /** JSON in UTF-8, whatever the `Content-Type`. An empty body is `{}`. */
+  /** Reads JSON in UTF-8, whatever the `Content-Type`. An empty body is `{}`. */
   json({ limit }: { limit: number }): RequestHandler {
     return this.reader({ limit, parse: parseJson })
   }
@@ -98,7 +98,7 @@ export class RequestBodies {
       }
       const { place } = response.locals
       this.read(request, { limit, place }).then((bytes) => {
-        // A long body takes long to handle: those that arrived together are handled one after another.
+        // A long body takes long to handle; those that arrive together are handled one after another.
         if (bytes.length > SHORT_BODY) inLaterTurn('reading', () => handle(bytes))
         else handle(bytes)
       }, next)
@@ -137,20 +137,20 @@ export class RequestBodies {
   }
 }
 
-/** How many bytes of a refused body are read and dropped, and for how long, in milliseconds. */
+/** How many bytes of a refused body are read and dropped, and for how many milliseconds. */
 const MAX_DISCARDED = 1024 * 1024
-/** Tiny chunks take as long as some that are larger. */
+/** Tiny chunks count as this many bytes, since they take as long. */
 const LEAST_COUNTED = 1024
 const LINGER = 2000
 
 const discarded = new WeakSet<IncomingMessage>()
 
 /**
- * Reads and drops the remainder of a refused body, if it is short: some clients read the response only after they have sent
- * everything. More than that is not read, and the connection ends after the client had time to read the response.
+ * Reads and drops the rest of a refused body, if it is short: some clients read the response only after they have sent
+ * everything. More is not read, and the connection ends after the client had time to read the response.
  */
 export function discardBody(request: IncomingMessage): void {
-  // What has come of it and is not read would hold up the next request.
+  // Unread data would hold up the next request.
   request.resume()
   if (request.complete || discarded.has(request)) return
   discarded.add(request)
@@ -211,8 +211,8 @@ interface Bounds {
 /**
  * All bytes of a stream.
  *
- * @throws AnswerError if there are more than the limit, or the stream ends early; the reason of the
- * upload's signal; errors of the stream.
+ * @throws AnswerError if they exceed the limit, or the stream ends early; the reason of the upload's signal; errors of the
+ * stream.
  */
 function gather(stream: Readable, { limit, upload, announced = 0 }: Bounds): Promise<Buffer> {
   const { signal } = upload
@@ -236,7 +236,7 @@ function gather(stream: Readable, { limit, upload, announced = 0 }: Bounds): Pro
         })
       if (tiny > MAX_TINY) {
         finish(tooManyTinyChunks())
-        // Otherwise the data that has arrived would still be parsed to its end.
+        // Otherwise data that has arrived would still be parsed to the end.
         stream.destroy()
         return
       }
@@ -244,7 +244,7 @@ function gather(stream: Readable, { limit, upload, announced = 0 }: Bounds): Pro
       else received.add(chunk)
     }
     const onEnd = (): void => finish()
-    // A request only fails with its connection.
+    // A request fails only with its connection.
     const onError = (error: NodeJS.ErrnoException): void =>
       finish(error.code === 'ECONNRESET' ? endedEarly() : error)
     const onClose = (): void => finish(endedEarly())
@@ -263,10 +263,10 @@ function endedEarly(): AnswerError {
 }
 
 const LEAST_ROOM = 4 * 1024
-/** The share of an announced body that has to arrive before there is room for all of it. */
+/** The share of an announced body that has to arrive before all its memory is allocated. */
 const TRUSTED_SHARE = 1 / 16
 
-/** Bytes that arrive in chunks of any size, copied into room that doubles as they come. */
+/** Collects bytes that arrive in chunks of any size in a buffer that doubles as needed. */
 class Received {
   length = 0
   private room = Buffer.alloc(0)
@@ -286,18 +286,21 @@ class Received {
     this.length += chunk.copy(this.room, this.length)
   }
 
-  /** All bytes, in a buffer of their length: as much is counted while a submission waits, and sent to other threads. */
+  /**
+   * All bytes, in a buffer of exactly their length, which is what counts while a submission waits, and is sent to other
+   * threads.
+   */
   all(): Buffer {
     if (this.room.length > this.length) this.moveTo(this.length)
     return this.room
   }
 
-  /** What was there before is not counted: it is copied at once, for one body at a time. */
+  /** The old buffer is not counted: it is copied immediately, for one body at a time. */
   private moveTo(bytes: number): void {
     const { room } = this
     const { upload } = this.options
     upload.hold(bytes - room.length)
-    // It had to make room for others.
+    // The body had to make room for others.
     if (upload.signal.aborted) return
     this.room = Buffer.allocUnsafeSlow(bytes)
     room.copy(this.room, 0, 0, this.length)

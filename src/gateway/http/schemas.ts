@@ -3,21 +3,21 @@ import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { OUTPOINT_PATTERNS } from '../../../backend/src/protocol/outpoint.js'
 import { AnswerError } from './errors.js'
 
-// The shapes that several routes share. One with an id is a component of the OpenAPI document.
+// Shapes that several routes share. Those with an id are components of the OpenAPI document.
 
 export const outpoint = z
   .string()
   .regex(OUTPOINT_PATTERNS.written)
   .meta({ id: 'Outpoint', description: '`<txid>_<vout>`.' })
 
-/** Only described: `parseOutpoint` reads it, and its error has a code of its own. */
+/** Only for documentation: `parseOutpoint` reads it, and its error has its own code. */
 export const askedOutpoint = z.string().meta({
   id: 'AskedOutpoint',
   pattern: OUTPOINT_PATTERNS.asked.source,
   description: '`<txid>_<vout>`, `<txid>.<vout>` or `<txid>i<vout>`, hex in either case.',
 })
 
-/** Only described: `parseContentReference` reads it, and its errors have codes of their own. */
+/** Only for documentation: `parseContentReference` reads it, and its errors have their own codes. */
 export const askedReference = z.string().meta({
   id: 'AskedReference',
   pattern: OUTPOINT_PATTERNS.reference.source,
@@ -25,7 +25,7 @@ export const askedReference = z.string().meta({
     '`<txid>_<vout>`, `<txid>.<vout>`, `<txid>i<vout>`, or `<txid>` for the first output with content. `:<sequence>` after it selects a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
 })
 
-/** The most outpoints in a list whose records take several reads each, and in one of single reads. */
+/** The most outpoints in a list if each takes several reads, and if each takes one. */
 export const MAX_ASKED = { records: 100, reads: 1000 }
 
 export const name = z
@@ -56,7 +56,7 @@ export const mapTruncated = z
   .meta({ id: 'MapTruncated', description: 'Present if entries are missing from `map` for lack of room.' })
 
 export const text = z.string().min(1)
-/** Text that may be absent, of a query or a header. */
+/** Optional text in a query or a header. */
 export const optionalText = (description: string) => z.string().optional().describe(description)
 export const count = z.int().nonnegative()
 export const txid = z.string().regex(/^[0-9a-f]{64}$/)
@@ -67,7 +67,7 @@ export const asOf = z
   .strictObject({ height: count, hash: txid.optional() })
   .meta({ id: 'AsOf', description: 'The block up to which this host has followed the tree of names.' })
 
-/** How far a host is that has not followed the tree to its end yet; what is not known is missing. */
+/** The progress of a host that has not followed the tree to its end yet; unknown values are missing. */
 export const catchUpProgress = z
   .strictObject({
     height: count.optional().describe('The highest block in which something was found so far.'),
@@ -109,17 +109,17 @@ export const errorBodies = {
     }),
 }
 
-/** A whole number of a query string: digits, from 1 to `most`. */
+/** A whole number in a query string: digits, from 1 to `most`. */
 export function wholeNumber({ most, usual }: { most: number; usual: number }) {
   return number({ least: 1, most }).default(usual)
 }
 
-/** A place to go on from, of a query string: digits, from 0. */
+/** A position to continue from in a query string: digits, from 0. */
 export function position({ most = Number.MAX_SAFE_INTEGER }: { most?: number } = {}) {
   return number({ least: 0, most }).optional()
 }
 
-/** A number of a query string, as JSON would write it. */
+/** A number in a query string, as JSON would write it. */
 export function number({ least, most }: { least: number; most: number }) {
   return z
     .string()
@@ -131,8 +131,8 @@ export function number({ least, most }: { least: number; most: number }) {
 /**
  * Reads a value of a request.
  *
- * @param refusal The message of the error, or what makes the error of what is wrong.
- * @throws AnswerError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
+ * @param refusal The error message, or a function from issues to an error.
+ * @throws AnswerError (`BAD_BODY`) if the schema does not match, or the error from `refusal`.
  */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
@@ -144,7 +144,7 @@ export function validate<Schema extends z.ZodType>(
   throw typeof refusal === 'string' ? new AnswerError('BAD_BODY', refusal) : refusal(result.error.issues)
 }
 
-/** As {@link validate}, for a body that is a list: one that is too long is `TOO_LARGE`, whatever else is wrong. */
+/** As {@link validate}, for a body that is a list: too long a list is `TOO_LARGE`, whatever else is wrong. */
 export function validateList<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -158,7 +158,7 @@ export function validateList<Schema extends z.ZodType>(
   })
 }
 
-/** Lists with too many entries, also where all forms of a value were tried. */
+/** Lists with too many entries, including those in any form of a union. */
 function listsTooLong(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssueTooBig[] {
   return issues.flatMap((issue) => {
     if (issue.code === 'invalid_union') return issue.errors.flatMap(listsTooLong)
@@ -173,7 +173,7 @@ export const txidParams = z.object({
     .describe('A txid, hex in either case.'),
 })
 
-/** The txid of a path, in lower case. @throws AnswerError `BAD_OUTPOINT` */
+/** The txid in a path, in lower case. @throws AnswerError `BAD_OUTPOINT` */
 export function readTxid(params: unknown): string {
   const message = 'the path must have a txid, 64 characters of hex'
   return validate(txidParams, params, () => new AnswerError('BAD_OUTPOINT', message)).txid.toLowerCase()

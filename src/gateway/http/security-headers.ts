@@ -13,14 +13,14 @@ import { AnswerError } from './errors.js'
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
 
-/** The `Content-Security-Policy` of active content, with the directives that the operator adds, in one header. */
+/** The `Content-Security-Policy` of active content, including the operator's directives, in one header. */
 export function sandboxPolicy(additions?: string): string {
   return additions === undefined ? SANDBOX : `${SANDBOX}; ${additions}`
 }
 
 /**
- * Content comes from strangers: browsers must not sniff another type, any site may embed it, and active content runs in an
- * origin of its own (`docs/spec/http.md`, Content).
+ * Content comes from strangers: browsers must not sniff another type, any site may embed it, and active content runs in a
+ * separate origin (`docs/spec/http.md`, Content).
  */
 export function securityHeaders(
   type: { active: false } | { active: boolean; policy: string | undefined },
@@ -38,7 +38,7 @@ export function setSecurityHeaders(response: Response, type: Parameters<typeof s
 }
 
 /**
- * Refuses to serve a service worker: one from a stranger would intercept every request to the origin.
+ * Refuses to serve a service worker: a stranger's would intercept every request to the origin.
  * @throws AnswerError
  */
 export function refuseServiceWorker({ headers }: Request): void {
@@ -51,7 +51,7 @@ export const refuseServiceWorkers: RequestHandler = (request, _response, next) =
   next()
 }
 
-/** Every header of `docs/spec/http.md`, of the mining page and of the log that a page of another origin may read. */
+/** All headers of `docs/spec/http.md`, of the mining page and of the log that pages of other origins may read. */
 export const EXPOSED_HEADERS = [
   'Accept-Encoding',
   'Accept-Ranges',
@@ -91,7 +91,7 @@ export const EXPOSED_HEADERS = [
 const PREFLIGHT_AGE = 86_400
 
 /**
- * Lets pages of every origin send requests and read the answers (CORS), also where this host is in a private network (WICG
+ * Lets pages of all origins send requests and read the answers (CORS), even if this host is in a private network (WICG
  * Private Network Access); answers preflights.
  */
 export function crossOrigin(): RequestHandler {
@@ -102,34 +102,36 @@ export function crossOrigin(): RequestHandler {
       preflight(request, response, next)
       return
     }
-    // The same as `cors` sets, in a fraction of the time.
+    // The same headers as `cors` sets, in a fraction of the time.
     response.setHeader('Access-Control-Allow-Origin', '*')
     response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS)
     next()
   }
 }
 
-/** Whether a browser asks for permission (Fetch, CORS-preflight request). `OPTIONS *` asks for nothing (RFC 9110 9.3.7). */
+/**
+ * Whether a browser asks for permission (Fetch, CORS-preflight request), or a client sends `OPTIONS *` (RFC 9110 9.3.7).
+ */
 export function isPreflight({ method, url, headers }: Request): boolean {
   return method === 'OPTIONS' && (headers['access-control-request-method'] !== undefined || url === '*')
 }
 
-/** A content type as the response carries it. */
+/** A content type as it is sent. */
 interface ServedType {
   value: string
   active: boolean
-  /** Whether a browser shows it as a page whose scripts run: HTML and XML, SVG included. */
+  /** Whether a browser shows it as a page whose scripts run: HTML and XML, including SVG. */
   document: boolean
-  /** Whether it is text, which may be compressed or say its character set. */
+  /** Whether it is text, which may be compressed or declare its character set. */
   text: boolean
 }
 
-/** Parsing a type takes longer than the rest of a response, and there are few types. */
+/** Cached, as parsing a type takes longer than the rest of a response, and there are few types. */
 const known = new LRUCache<string, ServedType>({ max: 1000 })
 
 /**
- * The `Content-Type` for a stranger's text: as inscribed if all browsers read one type in it, otherwise
- * `application/octet-stream`. Read as browsers do, so that the type that is judged is the type that runs.
+ * The `Content-Type` for a stranger's text: as inscribed if all browsers read the same type in it, otherwise
+ * `application/octet-stream`. Parsed as browsers do, so that the type that is judged is the type that runs.
  */
 export function servedType(inscribed: string): ServedType {
   const type = known.get(inscribed) ?? readType(inscribed)
@@ -150,7 +152,7 @@ function isActive(essence: string): boolean {
   const mime = MIMEType.parse(essence)
   if (mime === null) return false
   if (mime.isHTML() || mime.isXML() || mime.isJavaScript()) return true
-  // A part has a type of its own: browsers open x-mixed-replace and mixed, and mail and page archives. XSL style sheets
-  // run too, under a name that isXML (which covers +xml) does not know.
+  // A part has its own type: browsers open x-mixed-replace and mixed, and mail and page archives. XSL style sheets run
+  // too, under a name that isXML (which covers +xml) does not know.
   return mime.type === 'multipart' || mime.type === 'message' || mime.essence === 'text/xsl'
 }

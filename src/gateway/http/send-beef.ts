@@ -16,7 +16,7 @@ import { AnswerError } from './errors.js'
 import { validate } from './schemas.js'
 import { bytesRepresentation, sendChunks, sendHead } from './send-body.js'
 
-/** A BEEF that is ready to send, with its entity tag. */
+/** A BEEF ready to be sent, with its entity tag. */
 export interface BeefAnswer {
   body: Pick<ListedBeef, 'length' | 'held' | 'bytes'>
   tag: string
@@ -41,7 +41,7 @@ export async function beefAnswer(options: {
   return { body, tag: await tagOf(body, options.transactions) }
 }
 
-/** Sends either. @param options.cache Its `Cache-Control`; by default, it is revalidated each time. */
+/** Sends a BEEF. @param options.cache Its `Cache-Control`; by default, clients have to revalidate it. */
 export async function sendBeef(options: {
   request: Request
   response: Response
@@ -58,7 +58,7 @@ export async function sendBeef(options: {
 
 const HASHED_PER_SLICE = 2000
 
-/** Hashes what the body is made of: its head, and the txids of its transactions. */
+/** Hashes what determines the body: its head, and the txids of its transactions. */
 async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Promise<string> {
   const hash = createHash('sha256')
   let hashed = 0
@@ -69,7 +69,7 @@ async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Pr
   return entityTag(hash.digest('hex'), UNTYPED)
 }
 
-/** A partial proof would prove nothing. */
+/** The error instead of a partial proof, which would prove nothing. */
 export function incompleteProof({ txid }: { txid: string }): AnswerError {
   return new AnswerError('NOT_FOUND', `the proof is incomplete: this store cannot continue it from ${txid}`)
 }
@@ -77,12 +77,12 @@ export function incompleteProof({ txid }: { txid: string }): AnswerError {
 /** The most outpoints that a caller may list; each is compared with every transaction on the way. */
 const MAX_KNOWN = 16
 
-/** Up to a gigabyte, in bytes. */
+/** A number of bytes, up to ten digits. */
 const MAX_BYTES = /^[1-9][0-9]{0,9}$/
 
 const ASKED = OUTPOINT_PATTERNS.asked.source.slice(1, -1)
 
-/** The query of proofs that continue where the caller's knowledge ends, and are read in parts. */
+/** The query of proofs that start where the caller's knowledge ends, and can be read in parts. */
 export const partQuery = z.object({
   known: z
     .string()
@@ -103,7 +103,7 @@ export const partQuery = z.object({
 export const BAD_PART = `\`known\` is not a list of at most ${MAX_KNOWN} outpoints, or \`maxBytes\` not a positive number.`
 
 /**
- * The outpoints that a request says its sender knows, and how much of what follows is enough.
+ * The outpoints that the sender of a request already knows, and how many bytes of the rest it wants.
  *
  * @throws AnswerError or PointerError, both `BAD_OUTPOINT`.
  */

@@ -10,35 +10,35 @@ import { contentRange, Multipart, requestedRanges } from './range.js'
 import { securityHeaders, servedType } from './security-headers.js'
 
 export type Header = readonly [name: string, value: string]
-/** A header whose value may follow from the request. */
+/** A header whose value may depend on the request. */
 export type HeaderFor = readonly [name: string, value: string | ((request: Request) => string)]
 
-/** What is known of a body before its bytes (RFC 9110 3.2). */
+/** What is known about a body before its bytes (RFC 9110 3.2). */
 export interface Representation {
-  /** Those of every response with it, 304 included: not its type, its length or a range of it. */
+  /** Headers of every response with this body, including 304: without its type, length or range. */
   headers: readonly HeaderFor[]
   contentType: string
   /** In bytes. */
   length: number
   /** The strong entity tag. Without one, preconditions are ignored. */
   tag?: string
-  /** Whether a part of it can be requested; then it has a tag. */
+  /** Whether ranges can be requested; if so, it has a tag. */
   hasRanges?: boolean
-  /** 200 by default. With another, preconditions and ranges are ignored (RFC 9110 13.2.1). */
+  /** 200 by default. Other statuses ignore preconditions and ranges (RFC 9110 13.2.1). */
   status?: number
-  /** Its digest (RFC 9530), where that is known: of its bytes, coded as they are sent. */
+  /** The digest (RFC 9530) of its bytes, coded as they are sent, if known. */
   digest?: string
-  /** Of what is compressed: the entity tag of the same without that. */
+  /** For compressed content: the entity tag of its uncompressed form. */
   plainTag?: string
 }
 
 /**
  * The representation of content (`docs/spec/http.md`, Content).
  *
- * @param options.headers Those that depend on the path.
- * @param options.policy The `Content-Security-Policy` of active content; undefined for none.
- * @param options.isSite Whether it is on a host of its own, where text says that it is UTF-8.
- * @param options.start The first chunk of the body, or what reads it; without it, the type is as inscribed.
+ * @param options.headers Headers that depend on the path.
+ * @param options.policy The `Content-Security-Policy` of active content, if any.
+ * @param options.isSite Whether it is on its own host, where text is declared as UTF-8.
+ * @param options.start The first chunk of the body, or a function that reads it; without it, the type is as inscribed.
  */
 export function contentRepresentation(
   { contentType, sha256, length }: ContentSummary,
@@ -62,7 +62,7 @@ export function contentRepresentation(
   const isCompressed = first !== undefined && isGzip(first)
   const value = isSite && first?.length === length ? textType(inscribed, first) : inscribed
   const plainTag = entityTag(sha256, value)
-  // A client that does not take gzip gets other bytes.
+  // A client that does not accept gzip gets other bytes.
   const tag = isCompressed ? entityTag(sha256, `${value} gzip`) : plainTag
   return {
     headers: [
@@ -81,7 +81,7 @@ export function contentRepresentation(
   }
 }
 
-/** The representation of bytes that no browser shows or runs. @param options.headers Further ones. */
+/** The representation of bytes that browsers neither show nor run. @param options.headers Further headers. */
 export function bytesRepresentation({
   cache,
   length,
@@ -112,7 +112,7 @@ const GZIP_HEADERS: readonly Header[] = [
 /**
  * Sets the status and the headers of a response.
  *
- * @returns The bytes to send, which may be parts; undefined if the response has ended, as for HEAD or a client that has the content
+ * @returns The bytes to send, perhaps in parts; undefined if the response has ended, for HEAD or a client that has the content
  * already.
  * @throws AnswerError if the requested range has none of the bytes, or `If-Match` names other bytes.
  */
@@ -149,7 +149,7 @@ export function sendHead({
   response.setHeader('Content-Length', sent.length)
   if (digest !== undefined) {
     response.setHeader('Repr-Digest', digest)
-    // Of a part, nobody has it.
+    // The digest of a range is not known.
     if (requested === undefined) response.setHeader('Content-Digest', digest)
   }
   if (request.method !== 'HEAD') return sent
@@ -171,12 +171,12 @@ export function setHeaders({
 }
 
 /**
- * Sends chunks with backpressure. A client that disconnects stops the reading, which is not an error. The first chunk is read
+ * Sends chunks with backpressure. If the client disconnects, reading stops, which is not an error. The first chunk is read
  * before the head is sent: an error up to then still gets a response, while a later one can only break the connection. If the
  * first chunk is the complete body, nothing is streamed.
  *
  * @param body.length In bytes, if known.
- * @param body.held Bytes that are in memory until all is sent, beside a chunk.
+ * @param body.held Bytes held in memory until all is sent, besides a chunk.
  */
 export async function sendChunks<Chunk extends Uint8Array | string>(
   response: Response,
@@ -191,9 +191,9 @@ export async function sendChunks<Chunk extends Uint8Array | string>(
       response.end(next.value)
       return
     }
-    // The store and a socket with room never wait: without a yield, one long body would keep out other requests.
+    // Reads, and writes to a socket with room, are synchronous: without yielding, one long body would block other requests.
     const slice = new TimeSlice()
-    // Not `pipeline`, which takes longer to begin than a chunk from memory to be sent.
+    // Not `pipeline`, whose setup takes longer than sending a chunk from memory.
     while (!next.done) {
       if (!response.write(next.value)) await writable(response)
       if (response.destroyed) return
@@ -213,16 +213,16 @@ export async function sendChunks<Chunk extends Uint8Array | string>(
   }
 }
 
-/** From the store at once, or from where they have to be waited for. */
+/** Synchronous from the store, or asynchronous. */
 export type Chunks<Chunk> = Generator<Chunk> | AsyncGenerator<Chunk>
 
-/** The `held` that {@link sendChunks} was given, in bytes. */
+/** The `held` bytes given to {@link sendChunks}. */
 export function heldFor({ locals }: Response): number {
-  // A request that is refused has no locals.
+  // A refused request has no locals.
   return (locals?.held as number | undefined) ?? 0
 }
 
-/** Resolves when a response takes more, or its client has left. */
+/** Resolves when a response can take more, or its client has left. */
 async function writable(response: Response): Promise<void> {
   await new Promise<void>((resolve) => {
     const resume = (): void => {
@@ -233,7 +233,7 @@ async function writable(response: Response): Promise<void> {
   })
 }
 
-/** The chunks of a body, if they add up to `length` bytes: one that is short fails instead of ending early. */
+/** The chunks of a body, which must add up to `length` bytes: a short one fails instead of ending early. */
 export function* ofLength(
   chunks: Iterable<Uint8Array>,
   { sha256, length }: { sha256: string; length: number },

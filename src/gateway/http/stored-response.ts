@@ -24,31 +24,31 @@ import {
 import { NOTHING_FOLLOWED, namesHeaders } from './tree-progress.js'
 
 /**
- * What of the query of a request changes the answer, as the end of a key: what a route does not know changes nothing. Undefined
- * if the answer is not cached: anybody could make up any number of them.
+ * The part of a query that changes the answer, as the end of a cache key; unknown parameters are ignored. Undefined if the answer
+ * must not be cached, since anybody could create any number of variants.
  */
 export type QueryKey = (request: Request) => string | undefined
 
 export const noneOfQuery: QueryKey = () => ''
 
-/** For a route whose answers are cached unless one of these parameters is there. */
+/** For a route whose answers are cached unless a request has one of these parameters. */
 export function unlessAsked(parameters: readonly string[]): QueryKey {
   return ({ query }) => (parameters.some((name) => query[name] !== undefined) ? undefined : '')
 }
 
-/** Reads a range of a body for a response: all of it, or its chunks. */
+/** Reads a range of a body for a response, as a whole or in chunks. */
 export type RangeReader = (range: ByteRange, response: Response) => Uint8Array | Chunks<Uint8Array>
 
 /**
- * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until something changes that it depends
- * on. It has everything that is sent, so that the next request for it meets no route.
+ * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until one of its dependencies changes. It
+ * contains everything that is sent, so that the next request for it needs no route.
  */
 export class StoredResponse {
   /** The route that made it, for metrics. */
   route: Request['route']
-  /** What of a query changes the response of that route. */
+  /** The part of the query that changes the response of that route. */
   queryKey: QueryKey = noneOfQuery
-  /** Its body compressed, in the codings that were asked for; null where that saves little. */
+  /** The body in the codings that were asked for; null if compression saves little. */
   private encoded: { [Coding in keyof Encoded]: Encoded[Coding] | null } | undefined
 
   /** @param body The bytes, or a function that reads a range of them. */
@@ -58,7 +58,7 @@ export class StoredResponse {
     readonly dependsOn: readonly Dependency[],
   ) {}
 
-  /** About how many bytes it takes. */
+  /** Its approximate size in bytes. */
   get weight(): number {
     const { headers } = this.representation
     const length = typeof this.body === 'function' ? 0 : this.body.length
@@ -66,27 +66,27 @@ export class StoredResponse {
     return headers.reduce((sum, [name, value]) => sum + name.length + value.length, bytes)
   }
 
-  /** Has its body compressed where a client takes that. For one that is sent again: each coding is made once. */
+  /** Enables compression for clients that accept it, for a response that is sent repeatedly: each coding is made once. */
   compress(encoded: Encoded = {}): this {
     if (this.isCompressible) this.encoded ??= encoded
     return this
   }
 
   /**
-   * Content of ordinals is not compressed: it can be read in ranges, and is verified as it is sent. Nor is what has no tag, which
-   * says of what coding it is.
+   * Content of ordinals is not compressed: it can be read in ranges, and is verified as sent. Neither is a body without a tag,
+   * which distinguishes codings.
    */
   private get isCompressible(): boolean {
     const { hasRanges, tag, contentType } = this.representation
     return hasRanges !== true && tag !== undefined && isText(contentType)
   }
 
-  /** Drops what was made of a body that has changed. */
+  /** Drops compressed forms after the body changed. */
   protected recompress(): void {
     if (this.encoded !== undefined) this.encoded = {}
   }
 
-  /** What is sent to a client. */
+  /** The response for a client. */
   for(request: Request): Pick<StoredResponse, 'representation' | 'body'> {
     const { body, encoded } = this
     if (typeof body === 'function' || !this.isCompressible) return this
@@ -103,7 +103,7 @@ export class StoredResponse {
 
 const VARIES = ['Vary', 'Accept-Encoding'] as const
 
-/** Where the body of a response about names says as of which block it is, and how. */
+/** Where the body of a response about names states its block, and in what form. */
 interface AsOfPlace {
   /** In bytes from the start of the body. */
   at: number
@@ -111,13 +111,13 @@ interface AsOfPlace {
 }
 
 /**
- * A response about names. It says as of which block it is, which changes with every block and outdates nothing else of it: so
- * that is put in when it is sent, once for each block.
+ * A response about names. It states the block up to which it holds, which changes with every block while the rest stays valid: so
+ * it is inserted when the response is sent, once per block.
  */
 export class NamesResponse extends StoredResponse {
   private readonly bare: Representation
   private asOf: AsOf | undefined
-  /** How many bytes were put in. */
+  /** How many bytes were inserted. */
   private inserted = 0
 
   constructor(
@@ -153,15 +153,15 @@ export class NamesResponse extends StoredResponse {
   }
 }
 
-/** How much of a hash is in an entity tag: its end, as it begins with zeros. */
+/** How much of a hash is in an entity tag: the end, as hashes begin with zeros. */
 const SHOWN_OF_HASH = 16
 
-/** The entity tag of a body with the block that was put in. */
+/** The entity tag of a body with the inserted block. */
 export function tagAsOf(tag: string, { height, hash = String(height) }: AsOf): string {
   return `${tag.slice(0, -1)}-${hash.slice(-SHOWN_OF_HASH)}"`
 }
 
-/** A response with JSON about names: an object with at least one field. Its `asOf` becomes the last one. */
+/** A response with JSON about names: an object with at least one field, to which `asOf` is appended. */
 export function namesJsonResponse(
   value: object,
   options: { cache: string; isTagged?: boolean; dependsOn: readonly Dependency[] },
@@ -171,7 +171,7 @@ export function namesJsonResponse(
   return new NamesResponse(representation, body as Buffer, dependsOn, { at: representation.length - 1, text })
 }
 
-/** A response with JSON. @param options.isTagged Whether it has an entity tag, so that clients can revalidate theirs. */
+/** A response with JSON. @param options.isTagged Whether it has an entity tag, so that clients can revalidate. */
 export function jsonResponse(
   value: unknown,
   options: { cache: string; isTagged?: boolean; dependsOn: readonly Dependency[] },
@@ -185,9 +185,9 @@ export function jsonResponse(
 }
 
 /**
- * A response with text of some type about names, with an entity tag.
+ * A response about names with text of some type, and an entity tag.
  *
- * @param options.place A mark in the text where it says as of which block it is; without one, only a header does.
+ * @param options.place A mark in the text where the block is stated; without one, only a header states it.
  */
 export function textResponse(
   text: string,
@@ -211,10 +211,10 @@ export function textResponse(
   )
 }
 
-/** What is cached: a response, or what one is made of each time. */
+/** A cached response, or something from which one is made each time. */
 type Cached = Pick<StoredResponse, 'dependsOn' | 'weight'>
 
-/** Each gateway has other options, and so other responses to the same paths. */
+/** Each gateway has its own options, and so its own responses to the same paths. */
 let gateways = 0
 
 export class ResponseCache {
@@ -226,17 +226,17 @@ export class ResponseCache {
   ) {}
 
   /**
-   * What is cached for a request, or else what `read` returns, which may be cached: by the path as sent, mount points included,
-   * and by what of the query changes the answer.
+   * The cached answer to a request, or else what `read` returns, which may be cached. The key is the path as sent, including
+   * mount points, and the part of the query that changes the answer.
    *
-   * @param read Reads that belong together.
+   * @param read Reads of one snapshot.
    */
   cached<Answer extends Cached>(request: Request, read: () => Answer, queryKey = noneOfQuery): Answer {
     const key = keyOf(request.originalUrl, request, queryKey)
     return key === undefined ? this.store.consistent(read) : this.cachedBy(key, read)
   }
 
-  /** As {@link cached}, for a path on a host that shows content. No target of a request begins like these keys. */
+  /** As {@link cached}, for a path on a host that shows content. No request target begins like these keys. */
   cachedOn<Answer extends Cached>(
     host: string,
     request: Request,
@@ -247,7 +247,7 @@ export class ResponseCache {
     return key === undefined ? this.store.consistent(read) : this.cachedBy(`@${host}${key}`, read)
   }
 
-  /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
+  /** As {@link cached}, for a part of responses. @param key Without spaces, and not a path. Undefined is not cached. */
   cachedBy<Part extends Cached | undefined>(key: string, read: () => Part): Part {
     const readToKeep = (): Part => {
       const part = read()
@@ -264,7 +264,7 @@ export class ResponseCache {
   /**
    * Sends the cached response to a request, or else the one that `read` returns.
    *
-   * @param options.isAboutNames While the host catches up, no response about names is cached, nor used that was.
+   * @param options.isAboutNames While the host catches up, responses about names are neither cached nor served from the cache.
    */
   respond(
     request: Request,
@@ -283,11 +283,11 @@ export class ResponseCache {
     })
   }
 
-  /** Sends the cached response to a GET or HEAD, in front of all routes. Whatever has none is for the routes. */
+  /** Sends the cached response to a GET or HEAD, ahead of all routes. If there is none, the routes answer. */
   readonly handler: RequestHandler = (request, response, next) => {
     const { method, headers } = request
     const stored = method === 'GET' || method === 'HEAD' ? this.storedFor(request) : undefined
-    // Some routes refuse those.
+    // Some routes refuse service workers.
     if (!(stored instanceof StoredResponse) || headers['service-worker'] !== undefined) {
       next()
       return
@@ -303,7 +303,7 @@ export class ResponseCache {
     passingErrors(() => sendStored({ request, response, stored }), next)
   }
 
-  /** What a route has cached for a path says what of a query would change it. */
+  /** The response cached for a path says which part of a query would change it. */
   private storedFor(request: Request): unknown {
     const { url } = request
     if (!url.includes('?')) return this.store.cachedAnswer(this.prefix + url)
@@ -318,11 +318,11 @@ function pathOf(url: string): string {
   return url.slice(0, url.indexOf('?'))
 }
 
-/** Where a URL escapes what needs no escape (RFC 3986 6.2.2.2), or has capitals in a txid. */
+/** A URL with unnecessary escapes (RFC 3986 6.2.2.2), or capitals in a txid. */
 const OTHER_SPELLING =
   /%(?:2[DEde]|3\d|[46][1-9A-Fa-f]|[57][\dAa]|5[Ff]|7[Ee])|(?<!\w)(?![\da-f]{64})[\dA-Fa-f]{64}/
 
-/** Undefined also for another spelling of a path than ours: there are too many of each. */
+/** Undefined also for other spellings of a path: there are too many. */
 function keyOf(url: string, request: Request, queryKey: QueryKey): string | undefined {
   if (OTHER_SPELLING.test(url)) return undefined
   if (!url.includes('?')) return url
@@ -331,7 +331,7 @@ function keyOf(url: string, request: Request, queryKey: QueryKey): string | unde
   return key === '' ? pathOf(url) : `${pathOf(url)}?${key}`
 }
 
-/** Sends a response, or what of it the request asks for. */
+/** Sends a response, or the part of it that the request asks for. */
 export function sendStored({
   request,
   response,
@@ -361,16 +361,18 @@ export function sendStored({
   response.end(bytes)
 }
 
-/** The longest body that is uncompressed for a client, in bytes, before and after that. */
+/** The longest body that is uncompressed for a client, in bytes, both compressed and uncompressed. */
 const MAX_UNCOMPRESSED = 1024 * 1024
 const uncompressed = promisify(gunzip)
 
-/** A client that names no codings takes any (RFC 9110 12.5.3). */
+/** A client that names no codings accepts all (RFC 9110 12.5.3). */
 function takesGzip(request: Request): boolean {
   return request.headers['accept-encoding'] === undefined || request.acceptsEncodings('gzip') === 'gzip'
 }
 
-/** Sends what is stored compressed to a client that does not take that: as it is, if it is too long or no gzip after all. */
+/**
+ * Uncompresses stored gzip for a client that does not accept it. If it is too long, or not gzip after all, it is sent unchanged.
+ */
 async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promise<void> {
   const { request, response, stored } = asked
   const { representation, body } = stored
@@ -379,7 +381,7 @@ async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promis
     if (header[0] === 'Content-Encoding') return []
     return [header[0] === 'ETag' ? ['ETag', plainTag] : header]
   })
-  // A client that names this tag has it uncompressed.
+  // A client that names this tag has the uncompressed form.
   if (representation.status === undefined && request.headers['if-match'] === undefined) {
     setHeaders({ request, response, headers })
     if (endedByPrecondition({ request, response, tag: plainTag })) return

@@ -4,7 +4,7 @@ import type { CatchUpProgress, TreeProgress } from './as-of.js'
 import { AnswerError } from './errors.js'
 import { asOf } from './schemas.js'
 
-/** A host that follows nothing: what is not in its store does not exist for it. */
+/** A host that follows nothing: anything missing in its store does not exist for it. */
 export const NOTHING_FOLLOWED: TreeProgress = {
   asOf: undefined,
   isCatchingUp: false,
@@ -13,9 +13,9 @@ export const NOTHING_FOLLOWED: TreeProgress = {
 }
 
 /**
- * What was asked for is not here, which means nothing until the host has caught up.
+ * Something was not found, which means nothing until the host has caught up.
  *
- * @param found Fields of the body with what is known in spite of that.
+ * @param found Fields of the body that are known nevertheless.
  */
 export function notCaughtUp(
   progress: CatchUpProgress,
@@ -34,7 +34,7 @@ export function notCaughtUp(
 /**
  * There is no such name, node, proof or block, as of a block.
  *
- * @throws AnswerError while the host catches up, unless it is because the name exists.
+ * @throws AnswerError while the host catches up, unless the reason is that the name exists.
  */
 export function noName(
   message: string,
@@ -62,7 +62,7 @@ export const NAMES_FIELDS = {
     .describe('Present until the host has followed the tree to its end once: there may be more, or newer.'),
 }
 
-/** The one of them that is in the body of an answer before it is sent. */
+/** The one of these fields that is put in the body before an answer is sent. */
 export function incomplete({ isCatchingUp }: Pick<TreeProgress, 'isCatchingUp'>): { complete?: false } {
   return isCatchingUp ? { complete: false } : {}
 }

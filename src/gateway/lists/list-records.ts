@@ -16,7 +16,7 @@ import type { TreeProgress } from '../http/as-of.js'
 import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
-/** What lists show, as JSON. Missing fields are unknown or none. */
+/** Entries of lists as JSON. Missing fields are unknown or empty. */
 
 const time = z
   .string()
@@ -100,11 +100,11 @@ export interface ListOptions {
   store: GraphReads
   /** The network of owners' addresses. */
   network: Network
-  /** How far the host has followed the tree of names. */
+  /** How far the host has followed the name tree. */
   progress: TreeProgress
 }
 
-/** Adds to each record the time of its block, where this host has the header. */
+/** Adds the time of its block to each record, if this host has the header. */
 export function withTimes<Record extends { height?: number }>(
   store: GraphReads,
   records: Record[],
@@ -195,7 +195,7 @@ function ownerJson(owner: string | undefined, network: Network): { owner?: strin
   return owner === undefined ? {} : { owner: ownerAddress(owner, network) }
 }
 
-/** A place in a list of what is newest, as text: the `next` of a page. */
+/** A position in a newest-first list, as text: the `next` of a page. */
 export const listPlace = z
   .string()
   .regex(new RegExp(`^\\d{1,16}-${OUTPOINT_PATTERNS.written.source.slice(1)}`))
@@ -208,13 +208,13 @@ export function formatPlace({ recency, outpoint }: ListPlace): string {
   return `${recency}-${formatOutpoint(outpoint)}`
 }
 
-/** @param text As {@link listPlace} describes it. */
+/** @param text In the form of {@link listPlace}. */
 export function parsePlace(text: string): ListPlace {
   const at = text.indexOf('-')
   return { recency: Number(text.slice(0, at)), outpoint: parseOutpoint(text.slice(at + 1)) }
 }
 
-/** The sequence of the page after this one; undefined if there is none. */
+/** The first sequence of the next page; undefined if there is none. */
 export function nextSequence(
   { last, steps }: OrdinalHistory,
   order: 'oldest' | 'newest',

@@ -131,7 +131,7 @@ export function listsRoutes(options: ListOptions & { responses: ResponseCache })
         const { shown, last, next } = newestPage(query, (asked) => listings.newestNames(asked))
         if (shown.length === 0) requireCaughtUp(progress)
         const names = withTimes(store, shown.map(nameJson))
-        // A list that is not known to end goes on.
+        // While catching up, no list is known to end.
         const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
         return { value: { names, ...more }, dependsOn: [dependency.names] }
       }, newestQuery),
@@ -163,7 +163,7 @@ export function listsRoutes(options: ListOptions & { responses: ResponseCache })
   )
 }
 
-/** Express throws URIError for a broken escape: such a path is as invalid as any other. */
+/** Express throws URIError for a broken escape; such a path is invalid like any other. */
 const badEscapes: ErrorRequestHandler = (error: unknown, { path }, _response, next) => {
   if (!(error instanceof URIError)) next(error)
   else next(path.startsWith('/tree/') ? badDomain() : new PointerError('BAD_OUTPOINT', path))
@@ -182,7 +182,7 @@ function namesList({ value, dependsOn = ANYTHING }: ListAnswer, progress: TreePr
 
 interface ListAnswer {
   value: object
-  /** By default, on anything. */
+  /** By default, on everything. */
   dependsOn?: readonly Dependency[]
 }
 
@@ -195,7 +195,7 @@ function newestPage<Row extends ListPlace>(
     query,
     `limit must be a whole number from 1 to ${MAX_LISTED}, and after the next of another page`,
   )
-  // One more than is shown, to know whether there is a next page.
+  // One more than the limit, to know whether there is a next page.
   const found = read({ limit: limit + 1, ...(after !== undefined && { after: parsePlace(after) }) })
   const shown = found.slice(0, limit)
   const last = shown.at(-1)
@@ -208,7 +208,7 @@ function tree({ store, progress }: ListOptions, asked = ''): ListAnswer {
   const node = store.names.liveNode(prefix)
   if (node === undefined && children.length === 0)
     throw noName(`this host has no node for ${JSON.stringify(prefix)}`, { progress })
-  // What is free, and that nothing spends a node, is not known before.
+  // Free characters and unspent nodes are not known before.
   const isKnown = !progress.isCatchingUp
   const free = node && isKnown && freeCharacters(store.transactions, node)
   const live = [node, ...children.map(({ outpoint }) => outpoint)]

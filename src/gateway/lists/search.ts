@@ -8,7 +8,7 @@ import { address, domain, name, outpoint, txid } from '../http/schemas.js'
 import { requireCaughtUp } from '../http/tree-progress.js'
 import type { ListOptions } from './list-records.js'
 
-/** What a text may mean, each with what leads on from there. */
+/** The possible meanings of a text, each with what is needed to continue from there. */
 export const searchResultShape = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('name'), name, outpoint: outpoint.describe('Its origin.') }),
   z.strictObject({
@@ -29,15 +29,15 @@ export interface SearchAnswer {
   names: { name: string; outpoint: string }[]
 }
 
-/** The longest text that means anything: a name. */
+/** The longest meaningful text: a name. */
 export const MAX_SEARCH_LENGTH = 255
 /** How many names that begin with the text are listed. */
 const NAMES = 10
 
 /**
- * What a text means that somebody typed: a name or the begin of names, an outpoint in either form, a txid, an address. Capitals
- * and spaces around it do not matter where they cannot. What this store does not have is no result, and neither is what is
- * blocked.
+ * Interprets a text that somebody typed: a name or the start of names, an outpoint in either form, a txid, an address. Capitals
+ * and surrounding spaces are ignored where they cannot matter. What this store does not have is not a result, and neither is
+ * anything blocked.
  *
  * @throws AnswerError while the host catches up, if nothing is found and the text may be a name.
  */

@@ -16,20 +16,20 @@ interface LookupAnswer {
   response: Response
   formula: AnsweringOutput[]
   graph: Transactions
-  /** The most bytes of BEEF of a page that has several outputs; undefined if all belong in the answer. */
+  /** The most bytes of BEEF of a page with several outputs; undefined if all outputs belong in the answer. */
   pageBytes?: number | undefined
-  /** Of an answer about names: the block as of which it is, if that is known. */
+  /** For an answer about names: the block up to which it holds, if known. */
   asOf?: AsOf | undefined
 }
 
-/** The prepared answer: binary of known length, or JSON that is written as it is sent. */
+/** The prepared answer: binary of known length, or JSON that is generated while it is sent. */
 type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated: boolean }
 
 /**
- * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`docs/spec/http.md`, Overlay). First it lists
+ * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`docs/spec/http.md`, Overlay). It first lists
  * the transactions, and then reads each again to send it: a history or an unproven chain may have any length.
  *
- * A page ends before the output that would exceed `pageBytes`, but has one at least; JSON then has `"truncated"`.
+ * A page ends before the output that would exceed `pageBytes`, but has at least one; JSON then has `"truncated"`.
  */
 export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
   const { request, response, formula, asOf } = answer
@@ -81,7 +81,7 @@ async function listedAsOne(
   return await listedBeef({ transactions, store: graph, envelope: [outputList(outputs)] })
 }
 
-/** The outputs of an answer, each with the transactions of its own BEEF. */
+/** The outputs of an answer, each with its own BEEF. */
 async function listedEach(
   { response, formula, graph, pageBytes }: LookupAnswer,
   pace: Pace,
@@ -109,9 +109,9 @@ async function listedEach(
 }
 
 /**
- * Adds what proves an output of an answer. On a page, one that needs bytes that were purged is left out.
+ * Adds the proof of an output of an answer. A page leaves out outputs whose proof needs purged bytes.
  *
- * @throws BlockedError elsewhere.
+ * @throws BlockedError for other answers.
  */
 async function canProve(
   txid: string,
@@ -130,7 +130,7 @@ function notHeld(txid: string): Error {
   return new Error(`the index refers to ${txid}, which is missing from the store`)
 }
 
-/** Count, then txid, index and context of each output (no context here). */
+/** The number of outputs, then txid, index and context of each (no context here). */
 function outputList(outputs: { txid: string; outputIndex: number }[]): Uint8Array {
   const writer = new Utils.Writer()
   writer.writeVarIntNum(outputs.length)
@@ -147,7 +147,7 @@ interface ListedOutput {
   beef: ListedBeef
 }
 
-/** The same as `response.json` would send, without holding the number for each byte in memory. */
+/** Yields what `response.json` would send, without holding a number for each byte in memory. */
 function* jsonChunks({
   outputs,
   isTruncated,
@@ -176,5 +176,5 @@ function* jsonChunks({
   yield `${text}]${isTruncated ? ',"truncated":true' : ''}${said}}`
 }
 
-/** A byte has up to four characters of JSON. */
+/** A byte takes up to four characters of JSON. */
 const BYTES_PER_CHUNK = 16 * 1024

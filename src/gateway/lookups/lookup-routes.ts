@@ -29,15 +29,15 @@ const outputListShape = z.strictObject({
 })
 const lookupBody = z.object({ service: z.string(), query: z.unknown() })
 
-/** A query is parsed in one go: 1,000 outpoints take 81,000 bytes. */
+/** A query is parsed synchronously: 1,000 outpoints take 81,000 bytes. */
 const MAX_QUERY_BYTES = 128 * 1024
 
 export interface LookupRoutesOptions {
-  /** By their names. */
+  /** By name. */
   services: Readonly<Record<string, AnsweringService>>
   aliases: Readonly<Record<string, string>>
   graph: Pick<GraphReads, 'transactions' | 'opened'>
-  /** The BEEF of a page; a page has at least one output. */
+  /** The most bytes of BEEF of a page; a page has at least one output. */
   maxPageBytes: number
   bodies: RequestBodies
   progress: TreeProgress
@@ -51,8 +51,8 @@ export function lookupRoutes(options: LookupRoutesOptions): Routes {
   const read = bodies.json({ limit: MAX_QUERY_BYTES })
   const answer = lookup(options)
   /**
-   * A query that is longer than ours is for a service of the host. One with a topic is that of a peer that syncs: it asks what an output
-   * was submitted with (`Peer.sources`), which only the engine keeps.
+   * A query longer than ours is for a service of the host. One with a topic is from a peer that syncs: it asks what an output was
+   * submitted with (`Peer.sources`), which only the engine keeps.
    */
   const isOurs = ({ headers }: Request): boolean =>
     headers['x-bsv-topic'] === undefined && Number(headers['content-length'] ?? 0) <= MAX_QUERY_BYTES
@@ -62,7 +62,7 @@ export function lookupRoutes(options: LookupRoutesOptions): Routes {
       return
     }
     read(request, response, (error?: unknown) => {
-      // A parser that comes later takes no body that is read already.
+      // Tells later parsers that the body was read.
       if (leavesOthers) Object.assign(request, { _body: true })
       if (error !== undefined) next(error)
       else answer(request, response).then((isAnswered) => isAnswered || next(), next)
@@ -71,7 +71,7 @@ export function lookupRoutes(options: LookupRoutesOptions): Routes {
   return routes({ lookup: handler })
 }
 
-/** @returns Whether the host has that service here. */
+/** @returns Whether the service was found here. */
 function lookup({
   services,
   aliases,
@@ -111,22 +111,22 @@ function lookup({
   }
 }
 
-/** Four times as much in JSON, of which clients of `@bsv/sdk` 3 take 4 MiB. */
+/** As JSON four times as much, of which clients of `@bsv/sdk` 3 accept 4 MiB. */
 const HISTORY_BYTES = 1_000_000
 
-/** Whether it is the client of the SDK that asks: it wants binary, and does not say that it takes that of a history. */
+/** Whether the client is the SDK's: it wants binary, but does not say that it accepts a history in binary. */
 function isOfSdk(request: Request): boolean {
   return request.get('X-Aggregation') === 'yes' && request.accepts('json', UNTYPED) !== UNTYPED
 }
 
-/** The query for as much of a history as its client takes, unless the query says how much. */
+/** Limits a history query to what its client accepts, unless the query has a limit. */
 function withPartOf(query: unknown): unknown {
   const asksHistory =
     typeof query === 'object' && query !== null && 'history' in query && query.history === true
   return asksHistory ? { maxBytes: HISTORY_BYTES, ...query } : query
 }
 
-/** The forms of a query that are answered in pages, which `after` continues. */
+/** The forms of queries that are answered in pages, which `after` continues. */
 const PAGED = ['origins', 'prefix', 'map', 'parent', 'contentType', 'owner']
 
 function isPage(query: unknown): boolean {

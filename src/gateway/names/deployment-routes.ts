@@ -81,14 +81,14 @@ export interface DeploymentRoutesOptions {
   advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
   contentTypes: string[] | undefined
   sitesOf: (request: Request) => z.input<typeof deploymentShape>['sites']
-  /** What the paths begin with. */
+  /** The common prefix of the paths. */
   path: string
   graph: Pick<GraphReads, 'opened' | 'transactions'>
 }
 
 /**
  * `/deployment.json`: the name tree of this host, and the rules by which names are mined in it. Clients that need a certain tree
- * must not trust this: they know its genesis from elsewhere.
+ * must not trust this, but know its genesis from elsewhere.
  */
 export function deploymentRoutes(options: DeploymentRoutesOptions): Routes {
   const { profile, network, deployment, advertisedAs, contentTypes, sitesOf, path, graph } = options

@@ -20,7 +20,7 @@ export interface NamesOptions {
   maxMapBytes: number
 }
 
-/** What marks an answer that follows from a transaction in no block: another may still replace it. */
+/** Marks an answer that depends on a transaction in no block, which may still be replaced. */
 export const TIER_FIELDS = {
   proven: z
     .literal(false)
@@ -97,10 +97,10 @@ export type FullNameRecord = Omit<z.output<typeof nameRecordShape>, keyof typeof
 
 /** The longest script of a tip that is shown, in bytes: a lock has some dozens, but it may contain a reinscription. */
 const MAX_SCRIPT_BYTES = 64 * 1024
-/** The most chunks of a tip's transaction that are read for it, 4 MiB in total: a script after larger inputs is not shown. */
+/** The most chunks of a tip's transaction that are read for its script, 4 MiB in total: a script after larger inputs is not shown. */
 const MAX_SCRIPT_CHUNKS = 16
 
-/** What a record follows from and a write may change. A name may get a tip or a node that it does not have. */
+/** The dependencies of a record. A name without a tip or a node may still get one. */
 export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Dependency[] {
   const spent = [tip?.outpoint, node].map((each) =>
     each === undefined ? dependency.all : dependency.spend(parseOutpoint(each)),
@@ -111,7 +111,7 @@ export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Depen
   return [dependency.lineages, ...origins, ...spent]
 }
 
-/** The record of a name; undefined if it is not claimed. Takes several reads, which belong together. */
+/** The record of a name; undefined if it is not claimed. Needs several reads of one snapshot. */
 export function nameRecord(
   { store, network, maxMapBytes }: NamesOptions,
   name: string,
@@ -154,7 +154,7 @@ function tipRecord(
   }
 }
 
-/** What a script says of an identity, if it is the lock of a binding. */
+/** The identity in a script, if it is the lock of a binding. */
 function bindingRecord(
   script: Uint8Array,
   whatItSpent: () => Outpoint | undefined,
@@ -173,10 +173,7 @@ function bindingRecord(
   }
 }
 
-/**
- * Encoding an address takes two hashes, and the same owners come up again and again. With `max`, it would take the memory of all from
- * the start.
- */
+/** Cached, as encoding an address takes two hashes, and owners recur. With `max`, the cache would allocate all memory up front. */
 const addresses = new LRUCache<string, string>({ maxSize: 10_000, sizeCalculation: () => 1 })
 
 /** The address of a public key hash in hex. */

@@ -55,7 +55,7 @@ export interface NamesRoutesOptions extends NamesOptions {
   bodies: RequestBodies
   responses: ResponseCache
   progress: TreeProgress
-  /** Whether the host asks the network what it has: then mining continues from what is proven or seen. */
+  /** Whether the host asks the network about transactions: then mining continues from what is proven or seen. */
   asksNetwork: boolean
 }
 
@@ -77,7 +77,7 @@ export function namesRoutes(options: NamesRoutesOptions): Routes {
   )
 }
 
-/** Express throws URIError for a broken escape: such a name is as invalid as any other. */
+/** Express throws URIError for a broken escape; such a name is invalid like any other. */
 const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, next) => {
   next(error instanceof URIError ? badName() : error)
 }
@@ -104,10 +104,10 @@ function list({ store, progress }: NamesRoutesOptions, query: unknown): object {
       ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
       : new AnswerError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
   )
-  // One more than is shown, to know whether there is a next page.
+  // One more than the limit, to know whether there is a next page.
   const found = store.names.byPrefix({ prefix, after, limit: limit + 1 })
   const shown = found.slice(0, limit)
-  // A list that is not known to end goes on.
+  // While catching up, no list is known to end.
   if (shown.length === 0) requireCaughtUp(progress)
   return {
     names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
@@ -115,7 +115,7 @@ function list({ store, progress }: NamesRoutesOptions, query: unknown): object {
   }
 }
 
-/** Whether names are free, and what each takes: the figures of the page of a free name. */
+/** Whether names are free, and the cost of each: the figures on the page of a free name. */
 function available(
   { store, tree, progress }: NamesRoutesOptions,
   { available }: { available?: unknown },
@@ -137,7 +137,7 @@ function available(
 
 const TAGGED = { cache: CACHE.revalidate, isTagged: true }
 
-/** Sends an answer that is made for one request. */
+/** Sends an answer made for a single request. */
 function sendNames(
   value: object,
   { progress, ...exchange }: { request: Request; response: Response; progress: TreeProgress },
@@ -184,7 +184,7 @@ function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
     const found = nameRecord(options, name)
     if (found === undefined) throw notClaimed(name, options)
     const dependsOn = dependenciesOfName(found)
-    // That nothing spends its node is not known yet.
+    // Whether the node is unspent is not known yet.
     if (options.progress.isCatchingUp) delete found.node
     return { value: found, dependsOn }
   })
@@ -192,7 +192,7 @@ function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
 
 type NamedRead = (name: string, query: unknown) => { value: object; dependsOn: Dependency[] }
 
-/** A route that answers with JSON about a name, which follows from reads that belong together. */
+/** A route that answers with JSON about a name, from reads of one snapshot. */
 function named(
   { responses, progress }: NamesRoutesOptions,
   read: NamedRead,
@@ -237,11 +237,12 @@ function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
     const { store, progress, asksNetwork } = options
     const { names, transactions } = store
     const { unseen } = validate(mineQuery, query, 'unseen must be true or false')
-    // A mint that nobody has seen may never be: what it leaves is no place to go on from, where it is known what is seen.
+    // A mint that nobody has seen may never be mined. If the host asks the network, mining does not continue from such a
+    // mint.
     const seen = asksNetwork && unseen === 'false' ? names.longestNode(name, { seen: true }) : undefined
     const node = seen ?? names.longestNode(name)
     if (node?.domain === name) throw noName(`${name} is taken`, { progress, isTaken: true })
-    // A longer prefix may be mined, and this node be spent.
+    // A longer prefix may have been mined, and this node spent.
     requireCaughtUp(progress)
     if (node === undefined) throw noName('this host has no genesis to mine from', { progress })
     const { domain, outpoint } = node
@@ -281,7 +282,7 @@ function origins({ store, progress }: NamesRoutesOptions): RequestHandler {
     })
     const known = answer.filter(([, isGenuine]) => isGenuine)
     if (known.length < answer.length) requireCaughtUp(progress, { origins: Object.fromEntries(known) })
-    // Only in a header: every field is an outpoint that was asked about.
+    // Only in a header, as every field is a requested outpoint.
     setNamesHeaders(response, progress)
     sendJson(response.set('Cache-Control', CACHE.revalidate), Object.fromEntries(answer))
   }

@@ -15,7 +15,7 @@ interface Pages {
 }
 
 /**
- * What says which routes a host has: `/capabilities`, `/openapi.json` and, of a host with pages, `/api`.
+ * Routes that describe a host's routes: `/capabilities`, `/openapi.json` and, if the host has pages, `/api`.
  *
  * @param options.groups All other routes of the host.
  */
@@ -29,7 +29,7 @@ export function aboutRoutes({
   walletPrefixes: readonly string[]
   pages: Pages | undefined
 }): RouteGroup[] {
-  // It never changes, and takes some dozens of milliseconds: longer than a start should.
+  // Made on first use: it never changes, but takes some dozens of milliseconds, too long for a start.
   let known: ApiView | undefined
   const document = (): ApiView => {
     known ??= openapiDocument({ ...options, groups: [...groups, ...about] })
@@ -67,7 +67,7 @@ function apiPage(document: () => ApiView, { render, hostsOf }: Pages): Router {
   })
 }
 
-/** Those of a host that has all, in their order. */
+/** The capabilities of a host that has all, in order. */
 const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs', 'image'] as const satisfies readonly Capability[]
 
 /** `GET /capabilities`: the groups of wallet routes that this host has. */

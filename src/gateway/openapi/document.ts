@@ -8,9 +8,9 @@ import { errorBodies, optionalText } from '../http/schemas.js'
 
 /** A JSON Schema (2020-12). */
 type JsonSchema = Record<string, unknown>
-/** Bodies by their media types. */
+/** Bodies by media type. */
 type Content = Record<string, { schema: JsonSchema }>
-/** Text as a schema says, or JSON. */
+/** A text described by a schema, or JSON. */
 type DescribedText = { description: string; schema?: JsonSchema; content?: Content }
 type IO = 'input' | 'output'
 type Place = 'path' | 'query' | 'header'
@@ -21,7 +21,7 @@ export interface OperationObject {
   tags: string[]
   summary: string
   description?: string
-  /** Who may send it; absent for everyone. */
+  /** Required credentials; absent if there are none. */
   security?: JsonSchema[]
   parameters: (DescribedText & { name: string; in: Place; required: boolean })[]
   requestBody?: { description: string; required: true; content: Content }
@@ -31,7 +31,7 @@ export interface OperationObject {
 
 export type PathItem = Partial<Record<'get' | 'head' | 'post', OperationObject>>
 
-/** An OpenAPI 3.1 document, in the fields that are used here. */
+/** The used fields of an OpenAPI 3.1 document. */
 export interface OpenapiDocument {
   openapi: '3.1.1'
   info: { title: string; version: string; description: string; license: { name: string; identifier: string } }
@@ -58,11 +58,11 @@ Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be sto
 
 export interface DocumentOptions {
   groups: readonly RouteGroup[]
-  /** What the paths begin with. */
+  /** The common prefix of the paths. */
   path: string
-  /** Whether it is our server: limits, ids of requests and what is refused before a route are its own. */
+  /** Whether the host is our server, which has its own limits, request ids and refusals before routes. */
   isServer: boolean
-  /** Whether the answers have CORS headers from here. */
+  /** Whether the gateway sets CORS headers. */
   hasCors: boolean
 }
 
@@ -93,7 +93,7 @@ export function openapiDocument({ groups, path, isServer, hasCors }: DocumentOpt
   }
 }
 
-/** Errors of status 503 that say when to try again. */
+/** Codes with status 503 that say when to retry. */
 const RETRIED: readonly ErrorCode[] = ['NOT_READY', 'STORE_FULL', 'NOT_CAUGHT_UP']
 
 /** Headers that describe a body, which errors do not have. */
@@ -118,7 +118,7 @@ const RANGES = z.object({
   'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
 })
 const RANGE_STATUSES = ['206', '416']
-/** Statuses of requests that reach no route: their errors are JSON for everyone. */
+/** Statuses of requests that reach no route; their errors are JSON for everybody. */
 const BEFORE_ROUTES = ['414', '431']
 const VARIES: readonly HeaderName[] = ['Vary']
 
@@ -126,7 +126,7 @@ function isTextual({ json, types = [] }: Operation['answer']): boolean {
   return json !== undefined || types.some((type) => isText(type))
 }
 
-/** Whether an error is of the head of a request, which no route has seen. */
+/** Whether an error concerns the head of a request, before any route. */
 function ofHead(key: string): boolean {
   return BEFORE_ROUTES.some((status) => key.startsWith(status))
 }
@@ -137,9 +137,9 @@ type Group = Omit<OperationGroup, 'operations'> & Pick<RouteGroup, 'needs'>
 class DocumentWriter {
   readonly paths: Record<string, PathItem> = {}
   readonly schemas: Record<string, JsonSchema> = {}
-  /** Those that some answer has. */
+  /** The headers of any answer. */
   readonly headers = new Set<HeaderName>()
-  /** Many operations share a schema, and each takes a while. */
+  /** Converted schemas: many operations share one, and converting takes a while. */
   private readonly known = {
     input: new Map<z.ZodType, JsonSchema>(),
     output: new Map<z.ZodType, JsonSchema>(),
@@ -147,7 +147,7 @@ class DocumentWriter {
 
   constructor(private readonly host: Pick<DocumentOptions, 'isServer' | 'hasCors'>) {}
 
-  /** Adds routes below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
+  /** Adds routes below each prefix. From the second prefix on, ids end with its number to stay unique. */
   add({ prefixes, operations: groups, needs }: RouteGroup): void {
     for (const [at, prefix] of prefixes.entries()) {
       for (const { operations, ...group } of groups) {
@@ -163,7 +163,7 @@ class DocumentWriter {
     }
   }
 
-  /** What a header or a parameter holds. */
+  /** Describes the value of a header or a parameter. */
   text(schema: z.ZodType): DescribedText {
     const { description = '', ...body } = this.schema(schema, 'output')
     const isJson = [z.ZodRecord, z.ZodArray, z.ZodObject].some((kind) => schema instanceof kind)
@@ -216,7 +216,7 @@ class DocumentWriter {
       const content = this.content(described, 'output')
       const hasBody = Object.keys(content).length > 0
       const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
-      // What may be compressed.
+      // The answer may be compressed.
       if (own.includes('ETag') && isTextual(answer)) cache.push('Vary')
       return { description, headers: this.headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
     })
@@ -225,7 +225,7 @@ class DocumentWriter {
   private errors({ body, answer, errors }: Operation, { tag, needs, errors: shared }: Group): Responses {
     const { headers = [] } = answer
     const { isServer } = this.host
-    // Asked for by monitoring: neither limited nor refused.
+    // Monitoring routes are neither limited nor refused.
     const isWatched = needs === 'process'
     const own = { ...shared, ...errors }
     const all: Record<string, string> = {
@@ -284,7 +284,10 @@ class DocumentWriter {
     }
   }
 
-  /** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
+  /**
+   * References to these headers and to those of every answer. Pages of other origins may not read the operator's
+   * answers.
+   */
   private headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
     const { isServer, hasCors } = this.host
     const all: HeaderName[] = [
@@ -296,7 +299,7 @@ class DocumentWriter {
     return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
   }
 
-  /** As JSON Schema. Schemas with an id become components. */
+  /** Converts to JSON Schema. Schemas with an id become components. */
   private schema(schema: z.ZodType, io: IO): JsonSchema {
     const known = this.known[io].get(schema)
     if (known) return known
@@ -308,7 +311,7 @@ class DocumentWriter {
   }
 }
 
-/** Every GET is a HEAD as well: the same without a body, and without ranges (RFC 9110 14.2). */
+/** Every GET is also a HEAD: the same without a body, and without ranges (RFC 9110 14.2). */
 function headOf({ operationId, parameters, responses, ...operation }: OperationObject): OperationObject {
   const kept = Object.entries(responses).filter(([status]) => !RANGE_STATUSES.includes(status))
   return {

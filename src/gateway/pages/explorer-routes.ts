@@ -19,12 +19,12 @@ import { loadExplorer, type PageHosts, pageHeaders, sendPage } from './send-page
 export interface ExplorerRoutesOptions {
   explorer: Explorer
   responses: ResponseCache
-  /** The public URL of the service with its path, without a slash at the end; only the path if it is not known. */
+  /** The public URL of the service with its path, without a trailing slash; only the path if the URL is unknown. */
   publicUrl: string
   hostsOf: PageHosts
-  /** How far the host has come. */
+  /** The height of the chain, and how far the host is behind. */
   chain: () => Promise<ChainView> | ChainView
-  /** How far it has followed the tree of names. */
+  /** How far the host has followed the name tree. */
   progress: TreeProgress
 }
 
@@ -45,14 +45,14 @@ Disallow: /type
 
 type Pages = Awaited<ReturnType<typeof loadExplorer>>
 
-/** What a page is made from: the modules of the explorer, and the host. */
+/** Makes a page from the modules of the explorer and a request. */
 type Make = (pages: Pages, request: Request) => MadePage
 
-/** The pages of the explorer that need nothing but the store. All of them are documented in `docs/spec/http.md`. */
+/** The pages of the explorer that need only the store; `docs/spec/http.md` documents them. */
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   const { explorer, responses, publicUrl, hostsOf, chain, progress } = options
   const { site } = explorer
-  // Each name and outpoint has a host of its own.
+  // Each name and outpoint has its own host.
   const frames = (): string[] => (site.gatewayHost === undefined ? [] : [`*.${site.gatewayHost}`])
   const headers = pageHeaders(hostsOf, { frames })
   const load = async (): Promise<Pages> => {
@@ -93,7 +93,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
         const place = { mark: pages.AS_OF, text: pages.asOfText }
         return textResponse(pages.withChain(html, view), { headers, type: HTML_TYPE, dependsOn, place })
       }
-      // Open pages ask for it every few seconds.
+      // Open pages request it every few seconds.
       const key = `page:home:${view.height}:${view.lag}`
       const stored = await explorer.store.afterLong(() =>
         progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy(key, make),
@@ -241,13 +241,13 @@ const EXPLORER_FILES = ['style.css', 'explorer.js', 'verify.js'] as const
 
 export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHosts): Router {
   const headers = pageHeaders(hostsOf)
-  // A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame.
+  // A page that may not read answers of this host may still use the style: an error in a sandboxed frame.
   const ofStyle = { ...headers, 'Cross-Origin-Resource-Policy': 'cross-origin' }
   const send = fileHandler(files, EXPLORER_FILES, (name) => (name === 'style.css' ? ofStyle : headers))
   return Router().get('/explorer/:file', send)
 }
 
-/** A page that is cached until something changes that it follows from, unless its query asks for a part of it. */
+/** A page that is cached until one of its dependencies changes, unless its query asks for a part of it. */
 function cachedPage({
   load,
   responses,
@@ -273,7 +273,7 @@ function cachedPage({
   }
 }
 
-/** What is no name is here or not, however far the host is. */
+/** For pages not about names, which exist or not, whatever the host's progress. */
 function held(page: MadePage | undefined, message: string): MadePage {
   if (page === undefined) throw new AnswerError('NOT_FOUND', message)
   return page

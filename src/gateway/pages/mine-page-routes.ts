@@ -11,10 +11,10 @@ import { type PageHosts, pageHeaders } from './send-page.js'
 
 export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'my.js', 'search-worker.js'] as const
 
-/** Where wallets (BRC-100) listen on the user's machine. */
+/** The addresses where wallets (BRC-100) listen on the user's machine. */
 const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://localhost:2121']
 
-/** `/mine` and `/my`: pages that mine names in the browser and change them; not found if their scripts were not built. */
+/** `/mine` and `/my`: pages that mine names in the browser and manage them; not found if their scripts were not built. */
 export function minePageRoutes(
   files: PageFiles | undefined,
   { render, hostsOf }: { render: RenderPage; hostsOf: PageHosts },
@@ -22,7 +22,7 @@ export function minePageRoutes(
   // The search kernel is WebAssembly; its worker has the policy of its own script.
   const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
   const sendPage = (...[make]: Parameters<RenderPage>): RequestHandler => {
-    /** It is the same for everybody, and changes with the state of the host. */
+    /** The page is the same for everybody, and changes with the state of the host. */
     let page: { html: string; stored: StoredResponse } | undefined
     return async (request, response) => {
       if (files === undefined) throw new AnswerError('NOT_FOUND', 'this page is not part of this build')

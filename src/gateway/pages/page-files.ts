@@ -21,18 +21,18 @@ type FileName = keyof typeof PAGE_FILES
 
 interface PageFile {
   body: Buffer
-  /** As the build has compressed it. */
+  /** Compressed by the build. */
   encoded: Record<Coding, Buffer>
   contentType: string
 }
 
 export type PageFiles = Readonly<Record<FileName, PageFile>>
 
-/** What the build puts behind the name of a file for its body in a coding: `bundle-pages.mjs`. */
+/** The suffixes of files that the build has compressed: `bundle-pages.mjs`. */
 const ENDINGS = { br: '.br', gzip: '.gz' } as const satisfies Record<Coding, string>
 
 /**
- * Reads the files once: they change with an update only.
+ * Reads the files once, as they change only with an update.
  * @throws Error of the file system if one is missing.
  */
 export function readPageFiles(folder: URL): PageFiles {
@@ -44,7 +44,7 @@ export function readPageFiles(folder: URL): PageFiles {
   return Object.fromEntries(files) as PageFiles
 }
 
-/** Sends the one of some files that the parameter `file` of a path names; none is found if they were not built. */
+/** Sends the file that the path parameter `file` names; not found if the files were not built. */
 export function fileHandler<Name extends FileName>(
   files: PageFiles | undefined,
   names: readonly Name[],

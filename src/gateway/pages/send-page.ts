@@ -12,7 +12,7 @@ import type { ErrorPage } from '../http/error-response.js'
 import type { HeaderName } from '../http/operation.js'
 import { type HeaderFor, HTML_TYPE, setHeaders } from '../http/send-body.js'
 
-// Loaded with the first page: a start needs none.
+// Loaded with the first page, as a start needs none.
 export const loadExplorer = () => import('../../explorer/index.js')
 
 type Explorer = Awaited<ReturnType<typeof loadExplorer>>
@@ -25,11 +25,11 @@ export interface SiteOptions {
   deployment: Deployment | undefined
   gatewayHost: string | undefined
   publicUrl: string | undefined
-  /** The port that it listens on, where that is known. */
+  /** The port the server listens on, if known. */
   port?: (() => number | undefined) | undefined
-  /** What its paths begin with. */
+  /** The common prefix of its paths. */
   path: string
-  /** Whether it has a page about its state. */
+  /** Whether it has a status page. */
   hasStatus: boolean
   hasImages: boolean
   progress: TreeProgress
@@ -53,7 +53,7 @@ export function siteOf(options: SiteOptions): Site {
   }
 }
 
-/** The zone of names as hosts with the port that clients use; undefined if that is not known. */
+/** The domain of name hosts with the port that clients use; undefined if that is unknown. */
 function gatewayAuthority({ gatewayHost, publicUrl, port: listened }: SiteOptions): string | undefined {
   if (gatewayHost === undefined) return undefined
   const port = publicUrl === undefined ? listened?.() : new URL(publicUrl).port
@@ -77,8 +77,8 @@ export function errorPages(render: RenderPage, hostsOf: PageHosts): ErrorPage {
 }
 
 /**
- * Sends a page that was made for this request. Preconditions are for what there is (RFC 9110 13.2.1): a page that says that there
- * is nothing has no entity tag.
+ * Sends a page made for this request. Preconditions apply only to successful answers (RFC 9110 13.2.1): a page that says that
+ * nothing was found has no entity tag.
  */
 export function sendPage({
   request,
@@ -103,29 +103,29 @@ export function sendPage({
   response.end(body)
 }
 
-/** What a page of the host may do beyond showing itself and sending its forms to this host. */
+/** What a page of the host may do, besides showing itself and sending its forms to this host. */
 interface PagePermissions {
-  /** Sources of `connect-src` beside the host. */
+  /** Sources of `connect-src` besides the host. */
   connect?: readonly string[]
   /** Whether its scripts may compile WebAssembly, and start workers. */
   wasm?: boolean
-  /** Sources of what it may frame beside content of this host, all of which runs in a sandbox. */
+  /** Sources of frames besides this host, all of whose content runs in a sandbox. */
   frames?: () => readonly string[]
-  /** Whether other pages of this host may frame it: an error may be where a preview was expected. */
+  /** Whether other pages of this host may frame it: an error may replace an expected preview. */
   isFramed?: boolean
 }
 
-/** Where a browser may know the service that it asks: hosts, with ports and the path that the service is below. */
+/** The hosts by which a browser may know the service, with ports and the path of the service. */
 export type PageHosts = (request: Request) => string[]
 
-/** Where the service has the scripts and the style sheet of its pages, and nothing of anybody else. */
+/** Folders with the scripts and the style sheet of the service's pages, and no one else's. */
 const FOLDERS = ['/explorer/', '/mine/']
-/** A host that a policy can name (CSP3 2.3.1), and a path: no address of IPv6. */
+/** A host that a policy can name (CSP3 2.3.1), with a path; not an IPv6 address. */
 const HOST = /^[a-z\d.-]+(?::\d+)?(?:\/[\w.~/-]*)?$/
 
 /**
  * The sources of scripts and styles: folders of the host, as `'self'` would cover `/content/`, where strangers inscribe scripts.
- * For a host that no policy can name, it is that.
+ * Only if no policy can name the host, it is `'self'`.
  */
 function ownSources(hosts: readonly string[]): string {
   const sources = hosts
@@ -134,7 +134,7 @@ function ownSources(hosts: readonly string[]): string {
   return sources.length === 0 ? "'self'" : sources.join(' ')
 }
 
-/** The `Content-Security-Policy` of a page: no inline script or style, and nothing from another host. */
+/** The `Content-Security-Policy` of a page: no inline scripts or styles, and nothing from other hosts. */
 function pagePolicy(
   own: string,
   { connect = [], wasm = false, frames, isFramed = false }: PagePermissions,
@@ -154,8 +154,8 @@ function pagePolicy(
 }
 
 /**
- * The headers of a page. It shares its origin with strangers' content: no other page may frame it, or keep a reference to it
- * after opening it. Nor does a browser open it in a sandbox, as it does with pages that content opens.
+ * The headers of a page. It shares its origin with strangers' content, so no other page may frame it, or keep a reference to it
+ * after opening it. Browsers do not open it sandboxed either, as they do with other pages that content opens.
  */
 export function pageHeaders(hostsOf: PageHosts, permissions: PagePermissions = {}) {
   return {

@@ -16,9 +16,9 @@ const HTML = 'text/html; charset=utf-8'
 /**
  * Previews of an inscription (`docs/spec/http.md`, Content), below each of the prefixes: `GET /preview/{base64}` as HTML,
  * `POST /preview` with the type of the request. The bytes are sent back with the security headers of content of that type,
- * and stored nowhere.
+ * and are not stored.
  *
- * A path has a limit (414 beyond): longer HTML has to be posted.
+ * Paths have a limit (414 beyond): longer HTML has to be posted.
  */
 export function previewRoutes({ policy, bodies }: { policy: string; bodies: RequestBodies }): Routes {
   return routes({
@@ -37,7 +37,7 @@ function previewBody(policy: string): RequestHandler {
   return (request, response) => {
     const body: unknown = request.body
     if (!(body instanceof Uint8Array)) throw nothingToShow()
-    // Node gives a character for each byte.
+    // Node decodes each byte to a character.
     const contentType = Buffer.from(request.get('Content-Type') ?? UNTYPED, 'latin1').toString('utf8')
     sendPreview(response, { contentType, body, policy })
   }
@@ -58,7 +58,7 @@ function sendPreview(
   response.end(body)
 }
 
-/** Either alphabet of RFC 4648 (4 and 5), not both at once, at least a byte; padding may be left out. */
+/** Either alphabet of RFC 4648 (4 and 5), not mixed, at least one byte; padding is optional. */
 const BASE64 = new RegExp(
   `^(?:${['[A-Za-z0-9+/]', '[A-Za-z0-9_-]'].map((letter) => `(?:${letter}{4})*(?:${letter}{4}|${letter}{2}(?:==)?|${letter}{3}=?)`).join('|')})$`,
 )
@@ -82,7 +82,7 @@ const routes = described({
   operations: {
     previewHtml: {
       route: 'GET /preview/{html}',
-      // Base64 has slashes.
+      // Base64 may contain slashes.
       pattern: /^\/preview(?:\/|$)/,
       summary: 'HTML as it would be served if it were inscribed; nothing is stored',
       params: z.object({

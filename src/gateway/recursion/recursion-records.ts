@@ -18,8 +18,8 @@ import { address, blockHeight, count, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
 /*
- * Records of ord's recursive endpoints (https://docs.ordinals.com/inscriptions/recursion.html), with its names and types. What ord
- * always knows and this host does not is absent; what may be missing in ord, too, is null.
+ * Records of ord's recursive endpoints (https://docs.ordinals.com/inscriptions/recursion.html), with its names and types. Fields
+ * that ord always has but this host does not know are absent; fields that may be missing in ord, too, are null.
  */
 
 export const inscriptionId = z
@@ -77,12 +77,12 @@ export const blockInfoShape = z.strictObject({
   version: count,
 })
 
-/** An outpoint as ord writes the id of an inscription. */
+/** An outpoint in the form of ord's inscription ids. */
 export function formatId({ txid, vout }: Outpoint): z.output<typeof inscriptionId> {
   return `${txid}i${vout}`
 }
 
-/** @throws BlockedError, also if its ordinal shows something blocked now. */
+/** @throws BlockedError, also if its ordinal now shows something blocked. */
 export function inscriptionRecord(
   store: GraphReads,
   { outpoint, content }: ContentOutput,
@@ -101,7 +101,7 @@ export function inscriptionRecord(
   }
 }
 
-/** Inscriptions as lists have them, without those that are blocked. */
+/** Records of inscriptions for lists, without blocked ones. */
 export function relativeRecords(store: GraphReads, outpoints: Outpoint[]): z.output<typeof relativeShape>[] {
   const records = outpoints.flatMap(
     (outpoint) => unlessBlocked(() => relativeRecord(store, outpoint, currentOf(store, outpoint))) ?? [],
@@ -123,7 +123,7 @@ function relativeRecord(
   }
 }
 
-/** Where the ordinal of an output is; undefined if that is not known, or nowhere. */
+/** The current output of an ordinal; undefined if it is unknown or the ordinal is lost. */
 function currentOf(store: GraphReads, outpoint: Outpoint): OutputRecord | undefined {
   const last = store.ordinals.at(outpoint, TIP)?.output ?? store.ordinals.output(outpoint)
   return last && store.transactions.spenderOf(last.outpoint) === undefined ? last : undefined
@@ -140,14 +140,14 @@ function withTimestamps<Record extends { height?: number | undefined }>(
   })
 }
 
-/** The median of the times of so many blocks is that of the last one, as consensus has it. */
+/** The median of the times of this many blocks is the median time of the last, by consensus. */
 export const MEDIAN_BLOCKS = 11
 
 /**
- * What the header of a block tells.
+ * The data in the header of a block.
  *
- * @param headers Consecutive ones, with that of the block at `index`, the one after it if there is one, and up to
- * {@link MEDIAN_BLOCKS} that end with it.
+ * @param headers Consecutive headers: the block's at `index`, the next one if there is one, and the ones before it, up to {@link
+ * MEDIAN_BLOCKS} including the block's.
  */
 export function blockInfo(
   headers: Uint8Array,
@@ -161,7 +161,7 @@ export function blockInfo(
   return {
     bits,
     confirmations: tip - height + 1,
-    // As nodes compute it, to the last digit.
+    // Computed like in nodes, to the last digit.
     difficulty: (0xffff / (bits & 0xffffff)) * 256 ** (29 - (bits >>> 24)),
     hash: hashOf(headerAt(headers, index)),
     height,

@@ -34,12 +34,12 @@ import {
   relativeShape,
 } from './recursion-records.js'
 
-/** Where the routes are, on every host that shows content: those of ord are there, and inscribed pages ask for nothing else. */
+/** The prefix of these routes on every host that shows content: ord uses it, and inscribed pages request no other. */
 export const RECURSION_PREFIX = '/r'
 
-/** As ord has it. */
+/** The same as in ord. */
 const PAGE = 100
-/** A page costs reading past those before it. */
+/** Limited, since a page requires reading past those before it. */
 const MAX_PAGE = 999
 
 export interface RecursionOptions {
@@ -47,15 +47,15 @@ export interface RecursionOptions {
   store: GraphReads
   /** The network of owners' addresses. */
   network: Network
-  /** The most bytes of MAP that an answer shows. */
+  /** The most bytes of MAP in an answer. */
   maxMapBytes: number
   responses: ResponseCache
   progress: TreeProgress
 }
 
 /**
- * The recursive endpoints of ord that have a meaning here, with its shapes: a page that was written for them runs unchanged. They
- * are never renamed and never removed (`docs/spec/http.md`, Recursion).
+ * Those of ord's recursive endpoints that make sense here, with its shapes: a page written for them runs unchanged. They are
+ * never renamed or removed (`docs/spec/http.md`, Recursion).
  */
 export function recursionRoutes(options: RecursionOptions): Routes {
   const { graph, store, network, maxMapBytes, responses } = options
@@ -72,7 +72,7 @@ export function recursionRoutes(options: RecursionOptions): Routes {
   const children = (params: Params, response: Response) => {
     const parent = inscriptionAt(store, params.id).outpoint
     const page = pageOf(params)
-    // Reading past 10,000 children takes as long as a read of another kind.
+    // Reading past 10,000 children takes as long as another kind of read.
     countTransactions(response, page)
     const found = store.listings.children({ parent, skipped: page * PAGE, limit: PAGE })
     return { found: found.children, more: found.hasMore, page }
@@ -93,7 +93,7 @@ export function recursionRoutes(options: RecursionOptions): Routes {
   })
   const parentsIds = answered((params) => {
     const { found, ...rest } = parents(params)
-    // Of this list alone, ord calls the page so.
+    // Ord uses this field name only in this list.
     return { ids: found.map(formatId), ...rest, page_index: rest.page }
   })
   const parentsRecords = answered((params) => {
@@ -122,7 +122,7 @@ export function recursionRoutes(options: RecursionOptions): Routes {
 
 type Params = Record<string, string>
 
-/** How long an answer counts, and until what changes. */
+/** How long an answer is valid, and its dependencies. */
 interface Kept {
   cache: string
   dependsOn: Dependency[]
@@ -178,14 +178,14 @@ class Blocks {
   }
 }
 
-/** The MAP of an inscription as ord has metadata: CBOR in hex. */
+/** The MAP of an inscription in the form of ord's metadata: CBOR in hex. */
 function metadata(
   store: GraphReads,
   { asked, maxMapBytes }: { asked: string | undefined; maxMapBytes: number },
 ): string {
   const { outpoint, mapLength } = inscriptionAt(store, asked)
   const map = mapLength === undefined ? undefined : store.metadata.own(outpoint)
-  // Half of it would look complete.
+  // A truncated MAP would look complete.
   if (map?.truncated || (map !== undefined && mapBytes(map) > maxMapBytes))
     throw new AnswerError('TOO_LARGE', `the MAP of this inscription has more than ${maxMapBytes} bytes`)
   if (map === undefined || map.size === 0) throw new AnswerError('NOT_FOUND', 'this inscription has no MAP')

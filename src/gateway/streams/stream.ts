@@ -38,17 +38,17 @@ export interface StreamRouteOptions {
 }
 
 /**
- * `GET /stream/{outpoint}`, below each of the prefixes: what an ordinal holds from that output on, step after step, as
- * one body (`service.md` 4.3; `docs/spec/http.md`, Content).
+ * `GET /stream/{outpoint}`, below each of the prefixes: the contents of an ordinal from that output on, step after step, as one
+ * body (`service.md` 4.3; `docs/spec/http.md`, Content).
  */
 export function streamRoutes(options: StreamRouteOptions): Routes {
   return routes({ stream: [refuseServiceWorkers, serveStream(options)] })
 }
 
-/** About what a segment takes in memory, in bytes. */
+/** The approximate memory of a segment, in bytes. */
 const HELD_BY_SEGMENT = 64
 
-/** How often a stream is started again that changes before its first byte is sent. */
+/** How often a stream is restarted if it changes before its first byte is sent. */
 const TRIES = 5
 
 function serveStream(options: StreamRouteOptions): RequestHandler {
@@ -75,7 +75,7 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
     if (stream === undefined)
       throw new OriginUnknownError('this store has no content at this outpoint', query.outpoint)
-    // One that is blocked does not block a stream from a later step.
+    // A blocked origin does not block a stream from a later step.
     const origin = unlessBlocked(() => store.ordinals.at(query.outpoint, ORIGIN)?.origin)
     const headers: Header[] = [
       ['Cache-Control', CACHE.revalidate],
@@ -95,11 +95,11 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
 }
 
 /**
- * Exactly the bytes of a range of a stream, in chunks. The steps of the segments that overlap the range are read again, and
- * bodies only as far as the range needs them.
+ * Exactly the bytes of a range of a stream, in chunks. The steps of overlapping segments are read again, and bodies only as far
+ * as needed.
  *
  * @throws Error if a body is incomplete in the store.
- * @throws UnstableReadError before any byte of a segment that is no longer the one in the summary.
+ * @throws UnstableReadError before any byte of a segment that differs from the summary.
  */
 async function* streamBody({
   store,
@@ -134,7 +134,7 @@ async function* streamBody({
   }
 }
 
-/** The segments that a range overlaps, with the chunks before them, and the position of the first byte of the first of them. */
+/** The segments that a range overlaps, the number of chunks before them, and the position of the first segment's first byte. */
 function overlapOf(
   segments: readonly StreamSegment[],
   range: ByteRange,

@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { OUTPOINT_PATTERNS, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { txid } from '../http/schemas.js'
 
-/** The messages between peers (GASP, as in `@bsv/gasp`), validated where they arrive. */
+/** The messages between peers (GASP, as in `@bsv/gasp`), validated as they come in. */
 
 export const GASP_VERSION = 1
-/** The output of a mint that is its name. */
+/** The output of a mint that contains its name. */
 export const NAME_OUTPUT = 2
-/** The most outputs that are offered at once: what the engine's own sync asks for. */
+/** The most outputs offered at once: as many as the engine's own sync asks for. */
 export const MAX_OFFERED = 10_000
 
-/** A place in the order of a host: higher for what it offered later. Engines take the time in milliseconds for it. */
+/** A position in the order in which a host offers outputs. Engines use the time in milliseconds. */
 const score = z.int().nonnegative()
 
 export const outputIndex = z.int().min(0).max(0xffffffff)
 
-/** An outpoint as GASP writes it: with a dot. */
+/** An outpoint in GASP's form, with a dot. */
 const GASP_OUTPOINT = new RegExp(OUTPOINT_PATTERNS.written.source.replace('_', '\\.'))
 const gaspOutpoint = z
   .string()
@@ -25,7 +25,7 @@ const gaspOutpoint = z
 
 export const syncRequest = z.object({
   version: z.literal(GASP_VERSION),
-  /** The score from which on outputs are asked for. */
+  /** The lowest score to return. */
   since: score,
   limit: z.int().positive().optional(),
 })
@@ -37,13 +37,13 @@ const offeredOutput = z.object({ txid, outputIndex, score })
 export type OfferedOutput = z.output<typeof offeredOutput>
 
 export const syncResponse = z.object({ UTXOList: z.array(offeredOutput) })
-/** What this host answers of that: nothing more. */
+/** This host's answer, without further fields. */
 export const syncAnswer = z.strictObject({
   UTXOList: z.array(z.strictObject(offeredOutput.shape)),
   since: score,
 })
 
-/** Not held to its form here: a transaction may have more characters than a regular expression bears. */
+/** Not validated here: a transaction may have too many characters for a regular expression. */
 const hex = z.string()
 
 export const gaspNode = z.object({
@@ -52,7 +52,7 @@ export const gaspNode = z.object({
   outputIndex,
   proof: hex.nullish(),
 })
-/** What this host answers of that. */
+/** Hex in this host's answers. */
 const writtenHex = hex.meta({ pattern: '^([0-9a-f]{2})+$' })
 export const nodeAnswer = z.strictObject({
   graphID: z.string().regex(GASP_OUTPOINT),
@@ -62,7 +62,10 @@ export const nodeAnswer = z.strictObject({
   txMetadata: writtenHex,
 })
 
-/** What a lookup service of an overlay engine answers. The numbers are checked as they are read: there may be millions. */
+/**
+ * The answer of an overlay engine's lookup service. The numbers are validated when they are read, as there may be
+ * millions.
+ */
 export const lookupResponse = z.object({
   outputs: z.array(z.object({ beef: z.custom<number[]>((value) => Array.isArray(value)) })),
 })

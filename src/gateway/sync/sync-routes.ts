@@ -35,7 +35,7 @@ import {
 
 /** Either body has some hundred characters. */
 const MAX_BODY_BYTES = 4096
-/** The bytes of a transaction that are written as hex at once. */
+/** How many bytes of a transaction are written as hex at a time. */
 const HEX_CHUNK = 64 * 1024
 
 export interface SyncRoutesOptions {
@@ -43,7 +43,7 @@ export interface SyncRoutesOptions {
   bodies: RequestBodies
   /** The topic of this host with a name or an alias; undefined if there is none. */
   topicOf: (name: string) => string | undefined
-  /** How far the host has followed the tree of names; by default, it follows nothing. */
+  /** How far the host has followed the name tree; by default, it follows nothing. */
   progress?: TreeProgress
 }
 
@@ -58,7 +58,7 @@ export function syncRoutes(options: SyncRoutesOptions): Routes {
       throw new AnswerError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
     const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
     const { since, limit } = validate(syncRequest, request.body, message)
-    // A peer that follows the tree only here knows no more of it than this host.
+    // A peer that follows the tree only through this host knows no more than this host.
     const { asOf, isIncomplete } = progress
     if (topic === TOPICS.names) setNamesHeaders(response, { asOf, isCatchingUp: isIncomplete })
     response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, graph), since })
@@ -98,7 +98,7 @@ function isOfGraph(outpoint: Outpoint, graph: FactStore): boolean {
   return graph.transactions.spenderOf(outpoint) !== undefined || isOffered(outpoint, graph)
 }
 
-/** Written in chunks: as hex, a transaction is twice as long. */
+/** Sent in chunks, as hex makes a transaction twice as long. */
 async function sendNode(
   response: Response,
   node: {
@@ -133,10 +133,10 @@ function* written(text: {
 const CHUNK = 500
 
 /**
- * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score, each score once.
- * Names are offered also after a transfer, which is nothing to `tm_names`: an engine's GASP serves only what is offered, so that
- * its hosts would not get a mint all of whose outputs are spent, nor the names below it. A short page is the last one, so blocked
- * outputs must leave no page short.
+ * The outputs of a topic that this host offers its peers: unspent and not blocked, from a score on, by score, which is unique.
+ * Names are offered even after a transfer, which `tm_names` ignores: an engine's GASP serves only offered outputs, so peers of an
+ * engine would otherwise miss a mint whose outputs are all spent, and the names below it. A short page is the last one, so pages
+ * are filled up after leaving out blocked outputs.
  *
  * @param query.limit At most {@link MAX_OFFERED}, which is the default.
  */
@@ -163,16 +163,16 @@ export async function offeredOutputs(
     .map(({ outpoint, score }) => ({ txid: outpoint.txid, outputIndex: outpoint.vout, score }))
 }
 
-/** How many inputs are looked at: each is a transaction to read. */
+/** The most inputs that are examined: each takes reading a transaction. */
 const MAX_INPUTS = 100
-/** Bytes of the coins of one hint, which has them as hex. */
+/** The most bytes of coins in one hint, before hex encoding. */
 const MAX_COIN_BYTES = 200 * 1024
 const NONE: SyncHint = { inputs: [], coins: [] }
 
 /**
- * What a peer needs besides a transaction to place the ordinals in its outputs: the leading inputs that place them or carry what
- * is in them, as far as this host has what they spend. Nothing for an output of another value, which a peer asks for because of
- * that value; nothing for a mint, as a name starts a lineage by rule; and nothing if the transaction has no ordinal here.
+ * What a peer needs besides a transaction to place the ordinals in its outputs: the leading inputs that place or carry them, as
+ * far as this host has the coins that they spend. Empty for an output of another value, which a peer requests because of that
+ * value; for a mint, as a name starts a lineage by rule; and if the transaction has no ordinal here.
  */
 async function syncHintOf(
   { txid, vout }: Outpoint,
