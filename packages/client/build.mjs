@@ -5,15 +5,14 @@ import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { licencesOf } from '../../licences.mjs'
 
-// Builds the package of the client from the sources of the whole: `node build.mjs --outdir=dist`. Its entries are those of
-// `minetree` that run in browsers, so that the two packages have the same. What libraries they use is bundled, but for the SDK:
-// its objects pass between this package and its caller.
+// Builds the client's package from the sources of the whole package: `node build.mjs --outdir=dist`. Its entries are those of
+// `minetree` that run in browsers. Libraries are bundled, except the SDK, whose objects pass between this package and its caller.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const { values } = parseArgs({ options: { outdir: { type: 'string', default: 'dist' } } })
 const outdir = resolve(import.meta.dirname, values.outdir)
 
-/** The sources of the entries, by the names that they get: `index` for `minetree/client`, `mining` for `minetree/mining`. */
+/** The sources of the entries by the names of these: `index` for `minetree/client`, `mining` for `minetree/mining`. */
 function entries() {
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const ours = Object.entries(exports).filter(([path]) =>
@@ -30,9 +29,9 @@ function entries() {
 rmSync(outdir, { recursive: true, force: true })
 const { metafile } = await build({
   ...{ absWorkingDir: ROOT, entryPoints: entries(), outdir, logLevel: 'warning', metafile: true },
-  // The modules of an entry are in one file, and what entries share is in files beside them. They stay readable.
+  // The modules of an entry are in one file, with shared ones in files beside it. They stay readable.
   ...{ bundle: true, splitting: true, format: 'esm', target: 'es2022', legalComments: 'none' },
-  // Fields are set where they get a value, and not declared before: it is shorter, and nothing here tells the difference.
+  // Fields are set where they get a value, and not declared before: this is shorter, and makes no difference here.
   tsconfigRaw: { compilerOptions: { useDefineForClassFields: false } },
   // Both for Node and for browsers.
   ...{ platform: 'neutral', mainFields: ['module', 'main'], external: ['@bsv/sdk', 'node:*'] },
