@@ -1,17 +1,17 @@
 import { parseArgs } from 'node:util'
 
-/** How long a trial is to last, and what its numbers come from. */
+/** The length of a trial, and the seed of its numbers. */
 export interface TrialArguments {
   minutes: number
   seed: number
-  /** Of all kinds of what the trial does, this one alone. */
+  /** Runs only this kind. */
   kind?: string
 }
 
 /**
  * Reads `--minutes`, `--seed` and `--kind` from a command line; without a seed, a random one is used.
  *
- * @throws TypeError for any other argument, and RangeError for a number that is none.
+ * @throws TypeError for any other argument, and RangeError for an invalid number.
  */
 export function readTrialArguments(defaults: { minutes: number }): TrialArguments {
   const { values } = parseArgs({

@@ -1,13 +1,13 @@
 /** A measure over time, and whether it keeps growing. */
 export interface Growth {
-  /** Of the first, the second and the last third of the samples. */
+  /** The medians of the first, the second and the last third of the samples. */
   medians: number[]
   hasGrown: boolean
 }
 
 /**
- * Compares the thirds of what was measured after a warm-up: what leaks is more in each third than in the one before, and
- * in the last by more than `slack` and a half of the first.
+ * Compares the thirds of the samples after a warm-up: a leak is more in each third than in the one before, and in the last by
+ * more than `slack` and a half of the first.
  */
 export function growthOf(samples: readonly number[], { slack }: { slack: number }): Growth {
   const size = Math.floor(samples.length / 3)

@@ -11,10 +11,10 @@ import { listening } from '../../test/support/server/connections.js'
 import { SILENT } from '../../test/support/server/test-server.js'
 
 // Whatever is submitted, mined, reorganised, blocked or evicted, an answer from memory is the one that the store gives. After
-// each happening a server is asked for everything that it may have cached, and so is another server over the same store that caches
-// nothing.
+// each happening a server is asked for everything that it may have cached, and so is another server over the same store, which
+// caches nothing.
 
-/** Some purses with few coins each, so that what places an ordinal is often not known yet; one pays for the rest. */
+/** Some purses with few coins each, so that ordinals often cannot be placed yet; one pays for the rest. */
 const SHAPE: Shape = {
   covenantVersion: 1,
   purses: [...new Array<number[]>(5).fill([1, 0, 4, 7]), [50, 50, 50]],
@@ -46,11 +46,11 @@ const plan = fc.record({
   deeds: fc.array(deed, { minLength: 5, maxLength: 12, size: 'max' }),
   mined: choice,
   happenings: fc.array(happening, { minLength: 5, maxLength: 24, size: 'max' }),
-  /** After how many happenings an output is evicted, and which. */
+  /** After how many happenings an output is evicted, and which one. */
   evicted: fc.record({ after: fc.nat(40), at: fc.nat(60) }),
 })
 
-/** The requests for the records among these paths in lists, which may be cached one by one. */
+/** Requests for the records at these paths as lists; records may be cached one by one. */
 function listsOf(paths: string[]): Question[] {
   const references = paths.flatMap((path) => path.split('/metadata/')[1] ?? [])
   const headers = { 'Content-Type': 'application/json' }
@@ -62,7 +62,7 @@ function listsOf(paths: string[]): Question[] {
   return lists
 }
 
-/** The most that a list may have. */
+/** The most entries of a list. */
 const LISTED = 100
 
 /** The paths of all answers that may be cached. */
@@ -86,7 +86,7 @@ function pathsOf({ subjects, transactions }: History): string[] {
   ]
 }
 
-/** What of an answer is the same each time. */
+/** The parts of an answer that are the same each time. */
 function lasting({ status, headers, body }: Answer): unknown {
   const { date: _, 'x-request-id': __, 'keep-alive': ___, ...others } = headers
   return { status, headers: others, body: body.toString('base64') }
@@ -105,10 +105,10 @@ test('whatever happens, no answer from memory is another than that of the store'
       })
       const { config, graph, store, overlay, caches } = run.host.node
       const ping = () => graph.ping()
-      // Pages link to names at the port of the server, as of a host.
+      // Pages link to names at the port of the server, as for a host.
       const port = () => Number(new URL(run.host.url).port)
       const bare = await listening(createApp({ config, overlay, graph: store, ping, port, logger: SILENT }))
-      // Pages name the host that they are asked of.
+      // Pages contain the host of the request.
       const askBare = async (question: Question): Promise<Answer> => {
         const { host } = new URL(run.host.url)
         return await ask(bare.url, { ...question, headers: { ...question.headers, host } })

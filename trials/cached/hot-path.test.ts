@@ -29,8 +29,8 @@ import { requestLines } from '../fuzz/inputs/request-lines.js'
 import { type FuzzRequest, get, isRaw } from '../fuzz/request.js'
 import { fuzzWorld } from '../fuzz/world.js'
 
-// What is answered ahead of Express is answered as by Express alone: a second server over the same store caches nothing, so
-// all that it answers comes from the routes. What a request has cached before is asked for again with every kind of header.
+// Answers ahead of Express are the same as those of Express alone: a second server over the same store caches nothing, so all its
+// answers come from the routes. Requests with cached answers are repeated with every kind of header.
 
 const { start } = useServers()
 const closing: (() => Promise<void>)[] = []
@@ -39,17 +39,17 @@ afterAll(async () => {
 })
 
 /**
- * A server of the routes alone of a node, whose pages lead to the hosts of the server that the node has.
+ * A server with only the routes of a node, whose pages link to the hosts of the node's own server.
  *
  * @param options.isCatchingUp Whether the node follows a source that does not respond.
- * @param options.images What makes its images.
+ * @param options.images Makes its images.
  */
 async function serveRoutes(
   { node, url }: Pick<TestServer, 'node' | 'url'>,
   { isCatchingUp = false, images }: { isCatchingUp?: boolean; images?: Images | undefined } = {},
 ): Promise<string> {
   const { config, overlay, graph, store, index, ancestors } = node
-  // A node whose store is closed says nothing.
+  // A closed store cannot be read.
   const followed = await graph.settings.get('tree_followed').catch(() => undefined)
   const { asOf } = JSON.parse(followed ?? '{}')
   const progress = {
@@ -71,7 +71,7 @@ async function serveRoutes(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Counts the answers that a node has in memory. */
+/** Counts the answers that come from a node's memory. */
 function countHits({ graph }: Node): () => number {
   const { cachedAnswer } = graph
   let hits = 0
@@ -83,25 +83,25 @@ function countHits({ graph }: Node): () => number {
   return () => hits
 }
 
-/** What of an answer is the same each time; a limit starts again at another second. */
+/** The parts of an answer that are the same each time; limits start again at different seconds. */
 function lasting({ status, headers, body }: Answer): object {
   const { date: _, 'x-request-id': __, 'retry-after': wait, ratelimit, ...others } = headers
   const left = typeof ratelimit === 'string' && ratelimit.replace(/t=\d+/, '')
   return { status, headers: others, wait: status === 429 || wait, left, body: withoutPorts(body) }
 }
 
-/** The addresses of sites have the port that was asked, and each of the two servers has its own. */
+/** Removes ports: the addresses of sites have the requested port, which differs between the two servers. */
 function withoutPorts(received: Buffer): string {
   return received.toString('latin1').replace(/(localhost):\d{5}/g, '$1')
 }
 
-/** What a host says of itself, which changes with every request: also asked for as a proxy would (RFC 9112 3.2.2). */
+/** Reports of a host on itself, which change with every request; also requested as by a proxy (RFC 9112 3.2.2). */
 const ABOUT_THE_HOST = /^(?:https?:\/\/[^/]*)?\/(?:health|metrics)/i
 
-/** Hosts whose routes answer by nothing but their stores, settings and states. */
+/** Hosts whose routes depend only on their stores, settings and states. */
 const COMPARED = ['well', 'empty', 'broken', 'flooded', 'awaiting', 'rebuilding'] as const
 
-/** Those that make images. */
+/** Hosts that make images. */
 const MAKES_IMAGES: ReadonlySet<keyof Hosts> = new Set(['well', 'empty', 'broken', 'awaiting'])
 
 const program = await imageProgram()
@@ -133,11 +133,11 @@ test('every request of the OpenAPI document is answered as by the routes', async
   for (const [, path, question = {}, name = 'well'] of openapiRequests({ stored, gateway, names, wallets })) {
     const { method = 'GET' } = question
     const url = routes.get(name)
-    // The pages that are bundled are not among the routes here.
+    // The bundled pages are not among these routes.
     const isRoute = !ABOUT_THE_HOST.test(path) && !/^\/(?:mine|my)(?:[/?]|$)/.test(path)
     const isCompared = ['GET', 'HEAD'].includes(method) && isRoute
     if (url === undefined || !isCompared) continue
-    // Only what nobody is over a limit for can be in memory.
+    // Only answers to clients below their limits can be in memory.
     if (name !== 'flooded') await hosts[name].ask(path)
     await withinAMinute(async () => {
       if (name === 'flooded') await flood()
@@ -153,7 +153,7 @@ test('every request of the OpenAPI document is answered as by the routes', async
   expect(hits.get('well')?.()).toBeGreaterThan(50)
 })
 
-/** What was received, without what is another each time. */
+/** What was received, without the parts that differ each time. */
 function lastingBytes(received: Buffer): string {
   return withoutPorts(received).replace(/^(?:Date|X-Request-Id): .*\r\n/gim, '')
 }
@@ -188,7 +188,7 @@ test('whatever strangers ask for is answered as by the routes', async () => {
   )
   const answers = async (to: string, request: FuzzRequest): Promise<string> =>
     lastingBytes((await exchange(to, request, { patience: 20_000 })).received)
-  // The same requests each time, unless somebody asks for more.
+  // The same requests each time, unless other numbers are set.
   const { RUNS, SEED } = process.env
   const numRuns = Number(RUNS ?? 600)
   await fc.assert(

@@ -15,13 +15,13 @@ import {
 
 const { start } = useServers()
 
-/** What of an answer is the same each time. */
+/** The parts of an answer that are the same each time. */
 function lasting({ status, headers, body }: Answer): { status: number; headers: object; body: string } {
   const { date: _, 'x-request-id': __, ...others } = headers
   return { status, headers: others, body: sha256(body).toString('hex') }
 }
 
-/** Around each length up to which bodies, or parts of them, are in memory or in one piece. */
+/** Around each length up to which bodies, or parts of them, are kept in memory or in one piece. */
 const LENGTHS = [SHORT_BODY, CHUNK_BYTES, 2 * CHUNK_BYTES, 4 * CHUNK_BYTES].flatMap((limit) => [
   limit - 1,
   limit,
@@ -48,7 +48,7 @@ test('bodies around each limit are answered as by the routes, until they are blo
   const routes = await listening(createApp({ config, overlay, graph: store, ping, logger: SILENT }))
   const expectSame = async (path: string, question: Question): Promise<number> => {
     const expected = lasting(await ask(routes.url, path, question))
-    // What is in memory only once it was asked for again.
+    // Some answers are in memory only after a second request.
     for (let time = 0; time < 3; time++)
       expect({ path, question, ...lasting(await ask(url, path, question)) }).toEqual({
         ...{ path, question },

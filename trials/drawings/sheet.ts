@@ -14,7 +14,7 @@ export interface Box {
   height: number
 }
 
-/** What a box stands for: each has one colour in all drawings. */
+/** The meaning of a box: each has one colour in all drawings. */
 type Tone = 'plain' | 'node' | 'name' | 'content' | 'chain'
 
 interface BoxOptions {
@@ -39,7 +39,7 @@ const PADDING = 12
 /** The width of a character as a share of the font's size: above the average of the fonts that browsers choose. */
 const CHARACTER = { title: 0.57, line: 0.535 }
 
-/** Each scheme is readable on its own ground, so the page around it may have the other one. */
+/** Each scheme is readable on its own ground, whatever the scheme of the page around it. */
 const STYLE = `
 .ground{fill:#fbfaf7;stroke:#d9d5cb}
 text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif;fill:#23211c}
@@ -98,7 +98,7 @@ export class Sheet {
   readonly #below: string[] = []
   readonly #above: string[] = []
 
-  /** @param words What the drawing is, and what it shows, for those who do not see it. */
+  /** @param words The title and a description of the drawing, for people who cannot see it. */
   constructor(size: { width: number; height: number }, words: { title: string; description: string }) {
     this.#size = size
     this.#words = words
@@ -159,7 +159,7 @@ export class Sheet {
     this.#below.push(`<path class="arrow dashed" d="M${from.x} ${from.y}H${to.x}V${to.y}"/>`)
   }
 
-  /** The file. */
+  /** The SVG file. */
   svg(): string {
     const { width, height } = this.#size
     const { title, description } = this.#words

@@ -1,12 +1,12 @@
-/** An answer as it came, read by the rules of RFC 9112 and no others. */
+/** An answer as received, read strictly by RFC 9112. */
 export interface FuzzAnswer {
   status: number
-  /** By names in lower case; of one that came twice, both, with a comma between. */
+  /** By lower-case names; repeated ones are joined by commas. */
   headers: ReadonlyMap<string, string>
   body: Buffer
 }
 
-/** Bytes that are no answers. */
+/** The bytes are no answers. */
 export class AnswerError extends Error {
   override readonly name = 'AnswerError'
 }
@@ -16,10 +16,10 @@ const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [\x20-\x7e\x80-\xff]*$/
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)$/
 
 /**
- * Reads the answers that came down a connection, but those of 1xx.
+ * Reads the answers on a connection, except those of 1xx.
  *
- * @param options.isHead Whether the answer to the request at a position has no body, whatever it says of one.
- * @throws AnswerError where the bytes are not exactly answers.
+ * @param options.isHead Whether the answer to the request at a position has no body, whatever its headers say.
+ * @throws AnswerError unless the bytes are exactly answers.
  */
 export function readAnswers(bytes: Buffer, options: { isHead: (position: number) => boolean }): FuzzAnswer[] {
   const answers: FuzzAnswer[] = []

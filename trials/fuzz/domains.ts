@@ -3,7 +3,7 @@ import type { Environment } from '../../test/support/server/test-server.js'
 import { OWN_HOST } from './request.js'
 import type { Prey } from './world.js'
 
-/** What the DNS records of domains say that are asked for: what is here, what is not, and what is no answer at all. */
+/** The DNS records of requested domains: for content that is here, for content that is not, and invalid ones. */
 function domainsOf({ directories, outpoints, own }: Pick<Prey, 'directories' | 'outpoints' | 'own'>) {
   const [site = '', other = ''] = directories
   const [first = ''] = own
@@ -34,7 +34,7 @@ export const DOMAINS = [
   'nothing.example',
 ]
 
-/** A DNS server that knows them, and the settings of a host that asks it. */
+/** A DNS server with these domains, and the settings of a host that asks it. */
 export async function domainServer(prey: Prey): Promise<{ dns: DnsServer; env: Environment }> {
   const dns = await dnsServer()
   for (const [domain, answer] of Object.entries(domainsOf(prey))) dns.answers.set(`_ordfs.${domain}`, answer)

@@ -1,21 +1,21 @@
 import { connect } from 'node:net'
 import { bytesOf, type FuzzRequest, isRaw } from './request.js'
 
-/** What came back for a request. */
+/** The result of a request. */
 export interface InFlightRequest {
   received: Buffer
   /**
-   * How the connection ended: by the server, by an error, or not at all, for as long as somebody waited; and by us, where
-   * raw bytes were no whole request and the server waited for more of it.
+   * How the connection ended: by the server, by an error, or not at all while we waited; or by us, if raw bytes were no whole
+   * request and the server waited for more.
    */
   end: 'closed' | 'reset' | 'refused' | 'hung' | 'given up'
   milliseconds: number
 }
 
-/** How long a server may say nothing to raw bytes that may be half a request, in milliseconds. */
+/** How long a server may be silent after raw bytes, which may be half a request, in milliseconds. */
 const RAW_IDLE = 250
 
-/** Sends a request down a connection of its own, and waits for the server to end that, but `patience` milliseconds at most. */
+/** Sends a request on its own connection, and waits at most `patience` milliseconds for the server to end the connection. */
 export async function exchange(
   url: string,
   request: FuzzRequest,
@@ -29,7 +29,7 @@ export async function exchange(
     let isOpen = false
     const socket = connect({ host: hostname, port: Number(port) }, () => {
       isOpen = true
-      // Not ended with it: a server may drop what somebody asked who has hung up.
+      // Our side stays open: a server may drop the request of a client that has hung up.
       socket.write(bytesOf(request))
     })
     const giveUp = setTimeout(() => {

@@ -6,17 +6,17 @@ import type { FuzzCase } from './kinds.js'
 import { wrongWith } from './probe.js'
 import type { Probe } from './world.js'
 
-/** What came of a case: the last of its requests is the one that something is wrong with. */
+/** The result of a case that failed at its last request. */
 export interface Failure {
   fuzzCase: FuzzCase
   complaints: string[]
 }
 
-/** What was sent, and how it was answered. */
+/** Statistics of requests and answers. */
 export interface Figures {
   cases: number
   requests: number
-  /** Good requests that were asked meanwhile. */
+  /** Good requests that were sent in between. */
   probes: number
   /** How often each class of input was answered with each status. */
   kinds: Record<string, Record<string, number>>
@@ -24,7 +24,7 @@ export interface Figures {
 }
 
 export interface FuzzingOptions {
-  /** Where the server is now; it may be another after a crash. */
+  /** The current URL of the server, which may change after a crash. */
   url: () => string
   cases: Iterator<FuzzCase>
   probes: readonly Probe[]
@@ -34,12 +34,12 @@ export interface FuzzingOptions {
   clients: number
   /** How long an answer may take, in milliseconds. */
   patience: number
-  /** Whether to go on: asked before every case. */
+  /** Whether to go on; asked before every case. */
   goesOn: () => boolean
   onFailure: (failure: Failure) => Promise<void>
 }
 
-/** Sends cases, several at once, and good requests all the while; judges every answer. */
+/** Sends cases, several at once, with good requests in between; judges every answer. */
 export async function fuzz(options: FuzzingOptions): Promise<Figures> {
   const figures: Figures = {
     cases: 0,
@@ -67,7 +67,7 @@ async function sendCases(options: FuzzingOptions, figures: Figures): Promise<voi
       const answered = await exchange(options.url(), request, options)
       const { statuses, complaints } = judge(request, answered)
       count(figures, { fuzzCase, answered, statuses })
-      // A client that sends no valid request has no right to an answer, but should find a server there.
+      // A client that sends no valid request has no right to an answer, but the server must still run.
       if (answered.end === 'reset' && !(await isStillRunning(options))) complaints.push('the server ended')
       if (complaints.length === 0) continue
       const upToHere = { ...fuzzCase, requests: fuzzCase.requests.slice(0, at + 1) }
@@ -82,7 +82,7 @@ async function isStillRunning({ isRunning }: FuzzingOptions): Promise<boolean> {
   return isRunning()
 }
 
-/** A process that has ended is heard of somewhat later than its connections break, in milliseconds. */
+/** How much later than its connections the end of a process may be noticed, in milliseconds. */
 const UNTIL_HEARD = 50
 
 function count(

@@ -5,15 +5,15 @@ import { judge } from './judge.js'
 import { submit } from './request.js'
 import type { World } from './world.js'
 
-/** What inputs of the operator's show. */
+/** The token in inputs of the operator's. */
 export const ADMIN_TOKEN = 'the-token-of-a-fuzzed-operator'
-/** Limits are met by inputs which are not large, and one client may ask as fast as it can. */
+/** Inputs need not be large to meet these limits, and one client may ask as fast as it can. */
 const SETTINGS = {
   MAX_BODY_BYTES: String(2 * 1024 * 1024),
   MAX_CONTENT_BYTES: String(1024 * 1024),
   READS_PER_MINUTE: '0',
   SUBMISSIONS_PER_MINUTE: '0',
-  // One address that sends what takes long to parse would be refused for a while, with all that others send from it.
+  // Otherwise, an address that sends input which takes long to parse would be refused for a while, with everything else from it.
   MAX_CLIENT_CONNECTIONS: '0',
   ADMIN_TOKEN,
 }
@@ -38,7 +38,7 @@ export async function startHost(options: {
   return await startServerProcess({ main, env, ...(onLine && { onLine }) })
 }
 
-/** Submits the network, all of which has to be taken. */
+/** Submits the network; all of it must be accepted. */
 export async function fillHost({ url }: ServerProcess, { filling }: World): Promise<void> {
   for (const { beef, topics } of filling) {
     const request = submit(beef, topics)

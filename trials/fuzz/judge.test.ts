@@ -2,7 +2,7 @@ import type { InFlightRequest } from './exchange.js'
 import { judge } from './judge.js'
 import { get, type PlainRequest } from './request.js'
 
-// A fuzz that complains of nothing finds nothing.
+// A fuzz without complaints finds nothing.
 
 const ERROR = '{"error":"not an outpoint: \\"x\\"","code":"BAD_OUTPOINT"}'
 const OPEN = 'Access-Control-Allow-Origin: *'

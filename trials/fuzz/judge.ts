@@ -3,20 +3,20 @@ import { AnswerError, type FuzzAnswer, readAnswers } from './answer.js'
 import type { InFlightRequest } from './exchange.js'
 import { type FuzzRequest, isRaw, type PlainRequest } from './request.js'
 
-/** What a server says for itself of an exchange: the status of each answer, and what no server should have done. */
+/** The judgement of an exchange: the status of each answer, and what no server should have done. */
 export interface Judgement {
   statuses: number[]
   complaints: string[]
 }
 
-/** Where the body is what strangers wrote, of whatever type they said it is. */
+/** Paths whose body is strangers' content, of any type. */
 const STRANGERS = /\/(?:content|stream|preview)(?:\/|$|\?)/
-/** Not open to pages of other origins. */
+/** Routes that are not open to pages of other origins. */
 const OPERATORS = /\/admin(?:\/|$|\?)/i
-/** What tells of the inside: a stack, a file, a statement. */
+/** Internal details: a stack, a file, a statement. */
 const INSIDE = /node_modules|\n\s+at |\.js:\d+|SQLITE|libsql|graph_[a-z]+/
 
-/** Holds what came back for a request against what every answer must be, whatever was asked. */
+/** Checks the answer to a request by the rules for all answers. */
 export function judge(request: FuzzRequest, { received, end }: InFlightRequest): Judgement {
   if (end === 'hung' || end === 'refused') return { statuses: [], complaints: [`the connection ${end}`] }
   let answers: FuzzAnswer[]
@@ -24,7 +24,7 @@ export function judge(request: FuzzRequest, { received, end }: InFlightRequest):
     answers = readAnswers(received, { isHead: isRaw(request) ? unsure : () => request.method === 'HEAD' })
   } catch (error) {
     if (!(error instanceof AnswerError)) throw error
-    // Of raw bytes nobody knows how many requests they are, and which of them asked for heads alone.
+    // Nobody knows how many requests raw bytes are, and which of them are HEAD.
     return { statuses: [], complaints: isRaw(request) ? [] : [error.message] }
   }
   const complaints = isRaw(request)
@@ -39,7 +39,7 @@ function unsure(): boolean {
 
 function judgePlain(request: PlainRequest, answers: FuzzAnswer[]): string[] {
   const [answer, ...more] = answers
-  // Nobody listens for these: Node ends the connection.
+  // Node ends the connection of such a request, for which nobody listens.
   if (answer === undefined) return request.method === 'CONNECT' ? [] : ['there is no answer']
   if (more.length > 0) return [`there are ${answers.length} answers`]
   const { status, headers, body } = answer
@@ -52,7 +52,7 @@ function judgePlain(request: PlainRequest, answers: FuzzAnswer[]): string[] {
   return complaints
 }
 
-/** A queue that is full says so, and when to come again. */
+/** A full queue says so, and when to come again. */
 function isBusy({ status, headers }: FuzzAnswer): boolean {
   return status === 503 && headers.has('retry-after')
 }
@@ -107,7 +107,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // What is no JSON is what the caller wants to know.
+    // The caller wants to know whether it is JSON.
     return undefined
   }
 }

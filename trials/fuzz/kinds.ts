@@ -10,7 +10,7 @@ import { writes } from './inputs/writes.js'
 import { type FuzzRequest, submit } from './request.js'
 import type { World } from './world.js'
 
-/** Requests that one client makes one after the other, and what class of input they are. */
+/** Requests that one client sends one after the other, and their class of input. */
 export interface FuzzCase {
   kind: string
   requests: FuzzRequest[]
@@ -34,10 +34,10 @@ export function kindsOf(world: World): Record<string, fc.Arbitrary<FuzzRequest[]
   }
 }
 
-/** How many are made at once: while they are, nothing is sent. */
+/** How many cases are made at once: nothing is sent meanwhile. */
 const BATCH = 20
 
-/** Cases without end, always the same for a seed; of one class alone, where one is named. */
+/** Endless cases, always the same for a seed; only of one class, if it is named. */
 export function* casesOf(
   world: World,
   { seed, kind: only }: { seed: number; kind?: string },
@@ -46,7 +46,7 @@ export function* casesOf(
     .filter(([kind]) => only === undefined || kind === only)
     .map(([kind, requests]) => requests.map((all): FuzzCase => ({ kind, requests: all })))
   const any = fc.oneof(...kinds)
-  // Seeds that lie apart, so that what comes of one run is not what comes of the next but for a batch.
+  // Seeds that are far apart, so that the next run does not repeat this one shifted by a batch.
   for (let batch = 0; ; batch++)
     yield* fc.sample(any, {
       seed: (Math.imul(seed, 0x9e3779b1) + Math.imul(batch, 0x85ebca6b)) | 0,

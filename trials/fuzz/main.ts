@@ -12,19 +12,19 @@ import { writeSeed } from './seed-files.js'
 import { fuzzWorld } from './world.js'
 
 /**
- * The fuzz that lasts: `npm run fuzz -- --minutes 10 --seed n`. Sends what strangers may send to every entry, several
- * cases at once, and ends with 1 where the server did what no server should: an answer that is our fault, none at all, a
- * crash, a wrong answer to a good request, or memory that keeps growing. What brought it to that is kept as a seed.
+ * The long fuzz: `npm run fuzz -- --minutes 10 --seed n`. Sends strangers' input to every entry, several cases at once, and ends
+ * with 1 if the server did what no server should: an answer that is our fault, no answer, a crash, a wrong answer to a good
+ * request, or memory that keeps growing. The input that caused it is kept as a seed.
  */
 const ROOT = resolve(import.meta.dirname, '../../../..')
 const MAIN = join(ROOT, 'dist/cli/main.js')
 const SEEDS = join(ROOT, 'test/vectors/fuzz')
 
 const CLIENTS = 8
-/** How long an answer may take, in milliseconds: far more than one does on a machine that has other things to do. */
+/** How long an answer may take, in milliseconds: far more than it needs on a loaded machine. */
 const PATIENCE = 30_000
 const A_SAMPLE = 1000
-/** What comes before is warm-up: caches fill, and code is compiled. */
+/** The share of the time for warming up: caches fill, and code is compiled. */
 const WARM_UP = 0.2
 const MEMORY_SLACK = 64 * 1024 * 1024
 const HANDLE_SLACK = 32
@@ -61,7 +61,7 @@ async function start(): Promise<ServerProcess> {
   return begun
 }
 
-/** A failure is kept as a seed. Where the server is gone, so is what was under way; a new one takes its place. */
+/** Keeps a failed case as a seed. If the server has ended, open requests are lost, and a new server takes its place. */
 async function onFailure({ fuzzCase, complaints }: Failure): Promise<void> {
   failures++
   const isGone = !server.isRunning()

@@ -3,7 +3,7 @@ import { AnswerError, readAnswers } from './answer.js'
 import { exchange } from './exchange.js'
 import type { Probe } from './world.js'
 
-/** Asks a good request, and says what is wrong with the answer; undefined where nothing is. */
+/** Sends a good request, and returns what is wrong with the answer; undefined for nothing. */
 export async function wrongWith(
   probe: Probe,
   { url, patience }: { url: string; patience: number },

@@ -1,22 +1,22 @@
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 
-/** A host of the service, on which requests are for it. */
+/** A host of the service. */
 export const OWN_HOST = 'fuzz'
 
 /**
- * A request that is one: a line, headers and a body of the length that they tell. Text stands for bytes, a character
- * each; whether a server finds it legal is for the server to say.
+ * A complete request: a line, headers, and a body of the declared length. Text stands for bytes, one character each; the server
+ * decides whether it is valid.
  */
 export interface PlainRequest {
   method: string
   target: string
   headers: readonly (readonly [name: string, value: string])[]
-  /** The `Host` that it is sent with; by default, one of the service. */
+  /** The `Host` header; by default, a host of the service. */
   host?: string
   body?: Uint8Array
 }
 
-/** Whatever somebody may send down a connection. */
+/** Any bytes that somebody may send on a connection. */
 export interface RawRequest {
   raw: Uint8Array
 }
@@ -27,7 +27,7 @@ export function isRaw(request: FuzzRequest): request is RawRequest {
   return 'raw' in request
 }
 
-/** What goes down the connection, which the answer is to end. */
+/** The bytes to send; the answer should end the connection. */
 export function bytesOf(request: FuzzRequest): Uint8Array {
   if (isRaw(request)) return request.raw
   const { method, target, headers, host = OWN_HOST, body } = request
@@ -50,7 +50,7 @@ export function post(
   return { method: 'POST', target, headers, body: typeof body === 'string' ? utf8(body) : body }
 }
 
-/** A POST of JSON, as text: what is no JSON can be sent too. */
+/** A POST of JSON as text, so that invalid JSON can be sent, too. */
 export function postJson(target: string, json: string, headers: PlainRequest['headers'] = []): PlainRequest {
   return post(target, json, [['Content-Type', 'application/json'], ...headers])
 }

@@ -6,7 +6,7 @@ import { fromHex, joinBytes, toHex, utf8 } from '../../backend/src/protocol/byte
 import type { FuzzCase } from './kinds.js'
 import { type FuzzRequest, isRaw } from './request.js'
 
-/** Bytes in parts, each as text or hex, and perhaps over and over: so that a large body is a small file. */
+/** Bytes in parts, each as text or hex and perhaps repeated, so that a large body is a small file. */
 const part = z.strictObject({
   text: z.string().optional(),
   hex: z.string().optional(),
@@ -21,14 +21,14 @@ const request = z.union([
     host: z.string().optional(),
     headers: z.array(z.tuple([z.string(), z.string()])).default([]),
     body: parts.optional(),
-    /** What is right to answer, where that is more than the rules for all answers say. */
+    /** The right answer, if it is more specific than the rules for all answers. */
     status: z.int().optional(),
     code: z.string().optional(),
   }),
 ])
 const seed = z.strictObject({ about: z.string(), kind: z.string(), requests: z.array(request).min(1) })
 
-/** What a seed expects of an answer. */
+/** The answer that a seed expects. */
 export interface Expected {
   status?: number
   code?: string
@@ -76,7 +76,7 @@ function fromParts(all: z.output<typeof parts>): Uint8Array {
   )
 }
 
-/** Keeps a case as a seed, in a file with a name that is the same for the same case; returns the name. */
+/** Keeps a case as a seed, in a file whose name depends on the case; returns the name. */
 export function writeSeed(folder: string, { about, ...fuzzCase }: FuzzCase & { about: string }): string {
   const { kind } = fuzzCase
   const requests = seedRequests(fuzzCase)
@@ -86,7 +86,7 @@ export function writeSeed(folder: string, { about, ...fuzzCase }: FuzzCase & { a
   return file
 }
 
-/** The requests of a case as a seed has them. */
+/** The requests of a case, as in a seed. */
 export function seedRequests({ requests }: FuzzCase): z.input<typeof request>[] {
   return requests.map((each) => {
     if (isRaw(each)) return { raw: toParts(each.raw) }

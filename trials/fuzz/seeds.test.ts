@@ -15,7 +15,7 @@ import { wrongWith } from './probe.js'
 import { readSeeds, seedRequests } from './seed-files.js'
 import { fuzzWorld } from './world.js'
 
-// All inputs that were kept, and a few hundred new ones, on the command as it is installed. `npm run fuzz` goes on for long.
+// All kept inputs, and a few hundred new ones, with the command as it is installed. `npm run fuzz` runs for longer.
 
 const PATIENCE = 60_000
 const CASES = 300

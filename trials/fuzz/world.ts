@@ -17,7 +17,7 @@ export interface Submission {
   topics: readonly string[]
 }
 
-/** A good request, and what is right to answer. */
+/** A good request, and its right answer. */
 export interface Probe {
   request: PlainRequest
   status: number
@@ -31,11 +31,11 @@ export interface World {
   chain: FakeChain
   /** The settings of a server that follows its tree. */
   settings: Environment
-  /** All there is, in the order in which it has to be submitted. */
+  /** All submissions, in the order in which they must be sent. */
   filling: readonly Submission[]
-  /** About what nothing spends that {@link prey} spends. */
+  /** About outputs that nothing made of {@link prey} spends. */
   probes: readonly Probe[]
-  /** What inputs are made of. */
+  /** The material of inputs. */
   prey: Prey
 }
 
@@ -43,11 +43,11 @@ export interface Prey {
   submissions: readonly Submission[]
   /** Transactions whose outputs may be spent; output 0 of each is an ordinal. */
   coins: readonly FakeTransaction[]
-  /** Proven, and none but its own outputs spendable by any push. */
+  /** Proven; only its own outputs can be spent by any push. */
   open: FakeTransaction
-  /** Of all outputs that are not asked for by probes. */
+  /** All outputs that probes do not ask for. */
   own: readonly string[]
-  /** Of all outputs, in either part. */
+  /** All outputs, of either part. */
   outpoints: readonly string[]
   directories: readonly string[]
   streams: readonly string[]
@@ -100,7 +100,7 @@ export function fuzzWorld(): World {
   const mints = named('kept')
   const kept = { site: inscribed(SITE), life: life('kept'), stream: stream(), mints }
   const probes = probesOf(kept)
-  // From here on, what inputs are made of: nothing of it spends what stands above but the root of the tree, by this.
+  // From here on, the material of inputs: it spends nothing of the above but the root of the tree, with this.
   named('p')
   const start = filling.length
   const preyed = { mints: named('prey'), site: inscribed(SITE), life: life('prey'), stream: stream() }

@@ -16,17 +16,17 @@ import { startServerProcess } from '../../test/support/server/server-process.js'
 import { ask, submission, treeOf, untilReady } from '../../test/support/server/test-server.js'
 import { until } from '../../test/support/server/waiting.js'
 
-// Takes the pictures of the README: `npm run pictures`. The explorer shows what the browser tests look at, on a chain that goes on
-// now; the site is that of a first start.
+// Takes the pictures of the README: `npm run pictures`. The explorer shows the world of the browser tests, on a chain that goes
+// on until now; the site is that of a first start.
 
 const FOLDER = join(packageFolder(), 'pictures')
-/** One and a half pixels to each of the page's: sharp on most screens, at a size that is fit for a README. */
+/** One and a half pixels for each of the page's: sharp on most screens, at a good size for a README. */
 const SCREEN = { width: 1180, height: 780, deviceScaleFactor: 1.5 }
 const SCHEMES = ['light', 'dark'] as const
 
 /** Pages of the explorer. */
 const PAGES = { explorer: '/', name: '/name/alice' }
-/** The name that a first start publishes a site on, and where it says that it is. */
+/** The name on which a first start publishes a site, and its address in the picture. */
 const SITE = { name: 'home', address: 'home.localhost:8080' }
 
 if (CHROMIUM === undefined) throw new Error('there is no Chromium on this machine')

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { concatBytes, fromHex } from '../../../backend/src/protocol/bytes.js'
 import { bytes } from '../../../test/support/protocol/arbitraries.js'
 
-/** No input is longer, in bytes: what long ones do is for the limits to say, and few would be sent a second. */
+/** The longest input, in bytes: longer ones would only meet limits, and few could be sent a second. */
 const MAX_BYTES = 256 * 1024
 
-/** Counts and lengths that somebody wrote who has less than that. */
+/** Counts and lengths that exceed the data after them. */
 export const HUGE_COUNTS = [
   'fc',
   'fdffff',
@@ -16,7 +16,7 @@ export const HUGE_COUNTS = [
   'ff0000000000002000',
   'ffffffffffffffff7f',
   'ffffffffffffffffff',
-  // Small ones in more bytes than they need.
+  // Small numbers in more bytes than they need.
   'fd0100',
   'fe01000000',
   'ff0100000000000000',
@@ -28,7 +28,7 @@ const EXTREMES = ['00', 'ff', '7f', '80', '0000', 'ffff', '00000000', 'ffffffff'
 
 type Edit = (source: Uint8Array) => Uint8Array
 
-/** One thing to do to bytes; numbers choose where. */
+/** One edit of bytes; numbers choose the place. */
 function edits(others: readonly Uint8Array[]): fc.Arbitrary<Edit> {
   const at = fc.nat({ max: 2 ** 30 })
   const short = fc.nat({ max: 64 })
@@ -70,7 +70,7 @@ function edits(others: readonly Uint8Array[]): fc.Arbitrary<Edit> {
           return concatBytes(source.subarray(0, from), source.subarray(from + length))
         },
     ),
-    // A section over and over.
+    // A repeated section.
     fc.tuple(at, fc.nat({ max: 200 }), fc.integer({ min: 2, max: 60 })).map(
       ([place, length, times]): Edit =>
         (source) => {
@@ -83,7 +83,7 @@ function edits(others: readonly Uint8Array[]): fc.Arbitrary<Edit> {
           )
         },
     ),
-    // The start of this, the end of another.
+    // The start of one, and the end of another.
     fc.tuple(at, at, fc.constantFrom(...others)).map(
       ([place, there, other]): Edit =>
         (source) =>
@@ -103,14 +103,14 @@ function flipped(source: Uint8Array, place: number, bit: number): Uint8Array {
   return copy
 }
 
-/** Some of these bytes, as they are or with a few things done to them. */
+/** Some of these bytes, as they are or with a few edits. */
 export function mutated(sources: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
   return fc
     .tuple(fc.constantFrom(...sources), fc.array(edits(sources), { maxLength: 5 }))
     .map(([source, all]) => all.reduce((result, edit) => edit(result).subarray(0, MAX_BYTES), source))
 }
 
-/** Text with the same done to its UTF-8; what is none then stands as it is. */
+/** Text with edits in its UTF-8, which may become invalid. */
 export function mutatedText(sources: readonly string[]): fc.Arbitrary<Uint8Array> {
   return mutated(sources.map((source) => new Uint8Array(Buffer.from(source, 'utf8'))))
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { hostileText } from './text.js'
 
-/** A header's value: text that can stand in one line, of bytes. */
+/** A header's value: text for one line, as bytes. */
 export function inLine(text: string): string {
   const bytes = Buffer.from(text, 'utf8').filter((byte) => byte === 0x09 || (byte >= 0x20 && byte !== 0x7f))
   return Buffer.from(bytes).toString('latin1')
@@ -91,12 +91,12 @@ const header: fc.Arbitrary<[string, string]> = fc.oneof(
   fc.tuple(fc.stringMatching(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,20}$/).filter(isAllowed), hostileText),
 )
 
-/** Those would make another request of it: raw bytes do that. */
+/** The excluded headers would make it another request: raw bytes do that. */
 function isAllowed(name: string): boolean {
   return !/^(?:content-length|transfer-encoding|connection|host|expect|upgrade|te|trailer)$/i.test(name)
 }
 
-/** Headers that change nothing about where a request ends. */
+/** Headers that do not change where a request ends. */
 export const hostileHeaders: fc.Arbitrary<[string, string][]> = fc
   .array(header, { maxLength: 4 })
   .map((headers) => headers.map(([name, value]): [string, string] => [name, inLine(value)]))
@@ -111,7 +111,7 @@ export const partHeaders: fc.Arbitrary<[string, string][]> = fc
     return headers
   })
 
-/** Headers, and a `X-Topics` that is one or is none. */
+/** Headers, with a valid or an invalid `X-Topics`. */
 export const topicHeaders: fc.Arbitrary<[string, string][]> = fc
   .tuple(
     fc.oneof(

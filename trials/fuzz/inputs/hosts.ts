@@ -9,7 +9,7 @@ import { hostileText, inTarget, references } from './text.js'
 
 const ZONE = 'localhost'
 
-/** Hosts that show content, hosts of the service, and what is neither. */
+/** Requests to hosts that show content, to hosts of the service, and to others. */
 export function hostedRequests(prey: Prey): fc.Arbitrary<FuzzRequest[]> {
   const labels = prey.outpoints.map((outpoint) => `${outpointLabel(parseOutpoint(outpoint))}.c`)
   const known = fc.constantFrom(...prey.names, ...labels)

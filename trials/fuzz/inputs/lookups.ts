@@ -6,7 +6,7 @@ import type { Prey } from '../world.js'
 import { mutatedText } from './bytes.js'
 import { hostileJson, hostileText, names, outpoints } from './text.js'
 
-/** Questions of every form, with values of every sort; such with something done to their text; and what is none. */
+/** Questions of every form, with values of every kind; the same with edits in their text; and other input. */
 export function lookups(prey: Prey): fc.Arbitrary<Uint8Array> {
   const owners = [1, 2].map((seed) => encodeAddress(toHex(p2pkh(seed).subarray(3, 23)), 'main'))
   const value: fc.Arbitrary<unknown> = fc.oneof(

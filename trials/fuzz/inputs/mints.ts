@@ -11,7 +11,7 @@ const LETTERS = ['a', 'b', 'z', '0', '-', 'A', '.', '\0', '\xff']
 
 type Change = (script: Uint8Array) => Uint8Array
 
-/** What stands in the unlocking script instead of the five pushes, or around them. */
+/** Changes of the unlocking script: something instead of the five pushes, or around them. */
 const changes: fc.Arbitrary<Change> = fc.oneof(
   { weight: 3, arbitrary: fc.constant<Change>((script) => script) },
   {
@@ -44,7 +44,7 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
   ),
 )
 
-/** Mints of the live tree, right in all but what strangers can choose and in what they may try. */
+/** Mints of the live tree, valid except for what strangers can choose and may try. */
 export function strangeMints({ chain, prey }: World): fc.Arbitrary<Made> {
   const from = chain.node('prey')
   const locks = fc.oneof(lockingScripts(prey), bytes(100), fc.constant(inscriptionScript({})))

@@ -10,7 +10,7 @@ import { goodPaths } from './transactions.js'
 
 type Requests = fc.Arbitrary<FuzzRequest[]>
 
-/** What peers, miners and operators send, to routes that may not be there. */
+/** Requests of peers, miners and operators, to routes that may not exist. */
 export function overlayBodies(prey: Prey): Record<string, Requests> {
   const txid = fc.constantFrom(...prey.outpoints).map((outpoint) => outpoint.slice(0, 64))
   const valued = fc.oneof<fc.Arbitrary<unknown>[]>(
@@ -63,7 +63,7 @@ export function overlayBodies(prey: Prey): Record<string, Requests> {
     fc.constantFrom('Bearer', 'Bearer ', 'Bearer x', 'Basic eDp5', 'bearer null'),
     hostileText.map((text) => `Bearer ${text}`),
   )
-  // Of what good requests ask for, nothing is to be blocked.
+  // Nothing that good requests ask for must be blocked.
   const blockable = fc.oneof<fc.Arbitrary<unknown>[]>(
     outpoints({ ...prey, outpoints: prey.own }),
     hostileText,

@@ -44,7 +44,7 @@ const CHUNKS = [
   '',
 ]
 
-/** What may come down a connection that is no request, or several, or half of one. */
+/** Bytes on a connection that are no request, or several, or half of one. */
 export function rawBytes(prey: Prey): fc.Arbitrary<FuzzRequest[]> {
   const whole = [
     get('/health'),

@@ -9,7 +9,7 @@ import { hostileJson, hostileText, inTarget, names, outpoints, references } from
 
 type Requests = fc.Arbitrary<FuzzRequest[]>
 
-/** Everything that only asks. */
+/** All requests that only read. */
 export function reads(prey: Prey): Record<string, Requests> {
   const reference = references(prey).map(inTarget)
   const name = names(prey).map(inTarget)

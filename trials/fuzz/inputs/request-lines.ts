@@ -5,7 +5,7 @@ import type { Prey } from '../world.js'
 import { hostileHeaders } from './headers.js'
 import { hostileText, inTarget, references } from './text.js'
 
-/** Targets and methods of every sort, those that no route has among them. */
+/** Targets and methods of every kind, including those without a route. */
 export function requestLines(prey: Prey): fc.Arbitrary<FuzzRequest[]> {
   const methods = fc.constantFrom(
     'GET',

@@ -51,7 +51,7 @@ const contentTypes = fc.oneof(
   hostileText,
 )
 
-/** Directories: maps that lead somewhere, nowhere and back, and what is none. */
+/** Directories: maps that lead somewhere, nowhere and back, and other text. */
 function directoryBodies(prey: Prey): fc.Arbitrary<string> {
   const pointer = fc.oneof(
     { weight: 3, arbitrary: fc.constantFrom('_0', '_1', '_2', '_3', '_4294967295', 'ord://_0', '_00', '') },
@@ -73,7 +73,7 @@ function directoryBodies(prey: Prey): fc.Arbitrary<string> {
   )
 }
 
-/** The same in bytes, right or with a mistake, and with links to paths and to themselves. */
+/** The same as binary directories, valid or with a mistake, with links to paths and to themselves. */
 function binaryDirectories(prey: Prey): fc.Arbitrary<Uint8Array> {
   const entry = fc.record({
     name: fc.oneof(
@@ -91,7 +91,7 @@ function binaryDirectories(prey: Prey): fc.Arbitrary<Uint8Array> {
   return fc.oneof({ weight: 3, arbitrary: whole }, mutated(whole), bytes(60))
 }
 
-/** What people say of an ordinal. */
+/** MAP of an ordinal. */
 const maps: fc.Arbitrary<Uint8Array> = fc
   .tuple(
     fc.constantFrom(
@@ -120,7 +120,7 @@ const bProtocol = fc
   .tuple(bytes(40), contentTypes, fc.array(hostileText, { maxLength: 3 }))
   .map(([body, type, more]) => bitcomTail([B_MARKER, body, type, ...more]))
 
-/** An envelope with whatever fields, each perhaps more than once, and perhaps no end. */
+/** Envelopes with any fields, perhaps repeated, and perhaps without an end. */
 const envelopes: fc.Arbitrary<Uint8Array> = fc
   .tuple(
     fc.array(
@@ -144,7 +144,7 @@ const envelopes: fc.Arbitrary<Uint8Array> = fc
     ])
   })
 
-/** Pushes that say they are longer than what there is. */
+/** Pushes that claim to be longer than the data. */
 const brokenPushes = fc
   .tuple(fc.constantFrom(0x4b, 0x4c, 0x4d, 0x4e), fc.constantFrom(...HUGE_COUNTS), bytes(8))
   .map(([op, length, data]) => concatBytes(Uint8Array.of(op), length, data))
@@ -158,7 +158,7 @@ const code = fc.oneof(
   bytes(60),
 )
 
-/** Deltas that can be applied to what is a few bytes long at least, before they are changed. */
+/** Deltas for any source of at least a few bytes, before they are changed. */
 const DELTAS = [
   encodeDelta(new Uint8Array(), utf8('{"index.html":"_1"}')),
   delta({ segment: '01 04 00', makes: 4, codes: '14', addresses: '00' }),
@@ -169,7 +169,7 @@ const DELTAS = [
   ),
 ]
 
-/** Locking scripts that the service reads something in. */
+/** Locking scripts in which the service finds something. */
 export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
   const inscription = fc
     .record(
@@ -248,7 +248,7 @@ const NUMBERS = [
   'ffffffffff7f',
 ]
 const numbers = fc.constantFrom(...NUMBERS).map(fromHex)
-/** They make much of little, or look far. */
+/** Opcodes that make much of little, or look far. */
 const SIZED = [
   CODES.OP_NUM2BIN,
   CODES.OP_LSHIFT,
@@ -261,7 +261,7 @@ const OPCODES = Object.entries(CODES)
   .filter(([name, op]) => name.startsWith('OP_') && typeof op === 'number' && op > 0x60 && op < 0xba)
   .map(([, op]) => op as number)
 
-/** Scripts to run: all opcodes, with what makes them do much, over and over. */
+/** Scripts to run: all opcodes, repeated, with arguments that make them do much. */
 export const programs: fc.Arbitrary<Uint8Array> = fc
   .tuple(
     fc.array(
@@ -272,7 +272,7 @@ export const programs: fc.Arbitrary<Uint8Array> = fc
         fc
           .tuple(numbers, fc.constantFrom(...SIZED))
           .map(([size, op]) => concatBytes(push(Uint8Array.of(1)), push(size), Uint8Array.of(op))),
-        // Twice as long each time.
+        // Doubles the length each time.
         fc.constant(Uint8Array.of(CODES.OP_DUP, CODES.OP_CAT)),
       ),
       { minLength: 1, maxLength: 12 },

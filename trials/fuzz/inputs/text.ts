@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { Prey } from '../world.js'
 
-/** Text that some program or other takes for more than text. */
+/** Text to which some program gives a special meaning. */
 const SUSPICIOUS = [
   '',
   '.',
@@ -56,7 +56,7 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   fc.array(fc.constantFrom(...SUSPICIOUS), { maxLength: 4 }).map((parts) => parts.join('')),
 )
 
-/** A path, or a part of one, that a request line can carry: whatever cannot be in one is escaped. */
+/** A path, or a part of one, for a request line: characters that cannot be in one are escaped. */
 export function inTarget(text: string): string {
   return text.replace(/[^\x21-\x7e]|[?#]/gu, (character) => {
     const bytes = Buffer.from(character, 'utf8')
@@ -82,7 +82,7 @@ const SEQUENCES = [
   ':+1',
 ]
 
-/** Outpoints, most of them known; some of them nearly. */
+/** Outpoints, most of them known, some with a mistake. */
 export function outpoints(prey: Prey): fc.Arbitrary<string> {
   const known = fc.constantFrom(...prey.outpoints)
   const parts = fc.tuple(
@@ -102,7 +102,7 @@ export function outpoints(prey: Prey): fc.Arbitrary<string> {
   )
 }
 
-/** Outpoints with what may stand behind them in a path; half of them are all right. */
+/** Outpoints with suffixes as in a path; half of them are valid. */
 export function references(prey: Prey): fc.Arbitrary<string> {
   const right = fc.tuple(
     fc.constantFrom(...prey.outpoints),
@@ -112,7 +112,7 @@ export function references(prey: Prey): fc.Arbitrary<string> {
   return fc.oneof(right, strange).map((parts) => parts.join(''))
 }
 
-/** Names, some of them claimed; some of them none. */
+/** Names, some of them claimed, some invalid. */
 export function names(prey: Prey): fc.Arbitrary<string> {
   return fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom(...prey.names) },
@@ -123,7 +123,7 @@ export function names(prey: Prey): fc.Arbitrary<string> {
   )
 }
 
-/** Values that JSON has, of any shape. */
+/** JSON values of any shape. */
 export const hostileJson: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.json({ maxDepth: 3 }) },
   fc.json({ maxDepth: 3, noUnicodeString: false }),

@@ -10,7 +10,7 @@ import type { Prey } from '../world.js'
 import { HUGE_COUNTS } from './bytes.js'
 import { lockingScripts, programs } from './scripts.js'
 
-/** A transaction that somebody made, and those that it has to come with. */
+/** A made transaction, and the parents that it has to come with. */
 export interface Made {
   raw: Uint8Array
   txid: string
@@ -25,7 +25,7 @@ function made(raw: Uint8Array, parents: readonly FakeTransaction[]): Made {
 
 const satoshis = fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.constantFrom(0, 2, 1000, 2 ** 52))
 
-/** Transactions that say much, to be believed because a block is said to hold them. */
+/** Transactions with much content, which are believed because a block is said to hold them. */
 export function craftedTransactions(prey: Prey): fc.Arbitrary<Made> {
   const spends = fc.tuple(
     fc.constantFrom(...prey.coins),
@@ -47,7 +47,7 @@ export function craftedTransactions(prey: Prey): fc.Arbitrary<Made> {
     })
 }
 
-/** Two transactions, of which the one runs a script that is in the other; neither is proven. */
+/** Two unproven transactions, of which one runs a script in the other. */
 export function runningTransactions(prey: Prey): fc.Arbitrary<{ locked: Made; unlocking: Made }> {
   return fc
     .record({
@@ -73,7 +73,7 @@ export function runningTransactions(prey: Prey): fc.Arbitrary<{ locked: Made; un
     })
 }
 
-/** A merkle path of a transaction, in a block of so many levels of noise. */
+/** A merkle path of a transaction, in a block with this many levels of noise. */
 export function pathOf(
   txid: string,
   { height, offset, levels }: { height: number; offset: number; levels: readonly string[] },
@@ -86,7 +86,7 @@ export function pathOf(
   return Uint8Array.from(new MerklePath(height, [leaves, ...path.slice(1)]).toBinary())
 }
 
-/** Paths that hold together; nobody asks whether there is such a block. */
+/** Consistent paths; nobody asks whether the block exists. */
 export function goodPaths(txid: string): fc.Arbitrary<Uint8Array> {
   const hash = bytesOf(32).map(toHex)
   return fc
@@ -103,7 +103,7 @@ const count = fc.oneof(
   fc.constantFrom(...HUGE_COUNTS),
 )
 
-/** Merkle paths by their grammar (BRC-74), with numbers that need not fit. */
+/** Merkle paths by their grammar (BRC-74), with numbers that may be wrong. */
 function strangePaths(txids: readonly string[]): fc.Arbitrary<Uint8Array> {
   const hash = fc.oneof(
     fc.constantFrom(...txids).map((txid) => reversed(fromHex(txid))),
@@ -136,13 +136,13 @@ const V1 = fromHex('0100beef')
 const V2 = fromHex('0200beef')
 const ATOMIC = fromHex('01010101')
 
-/** How a BEEF is written. */
+/** The form of a BEEF. */
 export interface BeefForm {
   version: 1 | 2
   isAtomic: boolean
 }
 
-/** A BEEF of a subject, proven where it has a path, behind its parents, which all are, and others that are not. */
+/** A BEEF of a subject, which is proven if it has a path, after its proven parents and other, unproven transactions. */
 export function beefWith(
   subject: Made,
   path: Uint8Array | undefined,
@@ -167,7 +167,7 @@ export function beefWith(
   return options.isAtomic ? concatBytes(ATOMIC, reversed(fromHex(subject.txid)), beef) : beef
 }
 
-/** BEEFs by their grammar (BRC-62, 95, 96), with numbers that need not fit. */
+/** BEEFs by their grammar (BRC-62, 95, 96), with numbers that may be wrong. */
 export function strangeBeefs(prey: Prey): fc.Arbitrary<Uint8Array> {
   const raws = prey.coins.map(({ raw }) => raw)
   const txids = prey.coins.map(({ txid }) => txid)

@@ -18,7 +18,7 @@ import {
 
 type Requests = fc.Arbitrary<FuzzRequest[]>
 
-/** Everything that stores something, and what it stored, asked for. */
+/** All requests that store something, and requests for what was stored. */
 export function writes(prey: Prey): Record<string, Requests> {
   const beefs = prey.submissions.map(({ beef }) => beef)
   const topics = fc.constantFrom(['tm_names'], ['tm_ordinals'], ['tm_ordinals', 'tm_names'])
@@ -60,7 +60,7 @@ export function writes(prey: Prey): Record<string, Requests> {
   }
 }
 
-/** A body as it is, packed, or with a length before it that may be wrong. */
+/** A body as it is, compressed, or after a length that may be wrong. */
 function framed(beef: Uint8Array, { form, count }: { form: number; count: Uint8Array }): Uint8Array {
   switch (form) {
     case 0:
@@ -78,7 +78,7 @@ function framed(beef: Uint8Array, { form, count }: { form: number; count: Uint8A
   }
 }
 
-/** What a stranger's transaction says of itself is read back by every route that shows it. */
+/** Reads the content of a stranger's transaction back by every route that shows it. */
 function readsOf(): (subject: Made) => fc.Arbitrary<FuzzRequest[]> {
   const below = fc.oneof(
     fc.constantFrom('', '/', '/a', '/sub/a', '/.', '?raw', '/index.html', '/b/'),
