@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { answerCpuTime } from './process-folder.js'
 
-/** Where servers listen that answer like a URL: one of `node:http` alone, and one of Express. */
+/** The URLs of two servers that answer like a given URL: one of `node:http` alone, one of Express. */
 export interface Bare {
   node: string
   express: string
 }
 
-/** A request whose answer is to be given to all. */
+/** A request whose answer the servers copy. */
 export interface Likeness {
   url: string
   headers: Record<string, string> | undefined
@@ -19,7 +19,7 @@ export interface Likeness {
 /** In the order of the likenesses. */
 export type BareReady = Bare[]
 
-/** The process of the bare servers: for each {@link Likeness} that it is given as JSON, those that answer every request like it. */
+/** The process of the bare servers: for each {@link Likeness}, given as JSON, it starts two that answer every request like it. */
 const servers = await Promise.all(process.argv.slice(2).map(serversLike))
 process.once('disconnect', () => process.exit())
 answerCpuTime()

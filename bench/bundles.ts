@@ -8,18 +8,18 @@ import { build } from 'esbuild'
 import { packageFolder } from '../src/server/config/package-info.js'
 
 const KIB = 1024
-/** The most bytes beyond the SDK, compressed: of what resolves names, and with `verifiedFetch` and the worker of a site. */
+/** The most compressed bytes besides the SDK: for resolving names, and with `verifiedFetch` and the worker of a site. */
 const MOST = { resolving: 25 * KIB, fetching: 40 * KIB }
 
 const CLIENT = join(packageFolder(), 'packages/client')
 const run = promisify(execFile)
 
-/** What a program imports that resolves names at servers (docs/apps.md). */
+/** The imports of a program that resolves names at servers (docs/apps.md). */
 const RESOLVING = ['deploymentOf', 'PROFILES', 'resolveName']
-/** What one imports beside it that fetches verified content, as far as the package has it. */
+/** The further imports of one that fetches verified content, as far as the package has them. */
 const FETCHING = ['verifiedFetch', 'serveVerifiedSite']
 
-/** The size of the package of the client as a bundler puts it into a page, minified and compressed and without the SDK. */
+/** The size of the client's package in a page: bundled, minified and compressed, without the SDK. */
 export async function* bundles(): AsyncGenerator<string> {
   await run(process.execPath, [join(CLIENT, 'build.mjs')])
   const entries = entriesOf(CLIENT)
@@ -49,7 +49,7 @@ function entriesOf(folder: string): [path: string, file: string][] {
 /** A bundle for browsers: of some exports of the client, or of modules. */
 type Bundle = { names: string[] } | { files: string[] }
 
-/** How many bytes a bundle has, minified and compressed, all of its files together. */
+/** The size of all files of a bundle, minified and compressed. */
 async function sizeOf(bundle: Bundle, most?: number): Promise<string> {
   const source =
     'names' in bundle

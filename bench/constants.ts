@@ -13,18 +13,18 @@ import type { GatewayReady } from './gateway-server.js'
 import { type Round, roundsByTurns, type Target, withProcess } from './load.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, sizeOf, withFolder } from './support.js'
 
-/** How many transactions of each kind are admitted, after as many that do not count. */
+/** How many transactions of each kind are measured, after as many for warming up. */
 const COUNT = 200
-/** Rounds of requests: for processor time, few will do. */
+/** Rounds of requests: processor time needs only a few. */
 const ROUNDS = 7
 
-/** The figures that `docs/operating.md` calculates with, as rows of its table. */
+/** The figures behind `docs/operating.md`, as rows of its table. */
 export async function* constants(): AsyncGenerator<string> {
   yield* await withFolder(admissions)
   yield* requests()
 }
 
-/** Bytes on disk and processor time for each transaction of a kind, proven, on SQLite. */
+/** Disk space and processor time of each proven transaction of a kind, on SQLite. */
 async function admissions(folder: string): Promise<string[]> {
   const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
   const node = await openNode({ config: configFor(chain, folder), logger: SILENT })

@@ -6,44 +6,44 @@ import type { HostileRequest } from '../test/system/costs/attack.js'
 import { HonestSubmissions } from '../test/system/costs/honest.js'
 import { inLineOf } from './support.js'
 
-/** The orders of this process. */
+/** The orders to this process. */
 export type ReaderOrder =
   | { order: 'read'; url: string; pid: number; path: string; submits: boolean }
   | { order: 'stop' }
 
-/** What it reports about the time between the two orders, in milliseconds. */
+/** The report on the time between the two orders, in milliseconds. */
 export interface ReaderReport {
   reads: number
-  /** The longest wait for an answer, one that has not come yet among them. */
+  /** The longest wait for an answer, including one that has not come yet. */
   longest: number
-  /** The longest without the time in which server or reader had work, and the machine let others run instead. */
+  /** The longest wait without the time in which server or reader had work, but the machine ran others. */
   owed: number
-  /** The longest that the machine kept an idle thread waiting. */
+  /** The longest time that the machine kept an idle thread waiting. */
   idle: number
-  /** How long the honest submissions took until they were admitted, and without that time; the last may still be under way. */
+  /** How long each honest submission took until it was admitted, and that without the same time; the last may still be open. */
   submissions: { admitted: boolean; took: number; owed: number; refusals: number[] }[]
 }
 
-/** A moment: in milliseconds of the system's clock, and how long server and reader have stood in line for a core until then. */
+/** A moment: milliseconds of the system's clock, and how long server and reader have waited for a core until then. */
 interface Moment {
   at: number
   inLine: number
 }
 
-/** How long something took. */
+/** How long something took, and how much of that the server owes. */
 interface Wait {
   took: number
   owed: number
 }
 
-/** How long an honest client waits before it submits what was refused again, and between submissions. */
+/** How long an honest client waits between submissions, and before it repeats a refused one. */
 const AGAIN = 250
-/** What honest readers and submitters have for an address: it is not the attacker's. Who submits is counted as a stranger. */
+/** The address of honest readers and submitters, which is not the attacker's. Submitters count as strangers. */
 const ADDRESS = '127.0.0.3'
 
 /**
- * The process of those who mean no harm, beside an attack: a reader that asks for the same 4 KiB over and over, a client
- * that submits small inscriptions, and a thread that looks at the clock, to tell what the machine makes everybody wait.
+ * The process of honest clients during an attack: a reader that requests the same 4 KiB over and over, a client that submits
+ * small inscriptions, and a thread that watches the clock, to tell how long the machine makes everybody wait.
  */
 class Honest {
   private isOver = false
@@ -126,7 +126,7 @@ class Honest {
     return { took, owed: Math.max(0, took - Math.max(0, now.inLine - inLine)) }
   }
 
-  /** What came of it so far; nothing more is asked for. */
+  /** Stops, and reports the results so far. */
   async end(): Promise<ReaderReport> {
     this.isOver = true
     if (this.asked !== undefined) this.waits.push(this.since(this.asked))
@@ -140,7 +140,7 @@ class Honest {
   }
 }
 
-/** A thread that does nothing but look at the clock. */
+/** A thread that only watches the clock. */
 class IdleThread {
   private constructor(private readonly worker: Worker) {}
 
@@ -163,7 +163,7 @@ class IdleThread {
     this.worker.postMessage('forget')
   }
 
-  /** How long the machine kept it from that at the longest, in milliseconds. */
+  /** The longest time that the machine kept it from that, in milliseconds. */
   async longest(): Promise<number> {
     const answer = once(this.worker, 'message')
     this.worker.postMessage('longest')

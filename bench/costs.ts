@@ -11,23 +11,23 @@ import type { ReaderOrder, ReaderReport } from './costs-reader.js'
 import { withProcess } from './load.js'
 import { withFolder } from './support.js'
 
-/** What a reader may wait next to one hostile request, and next to a client that uses its whole allowance. */
+/** How long a reader may wait beside one hostile request, and beside a client that uses its whole allowance, in milliseconds. */
 const MOST_ALONE = 100
 const MOST_BESIDE_ALL = 250
-/** What an honest submission may take then, in milliseconds; and what memory the server may have, in bytes. */
+/** How long an honest submission may take then, in milliseconds, and how much memory the server may have, in bytes. */
 const MOST_HONEST = 2000
 const MOST_MEMORY = 1024 ** 3
 
-/** How long the reader is heard before and after, in milliseconds. */
+/** How long the reader runs before and after an attack, in milliseconds. */
 const QUIET = 500
-/** How long one client goes on for, and how long its answers are waited for, in milliseconds. */
+/** How long one client keeps sending, and how long to wait for its answers, in milliseconds. */
 const SENDING = 15_000
 const ANSWERING = Number(process.env.COSTS_PATIENCE ?? 60_000)
 
 const ATTACKER = '127.0.0.66'
 const MiB = 1024 * 1024
 
-/** One attack, measured. */
+/** The results of one attack. */
 interface Measured {
   attack: Attack
   alone: Phase
@@ -44,14 +44,14 @@ interface Phase {
 }
 
 /**
- * What strangers may cost this host: for each attack, the longest wait of a reader next to one hostile request, and next to
- * a client that uses its whole allowance; the most memory; and how long an honest submission took. The exit code is 1 where
- * one of them is over what is allowed.
+ * What strangers may cost this host: for each attack, the longest wait of a reader beside one hostile request, and beside a
+ * client that uses its whole allowance; the most memory; and how long an honest submission took. The exit code is 1 if one of
+ * them exceeds its limit.
  *
- * Of a wait, the server owes what is left without the time in which it had work and the machine let others run. How long an
- * idle thread was kept waiting says how busy the machine was.
+ * The server owes a wait without the time in which it had work, but the machine ran others. The wait of an idle thread shows how
+ * busy the machine was.
  *
- * @param wanted Names of attacks; all where there are none.
+ * @param wanted Names of attacks; none for all.
  */
 export async function* costs(wanted: readonly string[] = []): AsyncGenerator<string> {
   const attacks = allAttacks()
@@ -99,7 +99,7 @@ async function inPhase(options: {
   })
   try {
     for await (const phase of withProcess('./costs-reader.js', [], async function* (_: string, reader) {
-      // What is read first is compiled first.
+      // Warms up: code is compiled when it is first read.
       await heard(reader, server, options, QUIET)
       server.forgetPeak()
       yield { ...(await attacked(reader, server, options)), peak: server.peakMemory() }
@@ -156,7 +156,7 @@ async function attacked(
   return { report, outcomes, died, took }
 }
 
-/** Sends until all is sent or the time is over, and waits for the answers for as long as they may take. */
+/** Sends until everything is sent or the time is over, and then waits for the answers within their own limit. */
 async function sendAll(
   stranger: Stranger,
   options: {
@@ -197,7 +197,7 @@ function order(reader: ChildProcess, command: ReaderOrder): void {
 }
 
 function whatIsOver({ attack, alone, whole, peak }: Measured): string[] {
-  // How long a hostile request itself takes is not what this is about.
+  // How long the hostile request itself takes does not matter here.
   const expected = new Set<Outcome>([...attack.statuses, 'held'])
   const odd = new Set([...alone.outcomes, ...whole.outcomes].filter((outcome) => !expected.has(outcome)))
   return [

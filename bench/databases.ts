@@ -2,9 +2,9 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { startMariadb } from '../test/support/services/mariadb.js'
 import { startMongo } from '../test/support/services/mongo.js'
 
-/** A database of its own, on a server that ends with what runs on it. */
+/** A separate database, on a server that ends with the bench. */
 export interface Database {
-  /** What it is. */
+  /** A description. */
   about: string
   url: string
 }
@@ -12,7 +12,7 @@ export interface Database {
 /**
  * Runs with a MariaDB.
  *
- * @param options.isDurable Whether what is committed is on the disk.
+ * @param options.isDurable Whether commits are synced to the disk.
  */
 export async function* withMariadb<Result>(
   options: { isDurable?: boolean },
@@ -30,7 +30,7 @@ export async function* withMariadb<Result>(
   }
 }
 
-/** Runs with what stands in for a MongoDB. */
+/** Runs with the stand-in for MongoDB. */
 export async function* withMongo<Result>(
   run: (database: Database) => AsyncGenerator<Result>,
 ): AsyncGenerator<Result> {

@@ -14,7 +14,7 @@ import {
 import { HeaderChain } from '../test/support/server/header-chain.js'
 import { inFolder, LIVE_CODE_SIZE } from './support.js'
 
-/** What is read of a network, by outpoint (`<txid>_<vout>`) or name. */
+/** What to read in a network, by outpoint (`<txid>_<vout>`) or name. */
 export interface NetworkIndex {
   deployment: Deployment
   count: number
@@ -22,9 +22,9 @@ export interface NetworkIndex {
   firstHeight: number
   batches: number
   names: string[]
-  /** An ordinal that was passed on more than ten thousand times where the network has 60,000 transactions. */
+  /** An ordinal that has moved more than ten thousand times in a network of 60,000 transactions. */
   long: string
-  /** Ordinals that were passed on a few times. */
+  /** Ordinals that have moved a few times. */
   moved: string[]
   inscriptions: string[]
   /** 10 MiB in one output. */
@@ -33,7 +33,7 @@ export interface NetworkIndex {
   stream: string
 }
 
-/** The size of a network. `BENCH_NETWORK` names a folder that keeps it, and what is made of it, for the next run. */
+/** The size of a network. `BENCH_NETWORK` names a folder that keeps the network, and what is made of it, for the next run. */
 export const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
 
 export const LARGE_BYTES = 10 * 1024 * 1024
@@ -50,12 +50,12 @@ const WORDS = 4000
 const ORDINALS = 200
 const CONTENT_TYPES = ['text/plain', 'image/png', 'text/html', 'application/json', 'image/svg+xml']
 
-/** One kind of transaction, and how many of 88 are of it. */
+/** One kind of transaction, and its share of 88. */
 type Kind = readonly [weight: number, next: () => void]
 
 /**
  * A mixed network, always the same: mints of the live size, names that move, inscriptions of 1 to 8 KiB, 200 ordinals that move,
- * one ordinal with a long life, a stream; mined in blocks of fifty. It is written to a folder, so that stores of several
+ * one ordinal with a long life, and a stream, mined in blocks of fifty. It is written to a folder, so that stores in several
  * processes get the same facts.
  */
 export class MixedNetwork {
@@ -181,7 +181,7 @@ export class MixedNetwork {
     ordinal.tip = this.spend({ transaction: ordinal.tip, vout: 0 }, lockingScript)
   }
 
-  /** Each step of the long life is a transfer, each tenth says something, and each 500th has new content. */
+  /** Each step of the long life is a transfer, each tenth has MAP, and each 500th has new content. */
   private live(): void {
     if (this.longLife === undefined) {
       this.longLife = this.inscribe({
@@ -260,7 +260,7 @@ export class MixedNetwork {
     this.batch = []
   }
 
-  /** Words and all their prefixes, each after those that it needs. */
+  /** Words and all their prefixes, each after the shorter ones. */
   private namesFor(size: number): string[] {
     const first = 'aaaaaaaaabcdefghijklmnopqrstuvwxyz0123456789-'
     const rest = 'abcdefghijklmnopqrstuvwxyz0123456789'
@@ -299,7 +299,7 @@ export async function* withNetworkFolder(
   else yield* run(kept)
 }
 
-/** The network in a folder, written if it is not there yet. */
+/** The network in a folder, written if it is missing. */
 export function networkIn(folder: string): NetworkIndex {
   if (!existsSync(join(folder, INDEX))) {
     mkdirSync(folder, { recursive: true })
@@ -312,7 +312,7 @@ export function readNetwork(folder: string): NetworkIndex {
   return deserialize(readFileSync(join(folder, INDEX)))
 }
 
-/** Its transactions, five hundred at a time. */
+/** The network's transactions, in batches of five hundred. */
 export function* batchesIn(folder: string): Generator<TransactionRecord[]> {
   const { batches } = readNetwork(folder)
   for (let at = 0; at < batches; at++) yield deserialize(readFileSync(batchFile(folder, at)))
@@ -326,7 +326,7 @@ function batchFile(folder: string, at: number): string {
   return join(folder, `batch-${at}.bin`)
 }
 
-/** Numbers from 0 to 1, always the same (the linear congruence of ANSI C). */
+/** Numbers from 0 to 1, always the same (the linear congruential generator of ANSI C). */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {

@@ -10,7 +10,7 @@ import { startServer } from '../src/server/server.js'
 import { batchesIn, headersIn, type NetworkIndex, readNetwork } from './facts-network.js'
 import { configFor, SILENT, type Spent, sizesOf, spent } from './support.js'
 
-/** What a process of the bench is to do with a store of its own; the network is in another folder. */
+/** The task of a process with a store of its own; the network is in another folder. */
 export type Task = 'fill' | 'rebuild' | 'read' | 'serve' | 'bare'
 
 export interface Filled extends Spent {
@@ -19,12 +19,12 @@ export interface Filled extends Spent {
 }
 
 export interface Rebuilt extends Spent {
-  /** The most memory that the process had, in bytes. */
+  /** The peak memory of the process, in bytes. */
   peak: number
   sizes: Record<string, number>
 }
 
-/** Microseconds of processor time, by what is read. */
+/** Microseconds of processor time, by kind of read. */
 export type ReadTimes = Record<string, number>
 
 export interface Serving {

@@ -42,13 +42,16 @@ import {
   withFolder,
 } from './support.js'
 
-/** How many transactions of each kind are measured, after so many that do not count: until code is compiled. */
+/** How many transactions of each kind are measured, and how many warm up before them, until code is compiled. */
 const COUNT = 300
 const WARMING = 4000
 const A_TURN = 50
 const ROUNDS = 5
 const BODY = 4096
-/** How long an idle node is watched, and the delay before that, in milliseconds: V8 collects the garbage of a start once, some 15 seconds after it. */
+/**
+ * How long an idle node is watched, and the delay before that, in milliseconds: V8 collects the garbage of a start once, some 15
+ * seconds after it.
+ */
 const IDLE = 20_000
 const SETTLING = 25_000
 const RANGE = 100 * 1024
@@ -59,9 +62,9 @@ const PARTS = { store, submissions, disk }
 const NETWORK_PARTS = { rebuild, reads, idle, serving, 'first-read': firstRead, starting: start }
 
 /**
- * The embedded store: CPU and bytes to store and to submit transactions, to derive the index of a mixed network again, reads, an idle
- * node, long answers, the first read, a start. What is wanted is a share of what the store before this one took, which kept
- * tables by knex: on two cores at 2.6 GHz.
+ * The embedded store: CPU and bytes to store and to submit transactions, to derive the index of a mixed network, to read, to run
+ * idle, to send long answers, and to start, with the first read. The goals are shares of what the store before this one took,
+ * which kept tables by knex, on two cores at 2.6 GHz.
  */
 export async function* facts(wanted: readonly string[] = []): AsyncGenerator<string> {
   const isWanted = (part: string): boolean => wanted.length === 0 || wanted.includes(part)
@@ -100,7 +103,7 @@ async function* inNetwork(
   for (const part of parts) yield* part(world)
 }
 
-/** Runs a task in a process of its own, to its end. */
+/** Runs a task in a separate process, to its end. */
 async function runTask<Result>(task: Task, world: World): Promise<Result> {
   const child = startTask(task, world)
   try {
@@ -136,14 +139,14 @@ interface Coin {
 }
 
 interface Kind {
-  /** To be submitted, in order, each with what its BEEF has beside it. */
+  /** Transactions to submit, in order, each with the others in its BEEF. */
   transactions: { transaction: FakeTransaction; with: FakeTransaction[] }[]
 }
 
-/** {@link WARMING} and {@link COUNT} of each kind, and what they spend. */
+/** {@link WARMING} and {@link COUNT} transactions of each kind, and the ones that they spend. */
 function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<string, Kind> } {
   const numbers = Array.from({ length: WARMING + COUNT }, (_, number) => number)
-  /** Coins, a hundred in a transaction: with more of them, it would be most of what a BEEF has. */
+  /** Coins, a hundred per transaction: with more, that transaction would be most of a BEEF. */
   const purse = (satoshis: number, lockingScript: Uint8Array): Coin[] => {
     const outputs = Array.from({ length: 100 }, () => ({ satoshis, lockingScript }))
     const fans = Array.from({ length: numbers.length / outputs.length }, () =>
@@ -183,7 +186,9 @@ function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<st
   return { setup: [chain.genesis, ...fans], kinds }
 }
 
-/** Names that can be minted one after another: each but the first of a letter extends one before it, up to 20 characters. */
+/**
+ * Names that can be minted one after another: each, except the first of a letter, extends an earlier one, up to 20 characters.
+ */
 function namesOf(count: number): string[] {
   const letters = [...'abcdefghijklmnopqrstuvwxyz']
   const pairs = letters.flatMap((first) => letters.map((second) => first + second))
@@ -211,7 +216,7 @@ async function write({ graph }: Node, transactions: FakeTransaction[]): Promise<
   await graph.record(records, { subjects: transactions.map(({ txid }) => txid) })
 }
 
-/** CPU to store a proven transaction alone, each durable before the next, and many in one write. */
+/** CPU to store proven transactions: one alone, durable before the next one, and many in one write. */
 async function* store(): AsyncGenerator<string> {
   const wanted: Record<string, number> = { mint: 1.37, 'inscription of 4 KiB': 0.74, step: 0.6 }
   for (const many of [1, A_TURN]) {
@@ -234,7 +239,7 @@ async function* store(): AsyncGenerator<string> {
   }
 }
 
-/** CPU to submit a proven transaction, so that no script runs; and a mint against the SDK's interpretation of one. */
+/** CPU to submit a proven transaction, so that no script runs; a mint is compared with the SDK's interpretation of one. */
 async function* submissions(): AsyncGenerator<string> {
   const wanted: Record<string, number> = { mint: 2.25, 'inscription of 4 KiB': 1.55, step: 1.1 }
   const interpret = realMint()
@@ -264,7 +269,7 @@ async function* submissions(): AsyncGenerator<string> {
   yield* lines
 }
 
-/** The second of the real mints, which spends an output of the first, as something to run again and again. */
+/** Interprets the second of the real mints, which spends an output of the first. */
 function realMint(): (() => void) | undefined {
   const [first, second] = mainnetVectors()?.mineTree.mints.map(({ txid }) => mainnetTransaction(txid)) ?? []
   if (first === undefined || second === undefined) return undefined
@@ -294,7 +299,7 @@ function realMint(): (() => void) | undefined {
   }
 }
 
-/** Bytes that a proven inscription of 4 KiB takes on disk beyond its content. */
+/** The disk space of a proven inscription of 4 KiB beyond its content, in bytes. */
 async function* disk(): AsyncGenerator<string> {
   const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
   const { setup, kinds } = kindsOf(chain)
@@ -312,7 +317,7 @@ async function* disk(): AsyncGenerator<string> {
   })
 }
 
-/** CPU of an item, in milliseconds: the median of the turns after the first {@link WARMING}. */
+/** CPU per item, in milliseconds: the median of the turns after the first {@link WARMING} items. */
 async function timeOfEach<Item>(items: Item[], run: (some: Item[]) => Promise<void>): Promise<number> {
   const times: number[] = []
   for (let at = 0; at < items.length; at += A_TURN) {
@@ -333,7 +338,7 @@ async function* rebuild(world: World): AsyncGenerator<string> {
   yield `bytes of a transaction by file: ${files.join(', ')} (wanted: the index 600)`
 }
 
-/** Reads of the store, without what the server keeps in memory. */
+/** Reads of the store, without the server's caches. */
 async function* reads(world: World): AsyncGenerator<string> {
   const times: ReadTimes[] = []
   const child = startTask('read', world)
@@ -358,7 +363,7 @@ async function* reads(world: World): AsyncGenerator<string> {
   }
 }
 
-/** The share of a core that a server takes that has no sources and no requests. */
+/** The share of a core that a server without sources and requests uses. */
 async function* idle(world: World): AsyncGenerator<string> {
   const share = await serve(world, async (_, child) => {
     await sleep(SETTLING)
@@ -369,7 +374,7 @@ async function* idle(world: World): AsyncGenerator<string> {
   yield line('an idle node', share, { unit: '% of a core', digits: 2, most: 0.2 })
 }
 
-/** Long answers against `node:http` with the same bytes. */
+/** Long answers, compared with `node:http` and the same bytes. */
 async function* serving(world: World): AsyncGenerator<string> {
   yield* await serve(world, async ({ url }, server) => {
     const { large, stream } = world.about
@@ -389,7 +394,7 @@ async function* serving(world: World): AsyncGenerator<string> {
   })
 }
 
-/** The first answer of a server that has just started: the tip of an ordinal. Against that of `node:http` alone; by turns. */
+/** The first answer of a server that has just started, for the tip of an ordinal, alternating with `node:http` alone. */
 async function* firstRead(world: World): AsyncGenerator<string> {
   const { long, moved } = world.about
   const goal = { unit: 'ms', digits: 1 }
@@ -405,7 +410,7 @@ async function* firstRead(world: World): AsyncGenerator<string> {
   yield line('first answer of `node:http` alone', median(bare), goal)
 }
 
-/** How long an answer takes of a server that has started a moment ago, in milliseconds. */
+/** The time for an answer of a server that has just started, in milliseconds. */
 async function firstAnswer(url: string): Promise<number> {
   await sleep(500)
   const since = performance.now()
@@ -415,7 +420,7 @@ async function firstAnswer(url: string): Promise<number> {
   return performance.now() - since
 }
 
-/** A start of the command line that was built last, over the network. */
+/** A start over the network, with the command line that was built last. */
 async function* start(world: World): AsyncGenerator<string> {
   const main = new URL('../../cli/main.js', import.meta.url).pathname
   if (!existsSync(main)) {
@@ -455,14 +460,14 @@ async function serve<Result>(
   }
 }
 
-/** Microseconds of processor time that a process has used. */
+/** The processor time of a process, in microseconds. */
 async function cpuOf(child: ChildProcess): Promise<number> {
   child.send('cpu')
   const [{ user, system }] = (await once(child, 'message')) as [NodeJS.CpuUsage]
   return user + system
 }
 
-/** @param options.most What is wanted. */
+/** @param options.most The goal. */
 function line(
   what: string,
   figure: number,

@@ -6,10 +6,10 @@ import { answerAsJungleBus } from '../test/support/follow/junglebus-protocol.js'
 import { listening } from '../test/support/server/connections.js'
 import { MinedTree } from './mined-tree.js'
 
-/** What the bench is sent when the source is ready. */
+/** Sent to the bench when the source is ready. */
 export interface SourceReady {
   url: string
-  /** Those that are minted at the start. */
+  /** The names that are minted at the start. */
   names: string[]
   /** A subscription to all transactions. */
   subscription: string
@@ -20,7 +20,7 @@ export interface SourceReady {
 const SUBSCRIPTION = 'all'
 
 /**
- * The process that a host follows: a JungleBus that answers late, as one over the internet does, and mints each name that it is
+ * The process that a host follows: a JungleBus that answers late, like one over the internet, and mints each name that it is
  * sent.
  */
 const [mints = '', latency = ''] = process.argv.slice(2)
@@ -31,7 +31,7 @@ const tree = new MinedTree()
 const first = tree.headers.branch.block(0)
 tree.grow(Number(mints))
 
-/** What the tree knows: it makes a proof in less time. */
+/** A view of the tree that makes proofs in less time. */
 class TreeView extends LyingView {
   override transaction(txid: string): TransactionRecord | undefined {
     return tree.record(txid)

@@ -14,9 +14,9 @@ import { usageOf, withProcess } from './load.js'
 import { MinedTree } from './mined-tree.js'
 import { configFor, inFolder, median, SILENT, timed } from './support.js'
 
-/** Mints of the tree, without an argument. */
+/** Mints in the tree, by default. */
 const MINTS = 2000
-/** How late the source answers, in milliseconds: as one over the internet. */
+/** How late the source answers, in milliseconds, like one over the internet. */
 const LATENCY = 50
 /** Requests a second that the host may send: six times the default, or the bench would take an hour. */
 const RATE = 60
@@ -25,20 +25,20 @@ const POLL = 1000
 const HOUR = 3_600_000
 /** Letters of names that are minted while the host keeps up. */
 const LATE = Array.from('abcdefghijklm')
-/** How often the host is asked how far it is, in milliseconds. Its answers count as its own work. */
+/** How often the host is asked for its progress, in milliseconds. These answers count as its own work. */
 const SAMPLE_EVERY = 1000
-/** How many names small trees have, which are followed at the default rate. */
+/** The sizes of small trees, in names; the host follows them at the default rate. */
 const SMALL_TREES = [20, 100]
 const DEFAULT_RATE = 10
-/** How many names are minted in each, one after another. */
+/** How many names are minted in each of them, one after another. */
 const SMALL_MINTS = 6
-/** After how many milliseconds without a request the host has asked about all coins. */
+/** After this many milliseconds without a request, the host has asked about all coins. */
 const REST = 1000
 
 /**
- * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
- * memory; and how soon a name resolves once a block has it. `npm run bench follow 14000` catches up with a tree as large as the live
- * one, `follow 14000 200` at so many requests a second, and `follow small` follows small trees alone.
+ * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its memory;
+ * and how soon a name resolves once a block has it. `npm run bench follow 14000` catches up with a tree as large as the live one,
+ * `follow 14000 200` does so at 200 requests a second, and `follow small` only follows small trees.
  */
 export async function* follow(within: string[]): AsyncGenerator<string> {
   const numbers = within.filter((each) => /^\d+$/.test(each)).map(Number)
@@ -58,7 +58,7 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
         if (mints > MINTS) return
         const lately = LATE.map((_, at) => `zz${'a'.repeat(at + 1)}`)
         const old = LATE.slice(0, 3).map((letter) => `y${letter}a`)
-        // The node of the first one has not changed for long.
+        // The node of the first name has not changed for long.
         const [, ...times] = await timesToResolve(host, { names: lately, mint })
         yield `${BEYOND}, at a node that changed lately: ${shownTimes(times)} (wanted: 2)`
         const swept = await timesToResolve(host, { names: old, mint })
@@ -67,7 +67,7 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
       yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, { folder, source }) })
       if (mints > MINTS) return
       yield* withHost({ source, folder, rate, poll: POLL, hasFeed: true }, async function* (host) {
-        // It reads what is past first.
+        // The host first reads the past of the feed.
         await timesToResolve(host, { names: ['yza'], mint })
         const names = LATE.slice(3).map((letter) => `y${letter}a`)
         yield `${BEYOND}, at any node, with a feed: ${shownTimes(await timesToResolve(host, { names, mint }))} (wanted: 2)`
@@ -78,7 +78,7 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
 
 const BEYOND = `from a block to a resolvable name, beyond ${seconds(POLL)}`
 
-/** Lets the source mint a name whose parent is minted, in a block of its own. */
+/** Makes the source mint a name whose parent is minted, in a block of its own. */
 type Mint = (name: string) => Promise<void>
 
 function minting(source: ChildProcess): Mint {
@@ -88,7 +88,9 @@ function minting(source: ChildProcess): Mint {
   }
 }
 
-/** A small tree at the default rate: how soon names resolve that are minted at any of its nodes, and the requests for that. */
+/**
+ * A small tree at the default rate: how soon names resolve that are minted at any of its nodes, and how many requests that takes.
+ */
 async function* smallTree(names: number): AsyncGenerator<string> {
   const ofSource = [String(names), String(LATENCY)]
   yield* inFolder((folder) =>
@@ -114,7 +116,7 @@ async function* smallTree(names: number): AsyncGenerator<string> {
   )
 }
 
-/** Waits until the host asks nothing more. */
+/** Waits until the host sends no more requests. */
 async function atRest(host: Host): Promise<void> {
   for (let before = -1, now = 0; now !== before; now = await requestsOf(host)) {
     before = now
@@ -122,7 +124,7 @@ async function atRest(host: Host): Promise<void> {
   }
 }
 
-/** How many requests the host has sent to its source, without those for headers. */
+/** How many requests the host has sent to its source, except those for headers. */
 async function requestsOf(host: Host): Promise<number> {
   const { sources = [] } = await statusOf(host)
   return sources.reduce((sum, { requests }) => sum + requests, 0)
@@ -133,7 +135,7 @@ interface Host {
   process: ChildProcess
 }
 
-/** Runs with a host in another process that follows a source from the start on. */
+/** Runs with a host in another process that follows a source from the start. */
 async function* withHost(
   options: { source: SourceReady; folder: string; rate: number; poll: number; hasFeed?: boolean },
   run: (host: Host) => AsyncGenerator<string>,
@@ -158,7 +160,7 @@ function headerSettings({ url, checkpoint }: SourceReady): Record<string, string
   return { CHAIN_TRACKER: 'headers', HEADERS_SOURCES: `junglebus=${url}`, HEADERS_CHECKPOINT: checkpoint }
 }
 
-/** What the host had done and used at a time. */
+/** The progress of the host and its resources, at one time. */
 interface Sample {
   /** Milliseconds since the start of the host. */
   at: number
@@ -167,7 +169,7 @@ interface Sample {
   cpu: number
 }
 
-/** Waits until the host has followed all mints. @returns What it had done and used every second. */
+/** Waits until the host has followed all mints. @returns A sample every second. */
 async function catchUp(host: Host, mints: number): Promise<Sample[]> {
   const start = performance.now()
   const samples: Sample[] = []
@@ -194,7 +196,7 @@ function* shownCatchUp(samples: Sample[], { mints, verifying }: { mints: number;
   yield `processor time of the last ${step} mints with that of the second ${step}: ${ratio.toFixed(2)} (wanted: 1)`
 }
 
-/** The processor time that it had used when it had admitted so many mints, interpolated. */
+/** The processor time that the host had used when it had admitted this many mints, interpolated. */
 function cpuAt(samples: Sample[], mints: number): number {
   const after = samples.findIndex((sample) => sample.mints >= mints)
   const [before, then] = [samples[after - 1], samples[after]]
@@ -203,8 +205,8 @@ function cpuAt(samples: Sample[], mints: number): number {
 }
 
 /**
- * The processor time that it takes to know that each mint holds, in milliseconds: its proofs, and which of its outputs belong
- * in the topics. Measured with those that the sample of the tree has.
+ * The processor time to verify the mints, in milliseconds: their proofs, and which of their outputs belong in the topics.
+ * Measured with a sample of the tree.
  *
  * @param of.folder The store of a host that follows them, which is only read.
  */
@@ -243,7 +245,7 @@ async function timeToVerify(mints: number, of: { folder: string; source: SourceR
   }
 }
 
-/** The processor time of this process meanwhile, in milliseconds. */
+/** The processor time of this process during some work, in milliseconds. */
 async function processorTime(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage()
   await work()
@@ -251,7 +253,7 @@ async function processorTime(work: () => Promise<void>): Promise<number> {
   return (user + system) / 1000
 }
 
-/** How soon names resolve once a block has them, beyond the interval in which the host asks for new blocks, in milliseconds. */
+/** How soon names resolve once a block has them, in milliseconds beyond the interval at which the host asks for new blocks. */
 async function timesToResolve(
   host: Host,
   { names, mint }: { names: readonly string[]; mint: Mint },
@@ -275,7 +277,7 @@ async function statusOf({ url }: Host): Promise<ChainStatus> {
   return (await (await fetch(`${url}/health`)).json()) as ChainStatus
 }
 
-/** The most memory that a host has had, in MiB. */
+/** The peak memory of a host, in MiB. */
 async function memoryOf(host: Host): Promise<number> {
   return (await usageOf(host.process)).maxRSS / 1024
 }

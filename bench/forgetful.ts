@@ -6,7 +6,7 @@ import { openHttpServer } from '../src/server/http/http-server.js'
 import type { RunningServer } from '../src/server/server.js'
 import { SILENT } from './support.js'
 
-/** Serves the same routes over the same store, with nothing kept in memory: every answer is read. Returns the URL. */
+/** Serves the same routes over the same store without caches: every answer is read. Returns the URL. */
 export async function serveForgetful({ node }: RunningServer, config: Config): Promise<string> {
   const { store: graph, overlay } = node
   const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })

@@ -15,14 +15,14 @@ import { serveForgetful } from './forgetful.js'
 import { answerCpuTime, processFolder } from './process-folder.js'
 import { chainOfNames, configFor, SILENT } from './support.js'
 
-/** What the loading process is sent: our server, and paths of it. */
+/** Sent to the loading process: the URL of our server, and paths on it. */
 export interface GatewayReady {
   url: string
-  /** Our server without what it keeps in memory. */
+  /** Our server without its caches. */
   forgetful: string
-  /** 4 KiB each, in as many transactions. */
+  /** Files of 4 KiB, each in its own transaction. */
   files: string[]
-  /** Outpoints of ordinals that have lived as many steps. */
+  /** The outpoints of ordinals with different numbers of steps. */
   young: string
   middle: string
   flat: string
@@ -56,7 +56,7 @@ function fileOf(index: number, contentType = 'text/plain'): FakeOutput {
   return { satoshis: 1, lockingScript: inscriptionScript({ contentType, body }) }
 }
 
-/** An ordinal with 4 KiB of content that says something new of itself every third step. */
+/** An ordinal with 4 KiB of content, and new MAP at every third step. */
 async function lived(steps: number): Promise<string> {
   let tip = await inscribed([fileOf(-steps)])
   const origin = tip.outpoint(0)

@@ -4,8 +4,9 @@ import { cpuRatio, type Round, roundsByTurns, speedRatio, type Target, withProce
 import { median } from './support.js'
 
 /**
- * What reads of the gateway cost: requests that are answered from memory against `node:http`, and those that take a route
- * against a bare Express handler, each in a process of its own that sends the same bytes and headers. By turns.
+ * The cost of reads of the gateway: requests that are answered from memory, compared with `node:http`, and those that take a
+ * route, compared with a bare Express handler. Each bare server is a separate process that sends the same bytes and headers.
+ * Alternating.
  */
 export async function* gateway(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
@@ -29,7 +30,7 @@ export async function* gateway(): AsyncGenerator<string> {
       '1 MiB': { target: long(1024), wanted: 0.8 },
       '10 MiB': { target: long(10_240), wanted: 0.2 },
     })
-    // What changes nothing costs hardly more, and what only a header follows from is in memory as well.
+    // A query that changes nothing costs hardly more, and one that only changes a header is answered from memory as well.
     yield* compareWithBare('node', {
       'outpoint with a query that changes nothing': {
         target: each(files, (file) => `/content/${file}?utm_source=a`),
@@ -69,13 +70,13 @@ export async function* gateway(): AsyncGenerator<string> {
   })
 }
 
-/** A target of ours, and how fast it is to be as a multiple of a bare one. */
+/** A target of ours, and its wanted speed as a multiple of a bare one. */
 interface Compared {
   target: Target
   wanted: number
 }
 
-/** Loads each of our targets by turns with a bare server that answers like its first path. */
+/** Loads each of our targets, alternating with a bare server that answers like its first path. */
 export async function* compareWithBare(
   kind: keyof Bare,
   ours: Record<string, Compared>,

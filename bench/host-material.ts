@@ -12,15 +12,15 @@ import {
 } from '../test/support/protocol/fake-chain.js'
 import { LIVE_CODE_SIZE } from './support.js'
 
-/** The topic of the host's own. */
+/** A topic of the host's own. */
 export const OTHER = 'tm_other'
 
 export type Kind = 'mint' | 'inscription'
 
-/** A transaction as a wallet submits it: signed, not mined, and with what it spends, which is. */
+/** A transaction as a wallet submits it: signed, not mined, and with the mined transactions that it spends. */
 export interface Submission {
   beef: Uint8Array
-  /** What finds it. */
+  /** The query that finds it. */
   query: { outpoint: string }
 }
 
@@ -32,8 +32,8 @@ const TERMS = { covenantVersion: 1, difficulty: 1, nameContentType: 'application
 const MARKER = 'bench'
 
 /**
- * Submissions whose scripts an engine can verify: mints under our own covenant, made as long as the live one, and inscriptions of 4
- * KiB, each paid for by a coin with a signature.
+ * Submissions whose scripts an engine can verify: mints under our own covenant, made as long as the live one, and inscriptions of
+ * 4 KiB, each paid for by a signed coin.
  */
 export class HostMaterial {
   readonly chain = new FakeChain({ ...TERMS, nameMarker: MARKER, root: { code: liveSizedCode() } })
@@ -46,7 +46,7 @@ export class HostMaterial {
     this.nodes.set('', { ...this.chain.node(''), holder: this.chain.genesis })
   }
 
-  /** What the mints are below: mined. */
+  /** The mined names below which mints are made. */
   async *tree(): AsyncGenerator<Uint8Array> {
     yield beefOf(this.chain.genesis)
     for (const first of LETTERS) yield beefOf((await this.mintOf(first)).mint)
@@ -108,13 +108,13 @@ export class HostMaterial {
     return this.chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: LOCK }] })
   }
 
-  /** A transaction whose input that spends a coin is signed: no other input depends on that. */
+  /** Signs the input that spends a coin; no other input depends on that. */
   private async signed(
     unsigned: FakeTransaction,
     { coin, input }: { coin: FakeTransaction; input: number },
   ): Promise<FakeTransaction> {
     const { version, inputs, outputs } = Transaction.fromBinary(unsigned.raw)
-    // One that was parsed keeps the bytes that it was parsed from.
+    // A parsed transaction keeps the bytes that it was parsed from.
     const transaction = new Transaction(version, inputs, outputs)
     const template = new P2PKH().unlock(KEY, 'all', false, 1000, LockingScript.fromBinary([...LOCK]))
     const spending = inputs[input]
@@ -128,7 +128,7 @@ export class HostMaterial {
   }
 }
 
-/** Our covenant behind as many opcodes that do nothing as the live one is longer. It says itself where it ends. */
+/** Our covenant behind as many opcodes that do nothing as the live one is longer. Its code contains its own end. */
 function liveSizedCode(): Uint8Array {
   const { split, ...others } = covenantParts({ ...TERMS, marker: Buffer.from(MARKER) })
   const { preimage, ...rest } = others

@@ -12,7 +12,7 @@ import type { HostSetup, Order } from './host-process.js'
 
 export type Place = Pick<HostSetup, 'knexUrl' | 'mongoUrl'>
 
-/** A process with a host. */
+/** A process that runs a host. */
 export class Host {
   private readonly ended: Promise<undefined>
 
@@ -25,14 +25,14 @@ export class Host {
     this.ended = once(child, 'exit').then(() => undefined)
   }
 
-  /** With a database and a folder of its own. */
+  /** Starts a host with a separate database and folder. */
   static async start(setup: HostSetup): Promise<Host> {
     const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
     const { knexUrl = `sqlite:${folder}`, ...place } = await ownPlace(setup, setup.plugin)
     return await Host.startIn(folder, { ...setup, ...place, knexUrl })
   }
 
-  /** Another process, with the same database. The index is read and derived again. */
+  /** Starts another process with the same database, which reads the log and derives the index again. */
   async startAgain(): Promise<Host> {
     await this.stop()
     for (const name of readdirSync(this.folder))
@@ -83,7 +83,7 @@ export class Host {
 
 type Run = (place: Place) => AsyncGenerator<string>
 
-/** Where hosts keep what they have. Without its database, one is left out. With MongoDB, the engine is on MariaDB. */
+/** Where hosts keep their data. One whose database is missing is left out. With MongoDB, the engine is on MariaDB. */
 export const DATABASES = {
   sqlite: (run: Run) => run({}),
   async *mariadb(run: Run): AsyncGenerator<string> {
@@ -96,7 +96,7 @@ export const DATABASES = {
   },
 }
 
-/** The same place for a host of its own. */
+/** The same place, with a separate database for a host. */
 async function ownPlace({ knexUrl, ...others }: Place, name: string): Promise<Place> {
   if (knexUrl === undefined) return others
   const connection = await createConnection(knexUrl)

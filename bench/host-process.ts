@@ -19,25 +19,25 @@ import { configurePlugin } from '../test/support/plugin/plugin-host.js'
 import { batchesIn } from './facts-network.js'
 import { OTHER } from './host-material.js'
 
-/** A host with the plugin, or with one that does nothing in its place. */
+/** A host with the plugin, or with one that does nothing instead. */
 export interface HostSetup {
   plugin: 'ours' | 'nothing'
   engine: EngineVersion
   /** By default, SQLite in a folder. */
   knexUrl?: string
-  /** By default, all is on SQL. */
+  /** By default, everything is in SQL. */
   mongoUrl?: string
   deployment: Deployment
-  /** Outputs that the topics admit, by the length of a submission: those of mints are long. */
+  /** Outputs that the topics admit, by the length of a submission: those of mints are longer. */
   admitted: { longer: number; mints: Record<string, number[]>; others: Record<string, number[]> }
 }
 
 export type Order =
   /** Waits until queries find something, and the host is idle. Answered with {@link CpuUsed}. */
   | { untilIdle: { service: string; query: object }[] }
-  /** Waits until something is found. */
+  /** Waits until a query finds something. */
   | { until: { service: string; query: object } }
-  /** Submits, and is answered with the time from the engine's answer until it is found, in ms. */
+  /** Submits, and is answered with the time from the engine's answer until the query finds something, in milliseconds. */
   | { beef: Uint8Array; topics: string[]; find: { service: string; query: object } }
   /** Records a network. */
   | { fill: string }
@@ -45,16 +45,16 @@ export type Order =
   | { record: TransactionRecord[] }
 
 export interface CpuUsed {
-  /** Processor time of all threads so far, in milliseconds, and when that was. */
+  /** The processor time of all threads so far, in milliseconds, and when it was read. */
   cpu: number
   at: number
-  /** What it uses while idle, in milliseconds a second. */
+  /** The processor time of the idle process, in milliseconds a second. */
   idle: number
 }
 
-/** How long a process is left to itself before it is asked for its processor time, in milliseconds. */
+/** How long a process is left alone before its processor time is read, in milliseconds. */
 const QUIET = 1500
-/** How often it is asked whether something can be found, in milliseconds. */
+/** How often queries are repeated, in milliseconds. */
 const LOOK = 1
 
 class ConstantManager implements TopicManager {
@@ -73,7 +73,7 @@ class ConstantManager implements TopicManager {
   getMetaData = async () => ({ name: '', shortDescription: '' })
 }
 
-/** Stores each output of its topic, and finds it by its outpoint. */
+/** Stores each output of its topic, and finds outputs by outpoint. */
 abstract class PlainService implements LookupService {
   readonly admissionMode = 'locking-script'
   readonly spendNotificationMode = 'none'

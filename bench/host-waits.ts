@@ -16,13 +16,13 @@ import { inLineOf, timed } from './support.js'
 
 const BRANCH = 20_000
 const A_BATCH = 500
-/** How long somebody who submits to another topic waits after an answer, in milliseconds. */
+/** The pause of the client of another topic after an answer, in milliseconds. */
 const PAUSE = 20
-/** How long the other topic is asked without anything else, in milliseconds. */
+/** How long the other topic is measured alone, in milliseconds. */
 const ALONE = 10_000
 
 /**
- * How long a submission to a topic of the host's own takes while the plugin reads its log and derives its index again, and while it
+ * How long a submission to another topic of the host takes while the plugin reads its log and derives its index, and while it
  * applies a reorganisation.
  */
 export async function* waits(
@@ -64,7 +64,7 @@ async function* waitsOver(
 
 const ADMITTED: HostSetup['admitted'] = { longer: 0, mints: { [OTHER]: [0] }, others: {} }
 
-/** An ordinal that moves, each time with something to say, and a mined transaction that spends the same coin as its first one. */
+/** An ordinal that moves, each time with MAP, and a mined transaction that spends the same coin as its first move. */
 function reorganisation(): { branch: FakeTransaction[]; competing: FakeTransaction } {
   const chain = new FakeChain()
   const coin = parseOutpoint(`${'d'.repeat(64)}_0`)
@@ -82,7 +82,7 @@ function reorganisation(): { branch: FakeTransaction[]; competing: FakeTransacti
   return { branch, competing: chain.spend({ inputs: [coin], outputs: [{ satoshis: 1, lockingScript }] }) }
 }
 
-/** What submissions to the topic of the host's own take meanwhile. */
+/** The times of submissions to the host's own topic during some work. */
 async function during(host: Host, work: () => Promise<unknown>): Promise<string> {
   const material = new HostMaterial()
   const times: number[] = []

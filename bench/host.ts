@@ -7,16 +7,18 @@ import { waits } from './host-waits.js'
 import { median } from './support.js'
 
 const TOPICS = ['tm_names', 'tm_ordinals']
-/** The real one, and the stand-in for the newest. */
+/** The real engine, and the stand-in for the newest. */
 const MEASURED = ['0.4.6', '2.6.3'] as const
 const KINDS = ['inscription', 'mint'] as const
 const SERVICE: Record<Kind, string> = { mint: 'ls_names', inscription: 'ls_ordinals' }
 const ROUNDS = 5
-/** How many are submitted in a round, one after another; and before the first one, until what runs often is compiled. */
+/**
+ * How many submissions a round has, one after another; and how many come before the first round, until frequent code is compiled.
+ */
 const A_ROUND: Record<Kind, number> = { inscription: 60, mint: 30 }
 const WARM_UP = 300
 const LAGS = 15
-/** What is admitted of a mint, and of an inscription; a mint is longer than this. */
+/** The admitted outputs of a mint, and of an inscription; mints are longer than `longer`. */
 const ADMITTED: HostSetup['admitted'] = {
   longer: 10_000,
   mints: { tm_names: [0, 1, 2], tm_ordinals: [0, 1, 2] },
@@ -24,8 +26,8 @@ const ADMITTED: HostSetup['admitted'] = {
 }
 
 /**
- * The plugin in a host of the overlay engine, with one that does nothing in its place: processor time of the process (all threads)
- * for a submission over HTTP, and the time from the engine's answer until a lookup finds it.
+ * The plugin in a host of the overlay engine, compared with one that does nothing: processor time of the process (all threads)
+ * for a submission over HTTP, and the time from the engine's answer until a lookup finds the output.
  */
 export async function* host(wanted: readonly string[] = []): AsyncGenerator<string> {
   yield `load average before: ${loadavg()[0]?.toFixed(1)}`
@@ -78,13 +80,13 @@ async function* compared(
   }
 }
 
-/** Of a plugin that does nothing, and of ours. */
+/** Compares a plugin that does nothing with ours. */
 function comparison([nothing = [], ours = []]: number[][] = [], unit: string, digits: number): string {
   const [base, own] = [median(nothing), median(ours)]
   return `${base.toFixed(digits)} and ${own.toFixed(digits)} ${unit}, ratio ${(own / base).toFixed(2)} (wanted: at most 1.3)`
 }
 
-/** Processor time for each of some submissions, beyond what the process takes by itself, in milliseconds. */
+/** The processor time per submission, without that of the idle process, in milliseconds. */
 async function costOf(
   host: Host,
   kind: Kind,

@@ -18,15 +18,15 @@ import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
 const COUNT = 4000
 const A_BLOCK = 200
 const BODY = 4096
-/** How many rows a bare statement inserts before it commits: about as many as inscriptions share a write. */
+/** How many rows a bare statement inserts per commit: about as many as inscriptions share a write. */
 const A_COMMIT = 50
 
 const NOWHERE = new Writable({ write: (_chunk, _encoding, done) => done() })
 const QUIET = new CommandOutput({ stdout: NOWHERE, stderr: NOWHERE, json: false, env: {} })
 
 /**
- * Proven inscriptions of 4 KiB, each in a BEEF of its own, through `import`; against bare SQLite that hashes the same bytes and
- * inserts them, with about as many commits.
+ * Proven inscriptions of 4 KiB, each in its own BEEF, through `import`; compared with bare SQLite that hashes and inserts the
+ * same bytes, with about as many commits.
  */
 export async function* imports(): AsyncGenerator<string> {
   const chain = new FakeChain()
@@ -66,7 +66,7 @@ function inscribed(chain: FakeChain, headers: HeaderChain): Uint8Array[] {
   return beefs
 }
 
-/** Imports BEEFs of files, one after the other, into a node that is open already. @returns What the last one took. */
+/** Imports BEEFs from files, one part after another, into an open node. @returns The time of the last part. */
 async function importAll(
   parts: Uint8Array[][],
   { folder, config }: { folder: string; config: ReturnType<typeof configFor> },
@@ -85,7 +85,7 @@ async function importAll(
   return took
 }
 
-/** Hashes each BEEF, and inserts it with its hash. @returns What the last part took. */
+/** Hashes each BEEF, and inserts it with its hash. @returns The time of the last part. */
 async function insertBare(parts: Uint8Array[][], folder: string): Promise<Spent> {
   const database = new Libsql(join(folder, 'bare.sqlite'))
   database.exec(

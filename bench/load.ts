@@ -5,37 +5,37 @@ import autocannon from 'autocannon'
 import type { ServerUsage } from './started-server.js'
 import { median } from './support.js'
 
-/** Many and short: what else the machine does comes and goes within seconds. */
+/** Many and short, because other load on the machine comes and goes within seconds. */
 const ROUNDS = 31
 const SECONDS = 0.4
-/** How often autocannon looks whether a round is over, in milliseconds. */
+/** How often autocannon checks whether a round is over, in milliseconds. */
 const CHECKING = 50
 const CONNECTIONS = 16
 
-/** Requests to load a server with, asked over and over in their order. */
+/** Requests to load a server with, repeated in their order. */
 export interface Target {
   /** `http://host:port` */
   origin: string
   paths: string[]
-  /** Whether each request is for any of the paths. */
+  /** Whether each request takes a random path. */
   isShuffled?: boolean
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
-  /** Of the requests for long bodies. */
+  /** Headers of requests for long bodies. */
   headers?: Record<string, string>
-  /** The length of its bodies, if they are long: then a round has as many requests as make {@link LONG_BYTES}. */
+  /** The length of its bodies, if they are long: then a round has as many requests as add up to {@link LONG_BYTES}. */
   length?: number
 }
 
-/** How a target answered in one round. */
+/** The result of a target in one round. */
 export interface Round {
   /** Requests a second. */
   rate: number
-  /** Processor time of the server per request, in microseconds; NaN if it is not told. */
+  /** The processor time of the server per request, in microseconds; NaN if it is unknown. */
   cpu: number
 }
 
-/** Runs with another process of this folder, and what it sends when it is ready. */
+/** Runs with another process of this folder, and its message when it is ready. */
 export async function* withProcess<Ready, Result>(
   file: string,
   parameters: string[],
@@ -49,20 +49,20 @@ export async function* withProcess<Ready, Result>(
     const [ready] = (await once(child, 'message')) as [Ready]
     yield* run(ready, child)
   } finally {
-    // What it has open may be opened by another then.
+    // Another process may open its files next.
     const ended = once(child, 'exit')
     if (child.kill()) await ended
   }
 }
 
-/** What a server of `started-server.js` has used. */
+/** The resources that a `started-server.js` process has used. */
 export async function usageOf(child: ChildProcess): Promise<ServerUsage> {
   child.send('usage')
   const [used] = (await once(child, 'message')) as [ServerUsage]
   return used
 }
 
-/** How each target answers in short rounds, by turns. A first round, in which code is compiled, does not count. */
+/** Loads each target in short rounds, alternating. A first round, in which code is compiled, does not count. */
 export async function roundsByTurns<Name extends string>(
   targets: Record<Name, Target>,
   rounds = ROUNDS,
@@ -79,12 +79,14 @@ export async function roundsByTurns<Name extends string>(
   return Object.fromEntries(results.map(({ name, rounds }) => [name, rounds])) as Record<Name, Round[]>
 }
 
-/** How many times as fast one target is as another: the median over the rounds, each against the same round of the other. */
+/**
+ * How many times as fast one target is as another: the median over the rounds, each compared with the same round of the other.
+ */
 export function speedRatio(own: Round[], base: Round[]): number {
   return median(own.map(({ rate }, round) => rate / (base[round]?.rate ?? Number.NaN)))
 }
 
-/** The same of processor time per request, which a loaded machine and the client's own work change less than speed. */
+/** The same for processor time per request, which a loaded machine and the client's own work change less than speed. */
 export function cpuRatio(own: Round[], base: Round[]): number {
   return median(own.map(({ cpu }, round) => (base[round]?.cpu ?? Number.NaN) / cpu))
 }
@@ -108,7 +110,7 @@ async function load(target: Target): Promise<Round> {
   const cpu = (await cpuOf(server)) - before
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${origin}${paths[0]}: ${result.non2xx} wrong answers, ${result.errors} errors`)
-  // Not its average, which is of whole seconds.
+  // Not autocannon's average, which counts whole seconds.
   const { total } = result.requests
   return { rate: (total * 1000) / (result.finish.getTime() - result.start.getTime()), cpu: cpu / total }
 }
@@ -131,7 +133,7 @@ async function loadLong(target: Target & { length: number }): Promise<Round> {
     for await (const chunk of answer) received += chunk.length
     if (received !== length) throw new Error(`${origin}: ${received} bytes of ${length}`)
   }
-  // Those that wait are sent as connections become free.
+  // Waiting requests are sent as connections become free.
   await Promise.all(Array.from({ length: total }, (_, number) => ask(number)))
   const rate = (total * 1000) / (performance.now() - since)
   agent.destroy()

@@ -14,7 +14,7 @@ import { search } from './search.js'
 import { segments } from './segments.js'
 import { shared } from './shared.js'
 
-/** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
+/** Speed and size, each as a ratio to something measured beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
   imports,
   gateway,
@@ -34,7 +34,7 @@ const benches = {
 }
 
 const wanted = process.argv.slice(2)
-/** Names of something within a bench. */
+/** The arguments for the benches, such as names of parts. */
 const within = wanted.filter((name) => !Object.hasOwn(benches, name))
 if (wanted.length > 0 && within.length === wanted.length) {
   process.stderr.write(`${wanted.join(' ')} is no bench. There are: ${Object.keys(benches).join(', ')}.\n`)

@@ -4,7 +4,7 @@ import { LIMITS } from '../src/server/config/limits.js'
 import { measureSize, type Room } from './rooms.js'
 import { walks } from './walk.js'
 
-// What there is to know of this package, in numbers (docs/contributing.md). Run: `npm run map`.
+// The size of this package in numbers (docs/contributing.md). Run: `npm run map`.
 
 const { values } = parseArgs({ options: { walk: { type: 'boolean' }, files: { type: 'boolean' } } })
 

@@ -11,14 +11,14 @@ const A_BLOCK = 50
 const A_PURSE = 500
 
 /**
- * A tree of names whose mints have the live size (18 KB), mined in blocks with real merkle paths: what an honest chain source
- * knows. Names are minted shortest first: 26 of one letter, 676 of two, then those of three. It keeps each transaction's bytes
- * once, and nothing else of it.
+ * A tree of names whose mints have the live size (18 KB), mined in blocks with real merkle paths, as an honest chain source has
+ * it. Names are minted shortest first: 26 of one letter, 676 of two, then those of three. It only keeps the bytes of each
+ * transaction, once.
  */
 export class MinedTree {
   readonly chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
   readonly headers = new HeaderChain(0)
-  /** All that is minted, in order. */
+  /** All minted names, in order. */
   readonly names: string[] = []
   /** The txids of their mints. */
   readonly mints: string[] = []
@@ -35,7 +35,7 @@ export class MinedTree {
     this.mineBlock()
   }
 
-  /** Mints so many names more, and mines them. */
+  /** Mints this many further names, and mines the mints. */
   grow(count: number): void {
     for (let left = count; left > 0; left--) {
       this.mint(this.upcoming.next().value)
@@ -44,7 +44,7 @@ export class MinedTree {
     if (this.waiting.length > 0) this.mineBlock()
   }
 
-  /** Mints a name out of turn, in a block of its own. */
+  /** Mints a name out of order, in a block of its own. */
   mintAlone(name: string): void {
     this.mint(name)
     this.mineBlock()
@@ -65,7 +65,7 @@ export class MinedTree {
     return [...this.raws].map(([txid, raw]) => ({ txid, raw }))
   }
 
-  /** How many bytes its transactions have. */
+  /** The size of all transactions, in bytes. */
   get bytes(): number {
     return [...this.raws.values()].reduce((sum, { length }) => sum + length, 0)
   }
@@ -101,7 +101,7 @@ export class MinedTree {
   }
 }
 
-/** All names, those of fewer letters first. */
+/** All names, the shortest first. */
 function* shortestFirst(): Generator<string, never> {
   for (let shorter = ['']; ; ) {
     const longer: string[] = []

@@ -13,16 +13,16 @@ import { serveForgetful } from './forgetful.js'
 import { answerCpuTime, processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
-/** What the loading process is sent: our server, and what it is asked for. */
+/** Sent to the loading process: our server, and what to request from it. */
 export interface PagesReady {
   url: string
-  /** The same over the same store, with nothing kept in memory. */
+  /** The same server over the same store, without caches. */
   forgetful: string
-  /** All of them. */
+  /** All names. */
   names: string[]
   /** Nodes with the most children. */
   nodes: string[]
-  /** An ordinal that was passed on a thousand times. */
+  /** An ordinal that has moved a thousand times. */
   old: string
   /** A transaction with many outputs. */
   txid: string
@@ -31,7 +31,7 @@ export interface PagesReady {
 const NAMES = Number(process.env.NAMES ?? 14_000)
 const INSCRIPTIONS = Number(process.env.INSCRIPTIONS ?? 20_000)
 const STEPS = 1000
-/** How many transactions are written at once, and how many inscriptions one has. */
+/** How many transactions are written at once, and how many inscriptions each has. */
 const A_WRITE = 50
 const A_TRANSACTION = 20
 

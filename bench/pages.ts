@@ -5,19 +5,19 @@ import { compareWithBare } from './gateway.js'
 import { cpuRatio, roundsByTurns, speedRatio, type Target, withProcess } from './load.js'
 import type { PagesReady } from './pages-server.js'
 
-/** How fast a page is to be, as a multiple of a bare Express handler. */
+/** The wanted speed of a page, as a multiple of a bare Express handler. */
 const WANTED = 0.25
-/** The most bytes, compressed, of a page, and of the scripts and the styles that it loads. */
+/** The most compressed bytes of a page, and of the scripts and the styles that it loads. */
 const MOST = { html: 60 * 1024, script: 30 * 1024, style: 30 * 1024 }
-/** The scripts that pages load by themselves; the browser tests watch that these are all. */
+/** The scripts that pages load by themselves; the browser tests check that there are no others. */
 const SCRIPTS = { 'every page': ['explorer.js'], 'the page that mines': ['explorer.js', 'main.js'] }
-/** Those that are loaded when somebody wants what they do. */
+/** Scripts that are loaded on demand. */
 const LATER = { 'the button that verifies': 'verify.js', 'what mines': 'mining.js' }
 
 /**
- * What pages cost over 14,000 names and 20,000 inscriptions: against a bare Express handler that sends the same bytes, in
- * processes of their own, by turns. First as visitors get them, then made for each request: from what is in memory of the
- * store, and from the store alone. And how large they are.
+ * The cost of pages over 14,000 names and 20,000 inscriptions, compared with a bare Express handler that sends the same bytes, in
+ * separate processes, alternating. First as visitors get the pages, then made for each request: from what is in memory of the
+ * store, and from the store alone. And their size.
  */
 export async function* pages(): AsyncGenerator<string> {
   yield* withProcess('./pages-server.js', [], async function* (ready: PagesReady, server) {
@@ -68,7 +68,7 @@ export async function* pages(): AsyncGenerator<string> {
   })
 }
 
-/** Any name of all, from memory, against any of a hundred. */
+/** Any of all names from memory, compared with any of a hundred. */
 async function namesFromMemory({ url, names }: PagesReady, server: ChildProcess): Promise<string> {
   const paths = names.map((name) => `/svc/names/${name}`)
   for (const path of paths) await (await fetch(url + path)).arrayBuffer()

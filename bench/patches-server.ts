@@ -11,7 +11,7 @@ const [folder = ''] = process.argv.slice(2)
 process.once('SIGTERM', () => process.exit())
 process.once('disconnect', () => process.exit())
 
-/** The longest turn of the event loop, in milliseconds of processor time: what else the machine does is not counted. */
+/** The longest turn of the event loop, in milliseconds of processor time, which excludes other load on the machine. */
 let held = 0
 let turn = process.cpuUsage()
 const watch = (): void => {
@@ -32,7 +32,7 @@ process.on('message', (asked) => {
     process.send?.(process.cpuUsage())
     return
   }
-  // The first time, it begins to look.
+  // The first message starts the watch.
   if (held === 0) watch()
   process.send?.(held)
   held = 0.001

@@ -13,11 +13,11 @@ import { inFolder, timed } from './support.js'
 const MiB = 1024 * 1024
 const ROUNDS = 15
 const TRIES = 5
-/** Longer than what is kept in memory. */
+/** Longer than anything that is kept in memory. */
 const WORST = 9 * MiB
 const CHAIN = 16
 
-/** What a patched page costs beside a plain one, how long it takes to make, and how long the worst chain holds the thread. */
+/** The cost of a patched page beside that of a plain one, the time to make it, and how long the worst chain holds the thread. */
 export async function* patches(): AsyncGenerator<string> {
   const line = (at: number): string =>
     `<p>line ${at} ${createHash('sha256').update(String(at)).digest('hex')}</p>\n`
@@ -51,7 +51,7 @@ export async function* patches(): AsyncGenerator<string> {
       const held: number[] = []
       const took: number[] = []
       for (let tried = 0; tried < TRIES; tried++) {
-        // Another one each time: what was made before may be kept.
+        // A new one each time: earlier results may be cached.
         const last = await patch(base, denseDelta(WORST))
         await heldOf(server)
         took.push(await timed(() => ask(url, `/content/${last}`)))
@@ -62,7 +62,7 @@ export async function* patches(): AsyncGenerator<string> {
   yield* inFolder(lines)
 }
 
-/** The least of some runs, in milliseconds per MiB of what it makes. */
+/** The least time of some runs, in milliseconds per MiB of the result. */
 function made(bytes: Uint8Array, source: Uint8Array): number {
   const length = targetLength(bytes, source.length)
   const times = Array.from({ length: 20 }, () => {
@@ -74,7 +74,7 @@ function made(bytes: Uint8Array, source: Uint8Array): number {
   return (Math.min(...times) * MiB) / length
 }
 
-/** Copies of 4 bytes, each with an address of its own. */
+/** Copies of 4 bytes, each with its own address. */
 function denseDelta(length: number): Uint8Array {
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
   const segment = hex(joinBytes([Uint8Array.of(1), number(128), Uint8Array.of(0)]))
@@ -85,7 +85,7 @@ function denseDelta(length: number): Uint8Array {
   })
 }
 
-/** The longest turn of the server's event loop since it was asked last, in milliseconds of processor time. */
+/** The longest turn of the server's event loop since the last question, in milliseconds of processor time. */
 async function heldOf(server: {
   send(message: string): boolean
   once(event: 'message', listen: (held: number) => void): unknown

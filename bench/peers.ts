@@ -6,8 +6,8 @@ const LENGTHS = [25, 100]
 const HEIGHT = 800_000
 
 /**
- * What a host spends on a chain of unproven transactions that a peer sends: an engine passes on each of them with all before it. Beside it,
- * the SDK verifies the last of them once, which runs the scripts of each.
+ * The processor time of a host for a chain of unproven transactions from a peer: an engine passes on each of them with all before
+ * it. Beside it, that of the SDK, which verifies the last of them once and so runs the scripts of all.
  */
 export async function* peers(): AsyncGenerator<string> {
   await costOf(await unprovenChain(LENGTHS[0] ?? 1), async () => true)
@@ -52,7 +52,7 @@ async function cpuOf(work: () => Promise<void>): Promise<number> {
   return (user + system) / 1000
 }
 
-/** The BEEFs of transactions that each spend the one before; the first spends one with a proof. */
+/** The BEEFs of transactions that each spend the one before; the first spends a proven one. */
 async function unprovenChain(length: number): Promise<number[][]> {
   const key = PrivateKey.fromRandom()
   const lockingScript = new P2PKH().lock(key.toPublicKey().toHash())

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A folder for the data of a process that a bench starts. It goes with the process, which ends with the bench. */
+/** A folder for the data of a bench's process. It is removed when the process ends, which ends with the bench. */
 export function processFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))

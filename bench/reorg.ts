@@ -16,10 +16,9 @@ const BRANCHES = [250, 1000] as const
 const ROUNDS = 3
 
 /**
- * A reorganisation caused by a proof: the time for each transaction of the branch, of 1,000 against 250, and the longest time
- * that a reader in the same process waited meanwhile; beside it, the longest that the machine kept an idle thread waiting.
- * Half of a branch are mints, half are transfers of one ordinal with content. Each reorganisation deactivates a branch or
- * reactivates it.
+ * A reorganisation caused by a proof: the time per transaction of the branch, for 1,000 compared with 250, and the longest wait
+ * of a reader in the same process; beside it, the longest time that the machine kept an idle thread waiting. Half of a branch are
+ * mints, half are transfers of one ordinal with content. Each reorganisation deactivates a branch or reactivates it.
  */
 export async function* reorg(): AsyncGenerator<string> {
   const costs: number[] = []
@@ -57,12 +56,12 @@ async function reorganised(
   let height = 700_000
   const heights = new Map<string, number>()
   for (let round = 0; round < ROUNDS; round++) {
-    // Each proof is of a lower block than the one before, and so reverses the decision.
+    // Each proof is of a lower block than the one before, which reverses the decision.
     for (const [winner, name] of [
       [competing, 'b'],
       [first, 'a'],
     ] as const) {
-      // The proof that it had is out of date, so that the next one is news.
+      // The earlier proof is disproved, so that the next one is news.
       await node.graph.disprove({ height: heights.get(winner.txid) ?? winner.height, root: winner.txid })
       heights.set(winner.txid, height - 1)
       const reading = new Reading(node)
@@ -87,7 +86,7 @@ function branchOf(chain: FakeChain, first: FakeTransaction, length: number): Fak
   return [...mints, ...moves]
 }
 
-/** Somebody who reads all the time: how long the longest wait was. */
+/** Reads all the time, and tells the longest wait. */
 class Reading {
   private done = false
   private readonly ended: Promise<number>
@@ -113,7 +112,7 @@ class Reading {
   }
 }
 
-/** A thread that does nothing but look at the clock: how long the machine kept it from doing so. */
+/** A thread that only watches the clock, to tell how long the machine kept it from that. */
 class IdleThread {
   private constructor(private readonly worker: Worker) {}
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** What one room has, in files that Git knows. */
+/** The size of one room, in files that Git knows. */
 export interface Room {
   name: string
   files: number
@@ -11,7 +11,7 @@ export interface Room {
   errors: number
 }
 
-/** What there is to know: the rooms of the source, those of the tests, and the pages for people. */
+/** The size of the package: the rooms of the source, those of the tests, and the pages for people. */
 export interface Size {
   source: Room[]
   tests: Room[]
@@ -23,7 +23,7 @@ const TESTS = /^(test|trials|bench)\//
 /** Code, without vectors and pictures: nobody reads those line by line. */
 const CODE = /\.(tsx?|mjs|css)$/
 const PAGE = /^(docs\/|README|CHANGELOG).*\.md$/
-/** How our formatter writes a class. */
+/** A class as our formatter writes it. */
 const CLASS = /^ *(?:export )?(?:default )?(?:abstract )?class (\w+)(?:<[^{]*?>)?(?: extends (\w+))?/gm
 
 /** Counts a checkout: the files of its Git index, as they are on disk. */

@@ -4,7 +4,10 @@ import { type SearchOptions, searchNonce } from '../src/mining/search/search-non
 import { median, timed } from './support.js'
 
 const ROUNDS = 7
-/** What is left out of a search until its workers have started and their code is compiled, and then what counts. */
+/**
+ * How long a search is not measured, until its workers have started and their code is compiled, and how long it is, in
+ * milliseconds.
+ */
 const WARM_UP = 1000
 const MEASURED = 1500
 const LOOP = { node: 300_000, sdk: 60_000 }
@@ -12,8 +15,8 @@ const LOOP = { node: 300_000, sdk: 60_000 }
 const DIFFICULTY = 22
 
 /**
- * Hashes a second of a search in one worker, by turns with loops over messages of the same length: of Node's own
- * `crypto.hash` twice, and of the SDK's `Hash.hash256`. Then two workers against one, and the plain kernel.
+ * Hashes a second of a search in one worker, alternating with loops over messages of the same length: with Node's own
+ * `crypto.hash`, twice, and with the SDK's `Hash.hash256`. Then two workers compared with one, and the plain kernel.
  */
 export async function* search(): AsyncGenerator<string> {
   const rates = { one: [], two: [], plain: [], node: [], sdk: [] } as Record<string, number[]>
@@ -22,7 +25,7 @@ export async function* search(): AsyncGenerator<string> {
     const one = await rateOfSearch({ workers: 1 })
     const two = await rateOfSearch({ workers: 2 })
     const plain = await rateOfSearch({ workers: 1, kernel: 'plain' })
-    // The quickest way that it has: the first hash as bytes, the second as text.
+    // Node's quickest way: the first hash as bytes, the second as text.
     const node = await rateOfLoop(LOOP.node, (message) => hash('sha256', hash('sha256', message, 'buffer')))
     const sdk = await rateOfLoop(LOOP.sdk, (message) => Hash.hash256(message))
     for (const [name, rate] of Object.entries({ one, two, plain, node, sdk })) rates[name]?.push(rate)
@@ -42,7 +45,7 @@ export async function* search(): AsyncGenerator<string> {
   yield `${DIFFICULTY} bits take one worker ${(2 ** DIFFICULTY / rate('one')).toFixed(1)} s on average, two ${(2 ** DIFFICULTY / rate('two')).toFixed(1)} s`
 }
 
-/** Of a search that finds nothing, until it is cancelled. */
+/** The rate of a search that finds nothing until it is cancelled. */
 async function rateOfSearch(options: Pick<SearchOptions, 'workers' | 'kernel'>): Promise<number> {
   const controller = new AbortController()
   const start = performance.now()
@@ -57,7 +60,7 @@ async function rateOfSearch(options: Pick<SearchOptions, 'workers' | 'kernel'>):
     controller.abort()
   }
   const { signal } = controller
-  // As in a tree that binds work to its owner: the nonces start with eight bytes that are given.
+  // As in a tree that binds work to its owner: the nonces start with eight given bytes.
   const noncePrefix = new Uint8Array(8).fill(0xa5)
   const task = { seed: new Uint8Array(32), character: 'a', difficulty: 64, noncePrefix }
   await searchNonce({ ...task, ...options, signal, onProgress }).catch((cause: unknown) => {

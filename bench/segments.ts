@@ -9,21 +9,20 @@ import { FakeHeaders } from '../test/support/client/name-proofs.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../test/support/protocol/fake-chain.js'
 import { configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
-/** The covenant of our own, in bytes (docs/covenant.md). */
-/** Of version 2, with the terms of a local network. */
+/** The length of our own covenant of version 2, with the terms of a local network, in bytes (docs/covenant.md). */
 const OWN_CODE_SIZE = 456
 const NAME = 'pqrst'
 /** How many names were mined from each node on the way before the next character of the name: fewer further down. */
 const BEFORE = [18, 18, 10, 5, 2]
 const OTHERS = [...'abcdefghijklmno0123456789']
-/** The names of a checkpoint have so many characters. */
+/** The length of the names in a checkpoint. */
 const CHECKPOINT = 2
 const TURNS = 15
 const MANY = 1000
 
 /**
  * Bytes, requests and time to resolve and verify a name of five characters: with nothing known; from a checkpoint, a store that
- * knows the tree down to names of two characters; and again. Time is without the network: answers are replayed.
+ * knows the tree down to names of two characters; and once more. Time is without the network: answers are replayed.
  */
 export async function* segments(): AsyncGenerator<string> {
   for (const [tree, codeSize, most] of [
@@ -79,7 +78,7 @@ async function many(resolver: Resolver): Promise<string> {
   return `${MANY} names under one prefix: ${alone}, ${(took / MANY).toFixed(2)} ms each with the network`
 }
 
-/** The names to mine so that the last one has others before it at each node. */
+/** Names to mine, the last one with others before it at each node. */
 function* wayTo(name: string): Generator<string> {
   for (const [at, count] of BEFORE.entries()) {
     const prefix = name.slice(0, at)
@@ -95,7 +94,7 @@ function manyNames(): string[] {
   return names.slice(0, MANY)
 }
 
-/** Resolves names of one server, and counts what it answers. */
+/** Resolves names of one server, and counts its answers. */
 class Resolver {
   bytes = 0
   requests = 0
@@ -121,14 +120,14 @@ class Resolver {
     if (!proven) throw new Error(`${name} is not proven`)
   }
 
-  /** What it takes to resolve the name after each of several preparations. */
+  /** Measures the resolution of the name after a preparation. */
   async measure(prepare: (segments: Segments) => Promise<void>) {
     const times: number[] = []
     for (let turn = 0; turn <= TURNS; turn++) {
       const segments = new Segments({ store: new MemorySegmentStore() })
       await prepare(segments)
       this.forget()
-      // The first one has the network in its time.
+      // The first turn uses the network, and is not timed.
       this.isReplaying = turn > 0
       const took = await timed(() => this.resolve(NAME, segments))
       if (turn > 0) times.push(took)

@@ -8,22 +8,22 @@ import { batchesIn, readNetwork } from './facts-network.js'
 import { LIVE_CODE_SIZE, type Spent, spent } from './support.js'
 
 export interface Setup extends WriterPlace {
-  /** Whether it writes what the sets are built on. */
+  /** Whether it writes the transactions that the sets are built on. */
   isFirst?: boolean
-  /** How many nodes its sets mint below, for each letter, and how many sets there are; none if it is to have a network. */
+  /** How many nodes its sets mint below, for each letter, and how many sets there are; none if the gateway gets a network. */
   perLetter: number
   sets: number
-  /** The folder of the network that its log is to have. */
+  /** The folder of the network for its log. */
   network?: string
 }
 
 export type Kind = 'mint' | 'inscription'
 
-/** What a gateway of the bench is to do. */
+/** An order to a gateway of the bench. */
 export type Order =
   /** Writes transactions of a set. */
   | { kind: Kind; set: number; write: number[]; clients: number }
-  /** Answers when a reader finds one, on the clock that all processes of a machine share, in milliseconds. */
+  /** Answers when a reader finds a transaction, on the clock that all processes of a machine share, in milliseconds. */
   | { kind: Kind; set: number; see: number }
   /** Writes the network in a folder, many transactions at a time. */
   | { fill: string }
@@ -31,15 +31,15 @@ export type Order =
 export interface Written extends Spent {
   /** Milliseconds. */
   latencies: number[]
-  /** When the last one was answered, on the same clock. */
+  /** When the last write was answered, on the same clock. */
   at: number
 }
 
 const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz')
-/** How often a gateway looks for what it is to see, in milliseconds. */
+/** How often a gateway looks for a transaction that it should see, in milliseconds. */
 const LOOK = 1
 
-/** A gateway over a log, without its HTTP side. All make the same transactions. */
+/** A gateway over a log, without HTTP. All gateways make the same transactions. */
 const setup = JSON.parse(process.argv[2] ?? '{}') as Setup
 const { network, isFirst = false, perLetter, ...place } = setup
 const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE, difficulty: 1 })

@@ -14,14 +14,14 @@ import { networkIn, withNetworkFolder } from './facts-network.js'
 import type { Kind, Order, Setup, Written } from './shared-gateway.js'
 import { inFolder, median, type Spent, sizesOf, timed } from './support.js'
 
-/** How many write at once, to one gateway or to all together. */
+/** How many clients write at once, to one gateway or to all together. */
 const CLIENTS = 32
 const GATEWAYS = 3
 const ROUNDS = 4
-/** Transactions come in sets, each of mints below so many nodes for each of 26 letters, and as many inscriptions. */
+/** The size of a set: a mint below this many nodes for each of 26 letters, and as many inscriptions. */
 const PER_LETTER = 8
 const SET = 26 * PER_LETTER
-/** Two sets for each round, and the last one. */
+/** Each round uses two sets; this is the last one. */
 const LAG_SET = 2 * ROUNDS
 /** How many transactions of a set are written one after another. */
 const ALONE = 40
@@ -33,11 +33,11 @@ const BARE_BYTES = 20_000
 interface Log {
   name: string
   about: string
-  /** Where it is; nothing for one in the folder of a gateway. */
+  /** The database of a shared log; absent for one in the folder of a gateway. */
   shared?: WriterPlace['shared']
   /** Inserts bytes, durably. */
   insert(bytes: Uint8Array): unknown
-  /** What the database takes on its disk, in bytes; undefined if it has none. */
+  /** The size of the database on its disk, in bytes; undefined if it has none. */
   size?: () => Promise<number>
   close(): unknown
 }
@@ -45,9 +45,8 @@ interface Log {
 const PARTS = { writes, 'from-zero': fromZero }
 
 /**
- * Gateways over a log that they share, each in a process of its own: what they store a second, alone and together, against bare
- * inserts into the same database; how long it takes until one finds what another has written; how long one takes to start that has
- * nothing yet.
+ * Gateways that share a log, each in its own process: what they store a second, alone and together, compared with bare inserts
+ * into the same database; how soon one finds what another has written; how long an empty one takes to start.
  */
 export async function* shared(wanted: readonly string[] = []): AsyncGenerator<string> {
   yield `load average before: ${loadavg()[0]?.toFixed(1)}`
@@ -98,7 +97,7 @@ async function* ratesOf(gateways: Gateway[], bare: number): AsyncGenerator<strin
   }
 }
 
-/** Of rounds, in each of which some gateways wrote at once. */
+/** The result of rounds in which some gateways wrote at once. */
 function told(rounds: Written[][], bare: number): string {
   const rate = median(
     rounds.map((round) => (1000 * countOf(round)) / Math.max(...round.map(({ wall }) => wall))),
@@ -113,7 +112,7 @@ function countOf(round: Written[]): number {
   return sum(round.map(({ latencies }) => latencies.length))
 }
 
-/** How long after a write was answered another gateway finds it. */
+/** How long after the answer to a write another gateway finds it. */
 async function* lagOf([one, other]: Gateway[]): AsyncGenerator<string> {
   if (one === undefined || other === undefined) return
   const place = { kind: 'inscription', set: LAG_SET } as const
@@ -126,7 +125,7 @@ async function* lagOf([one, other]: Gateway[]): AsyncGenerator<string> {
   yield `  from an answer until another gateway finds it: ${median(lags).toFixed(0)} ms (median), ${Math.max(...lags).toFixed(0)} (worst of ${LAGS})`
 }
 
-/** A gateway that has nothing yet, against one that has the log and derives the index of it again. */
+/** The start of an empty gateway, compared with one that has the log and derives its index again. */
 async function* fromZero(logs: readonly string[]): AsyncGenerator<string> {
   yield* withNetworkFolder((network) => fromZeroIn(network, logs))
 }
@@ -165,7 +164,7 @@ class Gateway {
   private constructor(
     readonly folder: string,
     private readonly child: ChildProcess,
-    /** What its start took, once its code was loaded. */
+    /** The time of its start, once its code was loaded. */
     readonly started: Spent,
   ) {}
 
@@ -233,7 +232,7 @@ async function* onEach(logs: readonly string[], run: RunWith): AsyncGenerator<st
   for (const name of logs) yield* LOGS[name as keyof typeof LOGS](runWith)
 }
 
-/** The kinds of logs. Without its database, one is left out; `BENCH_MONGO` is the URL of a server to use for MongoDB. */
+/** The kinds of logs. One whose database is missing is left out; `BENCH_MONGO` is the URL of a server to use for MongoDB. */
 const LOGS = {
   async *sqlite(run: (log: Log) => AsyncGenerator<string>): AsyncGenerator<string> {
     yield* inFolder((folder) => run(bareSqlite(folder)))

@@ -5,13 +5,13 @@ import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { packageFolder } from '../src/server/config/package-info.js'
 
-/** How long after it is ready a process is at rest, in milliseconds. */
+/** How long after it is ready a process counts as idle, in milliseconds. */
 const REST = 2000
 
 const ROOT = packageFolder()
 const BARE_EXPRESS = `require('express')().get('/health/ready', (_request, response) => response.json({})).listen(process.env.PORT, '127.0.0.1', () => console.log('listening'))`
 
-/** What a node is made of without anything of ours: Express, SQLite, and a thread with SQLite. FILE names a database. */
+/** The parts of a node without our own code: Express, SQLite, and a thread with SQLite. FILE names a database. */
 export const PARTS_ALONE = `
 const OPEN = "globalThis.file = new (require('libsql'))(process.env.FILE); file.prepare('select count(*) from counts').get()"
 new (require('node:worker_threads').Worker)(OPEN + '; setInterval(() => {}, 1e6)', { eval: true })
@@ -24,10 +24,7 @@ interface Program {
   env?: Record<string, string>
 }
 
-/**
- * How long a start takes until `/health/ready` answers 200, by the clock in milliseconds, and the memory of a process at rest, in
- * MiB.
- */
+/** The time of a start until `/health/ready` answers 200, in milliseconds, and the memory of the idle process, in MiB. */
 export async function startOf({ parameters, env = {} }: Program): Promise<{ ready: number; memory: number }> {
   const port = await freePort()
   const began = performance.now()
@@ -76,7 +73,7 @@ async function answered(url: string): Promise<void> {
   while (!(await fetch(url)).ok) await setTimeout(20)
 }
 
-/** MiB that a process has resident. */
+/** The resident memory of a process, in MiB. */
 function memoryOf({ pid }: ChildProcess): number {
   const [, kibibytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? []
   return Number(kibibytes) / 1024

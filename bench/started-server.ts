@@ -4,12 +4,12 @@ import { startServer } from '../src/server/server.js'
 import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, LIVE_CODE_SIZE, SILENT } from './support.js'
 
-/** What the process has used since its start, and the memory in use without garbage, in bytes. */
+/** The resources that the process has used since its start, and its memory without garbage, in bytes. */
 export interface ServerUsage extends NodeJS.ResourceUsage {
   memory: number
 }
 
-/** Our server as the command starts it, in a folder and with settings as JSON. It answers any message with {@link ServerUsage}. */
+/** Our server as the command starts it, in a folder, with settings as JSON. It answers any message with {@link ServerUsage}. */
 const [folder = '', settings = '{}'] = process.argv.slice(2)
 process.once('SIGTERM', () => process.exit())
 process.once('disconnect', () => process.exit())
@@ -22,7 +22,7 @@ const server = await startServer({
   writerThread: WRITER_THREAD,
   imageProgram: IMAGE_PROGRAM,
 })
-// It listens before the index is there, and answers 503 until then.
+// It listens before the index is complete, and answers 503 until then.
 await server.node.index.run()
 process.on('message', () => {
   const used = process.resourceUsage()

@@ -8,12 +8,12 @@ import { formatOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Config, readConfig } from '../src/server/config/config.js'
 import type { FakeChain } from '../test/support/protocol/fake-chain.js'
 
-/** Covenant code as long as the live one's (`design/covenant.md`): 5,892 bytes. */
+/** The length of the live covenant's code, in bytes (docs/covenant.md). */
 export const LIVE_CODE_SIZE = 5892
 
 export const SILENT = pino({ level: 'silent' })
 
-/** Runs with a folder of its own that is gone afterwards. */
+/** Runs with a temporary folder, which is removed afterwards. */
 export async function withFolder<Result>(run: (folder: string) => Promise<Result>): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
   try {
@@ -23,7 +23,7 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   }
 }
 
-/** As {@link withFolder}, for what yields lines. */
+/** As {@link withFolder}, for generators of lines. */
 export async function* inFolder(run: (folder: string) => AsyncGenerator<string>): AsyncGenerator<string> {
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
   try {
@@ -40,9 +40,7 @@ export async function linesOf(lines: AsyncGenerator<string>): Promise<string[]> 
   return found
 }
 
-/**
- * The environment of a server that follows the tree of a fake chain; with other settings beside those.
- */
+/** The environment of a server that follows the tree of a fake chain, with further settings. */
 export function settingsFor(
   chain: Pick<FakeChain, 'deployment'>,
   folder: string,
@@ -61,12 +59,12 @@ export function settingsFor(
   }
 }
 
-/** The same, read. */
+/** The same as a configuration. */
 export function configFor(...settings: Parameters<typeof settingsFor>): Config {
   return readConfig(settingsFor(...settings))
 }
 
-/** Names whose mints make a chain of `count`: every one extends the one before, and starts again when it is long. */
+/** Names whose mints make a chain of `count`: each extends the one before, until it is long and a new one starts. */
 export function chainOfNames(count: number): string[] {
   const letters = 'abcdefghijklmnopqrstuvwxyz'
   return Array.from({ length: count }, (_, index) => {
@@ -79,10 +77,10 @@ export function median(values: number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
-/** What some work took, in milliseconds. */
+/** The time of some work, in milliseconds. */
 export interface Spent {
   wall: number
-  /** Of all threads of this process. */
+  /** The processor time of all threads of this process. */
   cpu: number
 }
 
@@ -101,8 +99,8 @@ export async function timed(work: () => unknown): Promise<number> {
 }
 
 /**
- * How long the main thread of a process has had work without a core to do it on, in milliseconds (`proc(5)`, schedstat); 0
- * where the process is gone, or the system does not tell.
+ * How long the main thread of a process had work without a core to do it on, in milliseconds (`proc(5)`, schedstat); 0 if the
+ * process is gone, or the system does not say.
  */
 export function inLineOf(pid: number): number {
   try {
@@ -113,12 +111,12 @@ export function inLineOf(pid: number): number {
   }
 }
 
-/** The bytes of the pages in use of the store in a folder, the write-ahead log's included. */
+/** The bytes of all pages in use of the store in a folder, including the write-ahead log. */
 export function sizeOf(folder: string): number {
   return Object.values(sizesOf(folder)).reduce((sum, size) => sum + size, 0)
 }
 
-/** The same of each of its SQLite files. */
+/** The same for each of its SQLite files. */
 export function sizesOf(folder: string): Record<string, number> {
   const files = readdirSync(folder).filter((file) => /\.(?:sqlite|db)$/.test(file))
   return Object.fromEntries(

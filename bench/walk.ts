@@ -19,9 +19,9 @@ import { configFor, LIVE_CODE_SIZE, SILENT, withFolder } from './support.js'
 
 /** What ran between a request and its answer, in all threads of the server. */
 export interface Walk {
-  /** Ours, with how many functions of each ran. */
+  /** Our files, each with the number of its functions that ran. */
   files: Map<string, number>
-  /** All that were made, ours or not. */
+  /** All promises, whether our code made them or not. */
   promises: number
   /** SQL statements, with those that begin and end transactions. */
   statements: number
@@ -35,12 +35,12 @@ interface Question {
 }
 
 /**
- * Starts a server over an empty folder as `minetree serve` does, and follows three requests through it, each the first of its kind:
- * an unproven mint with a covenant as long as the live one, before anything else was submitted; a lookup of its name; a file of
- * a directory, at the tip of an ordinal.
+ * Starts a server over an empty folder as `minetree serve` does, and follows three requests through it, each the first of its
+ * kind: an unproven mint with a covenant as long as the live one, before any other submission; a lookup of its name; a file of a
+ * directory, at the tip of an ordinal.
  */
 export async function walks(): Promise<Record<'mint' | 'path' | 'lookup', Walk>> {
-  // Otherwise V8 misses some closures that it has collected since they ran in a start.
+  // Without this, V8 misses some closures that ran in a start and were collected since.
   setFlagsFromString('--no-lazy-feedback-allocation')
   return await withFolder(async (folder) => {
     const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
@@ -96,11 +96,7 @@ const LOOKUP: Question = {
   body: JSON.stringify({ service: LOOKUP_SERVICES.names, query: { name: 'a' } }),
 }
 
-/**
- * Asks, with callbacks: the client makes no promise in between.
- *
- * @throws Error unless the answer is 200.
- */
+/** Sends a request with callbacks: the client must make no promise in between. */
 function answered(agent: Agent, url: string, question: Question, threads?: Threads): Promise<void> {
   const { method, path, headers, body } = question
   const { hostname, port } = new URL(url)
@@ -120,7 +116,7 @@ function answered(agent: Agent, url: string, question: Question, threads?: Threa
   })
 }
 
-/** Asks the inspector of a thread: that of this one answers at once, those of others later. */
+/** Asks the inspector of a thread: that of this thread answers at once, those of others later. */
 type Inspect = (
   method: string,
   parameters: object,
@@ -155,7 +151,7 @@ class Thread {
 
   constructor(private readonly inspect: Inspect) {}
 
-  /** Has the thread count from now on. */
+  /** Makes the thread count from now on. */
   async watch(): Promise<void> {
     const post = (method: string, parameters = {}): Promise<unknown> =>
       new Promise((resolve) => this.inspect(method, parameters, resolve))
@@ -164,7 +160,7 @@ class Thread {
     await post('Runtime.evaluate', { expression: COUNT_PROMISES })
   }
 
-  /** Resolves when the thread has run what waits for its next turn: the end of a write, after its answer. */
+  /** Resolves when the thread has run what waits for its next turn, such as the end of a write after its answer. */
   async settle(): Promise<void> {
     const evaluate = (expression: string): Promise<unknown> =>
       new Promise((resolve) =>
@@ -183,7 +179,7 @@ class Thread {
     )
   }
 
-  /** Reads what ran since. */
+  /** Reads what ran since then. */
   end(done: () => void = () => {}): void {
     this.readPromises((count) => {
       this.promises = count - this.promisesBefore
@@ -215,13 +211,13 @@ class Thread {
   }
 }
 
-/** The folder of the compiled package, in which this is a file of a folder. */
+/** The folder of the compiled package, above that of this file. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** The file by which statements are run, and the methods for that. */
+/** The file that runs statements, and its methods for that. */
 const CONNECTION = 'backend/src/facts/connection'
 const STATEMENTS = new Set(['all', 'get', 'run', 'insert', 'exec'])
 
-/** The threads of this process that were there when it was watched. */
+/** The threads that this process had when it was watched. */
 class Threads {
   private constructor(
     private readonly session: Session,
@@ -266,7 +262,7 @@ class Threads {
     for (const each of this.others) await new Promise<void>((resolve) => each.begin(resolve))
   }
 
-  /** Until the answer, no time passes: work that takes long on a loaded machine would yield, by functions of its own. */
+  /** Stops the clock until the answer: on a loaded machine, long work would yield, which runs functions of its own. */
   asked(): void {
     const at = performance.now()
     Object.defineProperty(performance, 'now', { configurable: true, value: () => at })
@@ -290,9 +286,11 @@ class Threads {
     return walk
   }
 
-  /** Otherwise the load of the machine decides to which question the end of a start, or of the question before it, belongs. */
+  /**
+   * Without this, the load of the machine decides to which question the end of a start, or of the question before it, belongs.
+   */
   private async settle(): Promise<void> {
-    // The second turn of this thread has the messages that came from others in the first.
+    // In its second turn, this thread has the messages that others sent in the first.
     for (let turn = 0; turn < 2; turn++) {
       for (const each of this.others) await each.settle()
       await new Promise((resolve) => setImmediate(resolve))
