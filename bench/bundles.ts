@@ -46,7 +46,7 @@ function entriesOf(folder: string): [path: string, file: string][] {
   return modules.map(([path, { default: file }]) => [path, join(folder, file)])
 }
 
-/** A bundle for browsers: of some exports of the client, or of modules. */
+/** A bundle for browsers, of some exports of the client, or of modules. */
 type Bundle = { names: string[] } | { files: string[] }
 
 /** The size of all files of a bundle, minified and compressed. */

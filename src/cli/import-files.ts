@@ -376,7 +376,7 @@ function decodeHex(line: Buffer): Uint8Array | undefined {
   return bytes
 }
 
-/** Spaces, tabs, and what some put before a line feed. */
+/** Spaces, tabs, and carriage returns before line feeds. */
 function isBlank(code: number | undefined): boolean {
   return code === 0x20 || code === 0x09 || code === 0x0d
 }

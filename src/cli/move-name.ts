@@ -187,7 +187,7 @@ export function isFakeMoney(
   return checked.config.profile.name === 'local' && wallet === undefined && coins.length === 0
 }
 
-/** The server as the destination of a transaction that spends a name, whose output 0 must be admitted. */
+/** The server as the destination of a transaction that spends a name, whose ordinals must all be admitted. */
 function nameDestination(server: OverlayServer, chainTracker: Destination['chainTracker']): Destination {
   return server.destination({
     chainTracker,

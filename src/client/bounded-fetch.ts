@@ -126,7 +126,7 @@ export class FetchBudget {
       this.take(answer.body.length)
       return answer
     } catch (error) {
-      // Of an answer that declares its length, hardly anything was read.
+      // If an answer declares its length, hardly any of it was read.
       if (error instanceof SourceError && error.code === 'TOO_LARGE')
         this.take(Number(error.data?.bytesRead ?? this.bytes))
       throw error

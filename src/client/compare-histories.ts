@@ -32,7 +32,7 @@ function lengthOf({ name, tip }: VerifiedHistory): number {
   return name.line.length + tip.path.length - 1
 }
 
-/** One of these transactions; of a step, also the output with the ordinal. */
+/** One of these transactions, with the output of the ordinal if it is a step. */
 function stepAt(
   { name: { line }, tip: { path } }: VerifiedHistory,
   at: number,

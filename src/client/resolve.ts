@@ -339,7 +339,7 @@ const PART_BYTES = 8 * 1024 * 1024
 /** Limits on how many indexes of one source are asked, and how many replies of one index count, whatever a source claims. */
 const MAX_INDEXES = 64
 const MAX_REPLIES = 16
-/** The share of an index's time for which a resolution waits while others fetch from that index what it lacks, too. */
+/** The share of an index's time for which a resolution waits while others fetch from that index what it needs, too. */
 const PATIENCE = 0.5
 
 /**

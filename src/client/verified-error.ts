@@ -2,7 +2,7 @@ import { GeneralError } from '../../backend/src/protocol/coded-error.js'
 
 /** The step at which a verified fetch failed. */
 export type VerificationStep =
-  /** What was asked for. */
+  /** The requested resource. */
   | 'resource'
   /** That the name descends from the genesis. */
   | 'name'

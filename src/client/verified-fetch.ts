@@ -272,7 +272,7 @@ class VerifiedFetcher {
     return withContent(output, step)
   }
 
-  /** What an output shows: for a patch, its result, made of verified outputs. */
+  /** The content of an output; for a patch, its result, made of verified outputs. */
   private async shown(file: VerifiedFile, limits: FetchBudget): Promise<VerifiedFile> {
     if (file.content.contentType !== PATCH_TYPE) return file
     const chain = [file]
@@ -580,7 +580,7 @@ function further(one: VerifiedOrdinal, other: VerifiedOrdinal): VerifiedOrdinal 
   return other
 }
 
-/** The error of resolving a name, as one of our steps. */
+/** The error for a name that could not be resolved, as one of our steps. */
 function resolutionError(name: string, error: unknown): unknown {
   if (error instanceof HeadersError)
     return new VerifiedFetchError('NO_HEADERS', error.message, { step: 'headers', cause: error })

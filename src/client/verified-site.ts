@@ -256,7 +256,7 @@ async function verdictOn(path: string, source: SiteSource): Promise<SiteVerdict>
 const CONTENT = /^\/content\/(?=[0-9a-f]{64}(?:[_.i:%/?]|$))/i
 const STREAM = /^\/svc\/gateway\/stream\/(?=[0-9a-f]{64})/i
 
-/** The resource at a path of the site. Its own paths are those of a host, where more than the entry itself counts. */
+/** The resource at a path of the site. The site's own paths follow the rules of hosts, such as redirects. */
 function resourceAt(path: string, site: string): { resource: string; stream?: boolean; site?: boolean } {
   if (CONTENT.test(path)) return { resource: path.replace(CONTENT, '') }
   if (STREAM.test(path)) return { resource: path.replace(STREAM, ''), stream: true }

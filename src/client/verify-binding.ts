@@ -19,7 +19,7 @@ export type BindingFault =
   | 'OTHER_KEY'
   /** The holder of the asserted key has not signed the fields. */
   | 'BAD_SIGNATURE'
-  /** The holder of the asserted key has signed the same bytes in other fields: somebody else has divided them anew. */
+  /** The holder of the asserted key has signed the same bytes, but divided into other fields: somebody else has changed it. */
   | 'NOT_CANONICAL'
 
 /** What a name resolves to. There is no fallback: a name that is not bound resolves to no key (BRC-174 section 3). */

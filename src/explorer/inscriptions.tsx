@@ -172,7 +172,7 @@ function tilesPage(
     description: 'Inscriptions, as this host has admitted them.',
     section: 'inscriptions',
     path,
-    // Strangers choose keys and values, each of which has a page: none is worth indexing.
+    // Strangers choose keys and values, each of which has a page: search engines need none of them.
     isUnlisted: path.startsWith('/map') || path.startsWith('/type'),
     ...(feed && { feeds: [{ href: '/feeds/inscriptions.atom', title: 'Newest inscriptions' }] }),
     children: (

@@ -71,7 +71,7 @@ export function Life({
   steps: readonly StepView[]
   /** The path of the page, for links to further steps. */
   path: string
-  /** What the first step was. */
+  /** The word for the first step: `Mined` or `Inscribed`. */
   began: string
 }): VNode {
   const oldest = steps.at(-1)

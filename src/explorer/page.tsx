@@ -43,7 +43,7 @@ export interface PageOptions {
   path?: string
   /** Paths of scripts besides the one of all pages. */
   scripts?: readonly string[]
-  /** The page needs no script: it may be shown where none may run. */
+  /** Whether the page has no scripts, for places where none may run. */
   isStill?: boolean
   feeds?: readonly { href: string; title: string }[]
   /** Whether search engines should leave the page out. */

@@ -16,7 +16,7 @@ import { bindingOf, IdentityError, type NameCoin } from './name-coin.js'
 /** The part of a wallet (BRC-100) that holds and moves names. */
 export type BindingWallet = PayingWallet & BindingSigner
 
-/** The holder of a name: a wallet, a key, or nobody: where money is fake, anyone moves names without an owner. */
+/** The holder of a name: a wallet, a key, or nobody. Where money is fake, anyone moves names without an owner. */
 export interface Holder {
   wallet?: BindingWallet
   key?: sdk.PrivateKey

@@ -7,7 +7,7 @@ import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import type { Headers } from '../client/verify-transactions.js'
 import { spentBy } from './draft.js'
 
-/** Another transaction with an input that ours has, or that an unproven ancestor of ours has. */
+/** Another transaction that spends the same coin as ours, or as an unproven ancestor of ours. */
 export interface Conflict {
   txid: string
   outpoint: string

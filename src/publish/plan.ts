@@ -70,8 +70,8 @@ export function planSite(options: {
 }
 
 /**
- * Restores an earlier state of a name. As a name shows what its own output holds, that inscribes a directory with the same
- * targets as the one of the state, or the file of the state again.
+ * Restores an earlier state of a name: inscribes a directory with the same targets as that of the state, or the file of the state
+ * once more, because a name shows what its own output holds.
  *
  * @param options.sequence The number of a step, from 1 on.
  * @throws PublishError `NO_SUCH_STATE`, `BAD_LOCK`, `DIRECTORY_TOO_LARGE`.

@@ -3,7 +3,7 @@ import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
 import { type DeploymentTerms, longestName } from '../../../backend/src/protocol/mint.js'
 
-/** Who pays: fake money on a local network, a wallet, or nobody: then the mint is shown for somebody else to pay. */
+/** Who pays: fake money on a local network, a wallet, or nobody, so that the mint is shown for somebody else to pay. */
 export const PAYERS = ['fake', 'wallet', 'nobody'] as const
 export type Payer = (typeof PAYERS)[number]
 

@@ -110,7 +110,7 @@ export async function boundLock(
 }
 
 /**
- * Moves a name: a wallet signs, this browser keeps what was signed, the wallet sends it, and the server gets it.
+ * Moves a name: a wallet signs the transaction, this browser keeps it, the wallet sends it, and the server gets it.
  *
  * @throws IdentityError; MiningError; DOMException if the browser cannot keep it; what the wallet throws.
  */

@@ -20,7 +20,7 @@ export interface SearchOptions {
   difficulty: number
   /** The start of the nonce, 0 to 8 bytes: the owner commitment, in a tree that binds work to its owner. */
   noncePrefix?: Uint8Array
-  /** By default, one per core. 0 searches in this thread, in slices, as happens by default where workers are not available. */
+  /** By default, one per core. 0 searches in this thread, in slices, which is the default where workers are not available. */
   workers?: number
   /** The URL of the worker module, `search-worker.js`, if a bundler has moved it away from this one. */
   workerUrl?: URL | string
