@@ -71,45 +71,6 @@ test('a tip brings its whole history of transfers and inscriptions, in batches',
   expect(asked.length).toBe(130)
 })
 
-test('meanwhile sequences are pending, and not found once no source knows what is missing', async () => {
-  const chain = new FakeChain()
-  const { server, service } = await follow(chain)
-  const { coin, transactions } = ordinal(chain, 2)
-  const [origin, last] = transactions
-  if (origin === undefined || last === undefined) throw new Error('no ordinal')
-  let open: () => void = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  let isAsked = false
-  service.know(proven(transactions[0] ?? coin))
-  service.onQuestion = async (path) => {
-    if (!path.includes(coin.txid)) return
-    isAsked = true
-    await opened
-  }
-  for (const transaction of transactions) await server.submit(beefOf(transaction, { height: HEIGHT }), TOPICS)
-  await until(() => isAsked)
-  for (const path of [
-    `/content/${origin.outpoint(0)}:0`,
-    `/content/${last.outpoint(0)}:-1`,
-    `/svc/gateway/metadata/${last.outpoint(0)}:-1`,
-    `/svc/gateway/provenance/${last.outpoint(0)}`,
-    `/svc/gateway/stream/${last.outpoint(0)}`,
-  ]) {
-    const answer = await server.ask(path)
-    expect([path, answer.status, answer.json]).toMatchObject([path, 404, { code: 'ORIGIN_PENDING' }])
-    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
-  }
-  const elsewhere = await server.ask(`/content/${'12'.repeat(32)}_0:0`)
-  expect(elsewhere.json).toMatchObject({ code: 'NOT_FOUND' })
-  open()
-  await until(async () => {
-    const { json } = await sequenceOf(server, last, -1)
-    return (json as { code?: string }).code === 'NOT_FOUND'
-  })
-})
-
 test('without a source, what cannot be placed is not found', async () => {
   const chain = new FakeChain()
   const { server } = await follow(chain, { CHAIN_SOURCES: 'none' })

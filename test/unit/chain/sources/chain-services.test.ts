@@ -119,12 +119,7 @@ describe.each<ServiceKind>(['junglebus', 'whatsonchain', 'arc'])(
       services.know(payment)
       service.asked.length = 0
       const said = await source.sightings?.([coin.txid, payment.txid, unknown.txid])
-      expect(said).toEqual(
-        new Map([
-          [coin.txid, 'seen'],
-          [payment.txid, 'seen'],
-        ]),
-      )
+      expect(said).toEqual(new Map([coin, payment].map(({ txid }) => [txid, 'seen'])))
       expect(service.asked).toHaveLength(kind === 'whatsonchain' ? 1 : 3)
     })
 

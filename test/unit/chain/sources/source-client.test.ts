@@ -102,6 +102,15 @@ test('what is asked fails once the client is closed, or its signal is aborted', 
   await expect(waiting).rejects.toThrow('enough')
 })
 
+test('an answer that breaks off is none', async () => {
+  const { url } = await serving((_, response) => {
+    response.writeHead(200, { 'Content-Length': 90 }).write('[', () => response.destroy())
+  })
+  const client = new SourceClient({ url })
+  onTestFinished(() => client.close())
+  await expect(client.ask('/a', TEXT)).rejects.toThrow('does not answer')
+})
+
 test('a source that cannot be reached is named without its path', async () => {
   const { url, close } = await listening(() => {})
   await close()

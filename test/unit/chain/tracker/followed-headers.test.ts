@@ -1,5 +1,3 @@
-import type { ServerResponse } from 'node:http'
-import { gzipSync } from 'node:zlib'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../../../../src/chain/sources/source-address.js'
 import {
@@ -157,7 +155,8 @@ describe.each(KINDS)('from %s', (kind) => {
     expect(await verdict(3, 'ab'.repeat(32))).toBe('no')
   })
 
-  test.each<Mood>(['hangs up', 'talks nonsense', 'is busy'])(
+  // Of the other kinds, what their own reader has to refuse: the client is the same.
+  test.each<Mood>(kind === 'junglebus' ? ['hangs up', 'talks nonsense', 'is busy'] : ['talks nonsense'])(
     'a service that %s changes nothing, and is asked again when it is back',
     async (mood) => {
       const chain = new HeaderChain()
@@ -552,33 +551,12 @@ test('a proof of a block that is newer than the last round is checked after anot
   expect(asked()).toBe(2)
 })
 
-/** What inflates to 32 MB. */
-const BOMB = gzipSync(Buffer.alloc(32_000_000))
-
 describe.each(KINDS)('a %s that is hostile', (kind) => {
   /** Which page something happens at: WhatsOnChain has few headers in one file. */
   const FIRST_PAGES = { junglebus: 4, chaintracks: 4, whatsonchain: 1, headersservice: 4 }
   const html = '<!doctype html><title>Not what was asked for</title>'
-  const json = { 'Content-Type': 'application/json' }
 
-  test.each<[string, (response: ServerResponse, other: string) => void, RegExp]>([
-    ['redirects', (response, other) => response.writeHead(302, { Location: other }).end(), /does not answer/],
-    [
-      'sends a page of HTML',
-      (response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end(html),
-      /answered/,
-    ],
-    [
-      'sends what inflates to a hundred times as much',
-      (response) => response.writeHead(200, { ...json, 'Content-Encoding': 'gzip' }).end(BOMB),
-      /answered/,
-    ],
-    [
-      'breaks off',
-      (response) => response.writeHead(200, { 'Content-Length': 900 }).write('[', () => response.destroy()),
-      /does not answer/,
-    ],
-  ])('and %s, is left alone while another one is followed', async (_, lie, message) => {
+  test('and sends a page of HTML is left alone while another one is followed', async () => {
     const chain = new HeaderChain()
     chain.grow(20)
     const [hostile, honest] = [await sourceOf(chain, kind), await sourceOf(chain)]
@@ -586,9 +564,8 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
     const questions: string[] = []
     hostile.service.onResponse = (url, response) => {
       questions.push(url)
-      if (!isPage(url)) return false
-      lie(response, `${honest.address.url}/elsewhere`)
-      return true
+      if (isPage(url)) response.writeHead(200, { 'Content-Type': 'text/html' }).end(html)
+      return isPage(url)
     }
     const { headers } = await openHeaders(chain, [hostile, honest], {
       timeout: 30_000,
@@ -598,8 +575,7 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
       hash: chain.bestTip.hash,
       sources: [{ state: 'resting' }, { state: 'ok' }],
     })
-    expect(errorOf(headers)).toMatch(message)
-    expect(honest.service.asked.filter((url) => url.includes('elsewhere'))).toEqual([])
+    expect(errorOf(headers)).toContain('answered')
     expect(questions.filter(isPage)).toHaveLength(1)
   })
 

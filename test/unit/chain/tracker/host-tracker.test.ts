@@ -92,14 +92,9 @@ test.each<HostTracker['mood']>(['fails', 'says nothing'])(
     const before = server.rows()
     tracker.mood = mood
     const { status, headers: head, json } = await server.submit(mint)
+    const error = expect.stringContaining('did not respond')
     expect({ status, json }).toEqual({
-      status: 503,
-      json: {
-        code: 'NOT_READY',
-        status: 'error',
-        error: expect.stringContaining('did not respond'),
-        message: expect.stringContaining('did not respond'),
-      },
+      ...{ status: 503, json: { code: 'NOT_READY', status: 'error', error, message: error } },
     })
     expect(head['cache-control']).toBe('no-store')
     expect(server.rows()).toEqual(before)
@@ -150,6 +145,7 @@ describe('what a submission asks about', () => {
 })
 
 describe('a coinbase', () => {
+  const A = Uint8Array.of(0x61)
   /** A transaction that spends the coinbase of a block with so many confirmations, and is in no block itself. */
   async function spentAfter(confirmations: number) {
     const world = await setUp()
@@ -158,35 +154,23 @@ describe('a coinbase', () => {
     headers.grow(confirmations - 1)
     const raw = encodeTransaction({
       inputs: [{ outpoint: { txid: coinbase.txid, vout: 0 }, unlockingScript: Uint8Array.of(OP.ONE) }],
-      outputs: [
-        {
-          satoshis: 1,
-          lockingScript: inscriptionScript({ contentType: 'text/plain', body: Uint8Array.of(0x61) }),
-        },
-      ],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: A }) }],
     })
     const spender = { raw, txid: readTransaction(raw).txid }
     return { ...world, chain, coinbase, beef: headers.branch.beef(spender, [coinbase]) }
   }
 
-  test('can be spent when it has 100 confirmations', async () => {
+  test('can be spent when it has 100 confirmations, and not when it has 99', async () => {
     const { server, beef } = await spentAfter(100)
-    expect(await server.submit(beef, ['tm_ordinals'])).toMatchObject({
-      status: 200,
-      json: { tm_ordinals: { outputsToAdmit: [0] } },
+    expect((await server.submit(beef, ['tm_ordinals'])).json).toEqual({
+      tm_ordinals: expect.objectContaining({ outputsToAdmit: [0] }),
     })
-  })
-
-  test('cannot be spent when it has 99', async () => {
-    const { server, beef } = await spentAfter(99)
-    const { transactions: before } = server.rows()
-    expectError(await server.submit(beef, ['tm_ordinals']), {
-      status: 400,
-      code: 'BAD_BODY',
-      overlay: true,
-      error: expect.stringMatching(/has 99 confirmations/),
-    })
-    expect(server.rows().transactions).toEqual(before)
+    const young = await spentAfter(99)
+    const { transactions: before } = young.server.rows()
+    const error = expect.stringMatching(/has 99 confirmations/)
+    const answer = await young.server.submit(young.beef, ['tm_ordinals'])
+    expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true, error })
+    expect(young.server.rows().transactions).toEqual(before)
   })
 })
 
