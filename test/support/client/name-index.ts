@@ -59,6 +59,20 @@ function changed(
   return 'change' in answer ? answer.change(real.json) : answer.alter(bytes)
 }
 
+/** A reader takes what comes in chunks, and sees in the last one that it is too much. */
+export const CHUNK_BYTES = 64 * 1024
+
+/** Answers spaces for as long as anybody reads. */
+export function endless(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  const chunk = Buffer.alloc(CHUNK_BYTES, ' ')
+  const write = (): void => {
+    while (response.write(chunk));
+  }
+  response.on('drain', write)
+  write()
+}
+
 const NOT_FOUND: FixedAnswer = { status: 404, body: { error: 'nothing here', code: 'NOT_FOUND' } }
 
 function send(response: ServerResponse, { status = 200, headers, body }: FixedAnswer): void {

@@ -12,7 +12,12 @@ export class FakeHeaders {
   private readonly roots = new Map<string, number>()
 
   constructor(transactions: readonly FakeTransaction[] = []) {
-    for (const { txid, height } of transactions) this.roots.set(txid, height)
+    for (const each of transactions) this.add(each)
+  }
+
+  add<Each extends Pick<FakeTransaction, 'txid' | 'height'>>(transaction: Each): Each {
+    this.roots.set(transaction.txid, transaction.height)
+    return transaction
   }
 
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
@@ -64,25 +69,17 @@ export function at({ txid }: FakeTransaction, vout: number): Outpoint {
  */
 export function namedWorld() {
   const chain = new FakeChain()
-  const [b, a, ax, ab, abc] = ['b', 'a', 'ax', 'ab', 'abc'].map((name) => chain.mint(name)) as [
-    FakeTransaction,
-    FakeTransaction,
-    FakeTransaction,
-    FakeTransaction,
-    FakeTransaction,
-  ]
-  const line = [chain.genesis, b, a, ax, ab, abc]
+  const mints = {
+    ...{ b: chain.mint('b'), a: chain.mint('a'), ax: chain.mint('ax') },
+    ...{ ab: chain.mint('ab'), abc: chain.mint('abc') },
+  }
+  const { abc } = mints
+  const line = [chain.genesis, ...Object.values(mints)]
   const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 500, lockingScript: OPEN_LOCK }] })
-  const first = chain.spend({
-    inputs: [{ transaction: abc, vout: 2 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
-  })
+  const first = chain.move(abc, 2, p2pkh(2))
   // Behind another coin, whose value places it.
   const second = chain.spend({
-    inputs: [
-      { transaction: purse, vout: 0 },
-      { transaction: first, vout: 0 },
-    ],
+    inputs: [at(purse, 0), at(first, 0)],
     outputs: [
       { satoshis: 500, lockingScript: p2pkh(0) },
       { satoshis: 1, lockingScript: p2pkh(3) },
@@ -92,7 +89,7 @@ export function namedWorld() {
   return {
     chain,
     deployment: chain.deployment,
-    mints: { b, a, ax, ab, abc },
+    mints,
     /** From the genesis to the mint of `abc`. */
     line,
     origin: at(abc, 2),

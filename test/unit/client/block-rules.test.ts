@@ -11,10 +11,8 @@ import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protoc
 const NOW = Math.floor(Date.now() / 1000)
 const DAY = 24 * 60 * 60
 const chain = new FakeChain({ covenantVersion: 1 })
-const purse = chain.spend({
-  inputs: [],
-  outputs: new Array(4).fill({ satoshis: 1000, lockingScript: OPEN_LOCK }),
-})
+const coins = (count: number, satoshis = 1) => new Array(count).fill({ satoshis, lockingScript: OPEN_LOCK })
+const purse = chain.spend({ inputs: [], outputs: coins(4, 1000) })
 const mint = chain.mint('a', { ownerLock: OPEN_LOCK })
 const mined = [chain.genesis, purse, mint]
 const TIP = mint.height + 10
@@ -28,7 +26,7 @@ function trackerAt(tip: number, transactions: readonly FakeTransaction[] = mined
 }
 
 const moved = (lock: { lockTime?: number; sequence?: number }, from = at(mint, 2)): FakeTransaction =>
-  chain.spend({ inputs: [from, at(purse, 0)], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }], ...lock })
+  chain.spend({ inputs: [from, at(purse, 0)], outputs: coins(1), ...lock })
 
 /** An index that shows the name after some steps. */
 const index = (name: string, steps: readonly FakeTransaction[], spent = false): NameSource => {
@@ -68,19 +66,16 @@ describe.each(LOCKS)('a transfer that is locked until %s', (_, lock, isOver) => 
     async (_, sources) => {
       const { tip, reports, spendStatus } = await resolve(sources)
       const verdicts = Object.fromEntries(reports.map((report) => [report.index, report.verdict]))
-      expect(tip.tip).toEqual(isOver ? at(transfer, 0) : at(mint, 2))
-      expect(verdicts).toEqual(
+      expect([tip.tip, verdicts, spendStatus]).toEqual([
+        isOver ? at(transfer, 0) : at(mint, 2),
         isOver ? { honest: 'stale', locked: 'agrees' } : { honest: 'agrees', locked: 'refuted' },
-      )
-      expect(spendStatus).toBe('unspent')
+        'unspent',
+      ])
     },
   )
 
   test('is the same below a transfer that is not locked', async () => {
-    const child = chain.spend({
-      inputs: [at(transfer, 0)],
-      outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }],
-    })
+    const child = chain.spend({ inputs: [at(transfer, 0)], outputs: coins(1) })
     const { tip } = await resolve([index('locked', [transfer, child]), honest])
     expect(tip.tip).toEqual(isOver ? at(child, 0) : at(mint, 2))
   })
@@ -106,52 +101,31 @@ describe.each(LOCKS)('a transfer that is locked until %s', (_, lock, isOver) => 
   })
 })
 
-test('a chain tracker that does not say how high the chain is shows that it has the blocks it confirms', async () => {
-  const { isValidRootForHeight } = trackerAt(TIP)
-  const sources = (lockTime: number) => [index('one', [moved({ lockTime, sequence: 0 })])]
-  const tracker = { isValidRootForHeight }
-  expect((await resolve(sources(mint.height), tracker)).tip.sequence).toBe(1)
-  await expect(resolve(sources(mint.height + 1), tracker)).rejects.toMatchObject({
+const lockedUntil = (lockTime: number) => [index('one', [moved({ lockTime, sequence: 0 })])]
+
+test.each<[what: string, Headers]>([
+  ['its chain tracker confirms', { isValidRootForHeight: trackerAt(TIP).isValidRootForHeight }],
+  ['are shown, without headers', 'scripts only'],
+])('where nobody says how high the chain is, it has the blocks that %s', async (_, tracker) => {
+  expect((await resolve(lockedUntil(mint.height), tracker)).tip.sequence).toBe(1)
+  await expect(resolve(lockedUntil(mint.height + 1), tracker)).rejects.toMatchObject({
     reports: [{ verdict: 'refuted', error: { code: 'NOT_FINAL' } }],
   })
 })
 
-test('without headers, the chain is as high as the paths that are shown', async () => {
-  const sources = (lockTime: number) => [index('one', [moved({ lockTime, sequence: 0 })])]
-  expect((await resolve(sources(mint.height), 'scripts only')).tip.sequence).toBe(1)
-  await expect(resolve(sources(mint.height + 1), 'scripts only')).rejects.toMatchObject({
-    reports: [{ error: { code: 'NOT_FINAL' } }],
-  })
-})
-
 test('a chain tracker that does not answer refutes nothing', async () => {
-  const tracker = {
-    ...trackerAt(TIP),
-    currentHeight: async () => {
-      throw new Error('away')
-    },
-  }
-  await expect(resolve([index('one', [moved({ lockTime: 1, sequence: 0 })])], tracker)).rejects.toMatchObject(
-    {
-      name: 'HeadersError',
-    },
-  )
+  const tracker = { ...trackerAt(TIP), currentHeight: () => Promise.reject(new Error('away')) }
+  await expect(resolve(lockedUntil(1), tracker)).rejects.toMatchObject({ name: 'HeadersError' })
 })
 
 test('a coinbase is spent when it has a hundred confirmations', async () => {
   const nothing = { txid: '0'.repeat(64), vout: 0xffffffff }
-  const coinbase = chain.spend({ inputs: [nothing], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
-  const spender = chain.spend({
-    inputs: [at(coinbase, 0)],
-    outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }],
-  })
+  const coinbase = chain.spend({ inputs: [nothing], outputs: coins(1) })
+  const spender = chain.spend({ inputs: [at(coinbase, 0)], outputs: coins(1) })
   const proof = outpointBeef(at(spender, 0), recordsOf([coinbase, spender], [spender]))
+  const pointer = { kind: 'outpoint', outpoint: at(spender, 0) } as const
   const check = async (tip: number) =>
-    await verifyOutput({
-      proof,
-      pointer: { kind: 'outpoint', outpoint: at(spender, 0) },
-      chainTracker: trackerAt(tip, [coinbase]),
-    })
+    await verifyOutput({ proof, pointer, chainTracker: trackerAt(tip, [coinbase]) })
   await expect(check(coinbase.height + 98)).rejects.toMatchObject({ code: 'NOT_FINAL' })
   expect(await check(coinbase.height + 99)).toMatchObject({ outpoint: at(spender, 0) })
 })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
+import { text as body } from 'node:stream/consumers'
 import { createGzip } from 'node:zlib'
 import { boundedHttpClient, type FetchOptions, fetchBounded } from '../../../src/client/bounded-fetch.js'
 import { collectGarbage } from '../../support/collect-garbage.js'
@@ -11,10 +12,7 @@ const MAX_BYTES = 100_000
 /** Longer than any answer here takes: a test that waits for it fails by its own limit. */
 const NEVER = 600_000
 
-async function serverThat(listener: RequestListener): Promise<string> {
-  const { url } = await serving(listener)
-  return url
-}
+const serverThat = async (listener: RequestListener): Promise<string> => (await serving(listener)).url
 
 /** Writes for as long as anybody reads, and resolves with how much was written. */
 async function writeEndlessly(response: ServerResponse): Promise<number> {
@@ -36,20 +34,11 @@ describe('an HTTP client with bounds', () => {
   test('sends and reads JSON as the SDK does', async () => {
     let asked: unknown
     const url = await serverThat(async (request, response) => {
-      const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk as Buffer)
-      asked = {
-        method: request.method,
-        key: request.headers['x-key'],
-        body: Buffer.concat(chunks).toString(),
-      }
+      asked = { method: request.method, key: request.headers['x-key'], body: await body(request) }
       response.writeHead(201, { 'Content-Type': 'application/json; charset=utf-8' }).end('{"height":7}')
     })
-    const answer = await client().request(url, {
-      method: 'POST',
-      headers: { 'X-Key': 'k' },
-      data: [1, 'two'],
-    })
+    const question = { method: 'POST', headers: { 'X-Key': 'k' }, data: [1, 'two'] }
+    const answer = await client().request(url, question)
     expect(answer).toEqual({ ok: true, status: 201, statusText: 'Created', data: { height: 7 } })
     expect(asked).toEqual({ method: 'POST', key: 'k', body: '[1,"two"]' })
   })
@@ -72,18 +61,16 @@ describe('an HTTP client with bounds', () => {
   })
 
   test('counts what an answer has after decompression', async () => {
-    let packed = 0
+    const sizes: number[] = []
     const url = await serverThat((_, response) => {
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' })
       const gzip = createGzip()
-      gzip.on('data', (chunk: Buffer) => {
-        packed += chunk.length
-      })
+      gzip.on('data', (chunk: Buffer) => void sizes.push(chunk.length))
       gzip.pipe(response)
       gzip.end(Buffer.alloc(MAX_BYTES + 1, ' '))
     })
     await expect(client().request(url, {})).rejects.toMatchObject({ code: 'TOO_LARGE' })
-    expect(packed).toBeLessThan(MAX_BYTES / 100)
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(MAX_BYTES / 100)
   })
 
   test('follows no redirect', async () => {
@@ -93,9 +80,8 @@ describe('an HTTP client with bounds', () => {
       response.end('secret')
     })
     const url = await serverThat((_, response) => response.writeHead(307, { Location: inside }).end())
-    await expect(client().request(url, { method: 'POST', data: {} })).rejects.toMatchObject({
-      code: 'UNREACHABLE',
-    })
+    const asking = client().request(url, { method: 'POST', data: {} })
+    await expect(asking).rejects.toMatchObject({ code: 'UNREACHABLE' })
     expect(asked).toEqual([])
   })
 
@@ -112,9 +98,8 @@ describe('an HTTP client with bounds', () => {
   test('gives a request up when its caller does', async () => {
     const stop = new AbortController()
     const url = await serverThat(() => stop.abort())
-    await expect(client().request(url, { signal: stop.signal })).rejects.toMatchObject({
-      code: 'UNREACHABLE',
-    })
+    const asking = client().request(url, { signal: stop.signal })
+    await expect(asking).rejects.toMatchObject({ code: 'UNREACHABLE' })
   })
 })
 

@@ -3,6 +3,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { resolveName } from '../../../src/client/resolve.js'
 import { createVerifiedFetch, type VerifiedFetchInit } from '../../../src/client/verified-fetch.js'
 import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
+import { FakeHeaders } from '../../support/client/name-proofs.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, text } from '../../support/gateway/site.js'
 import { streamsOn } from '../../support/gateway/streams.js'
@@ -16,15 +17,8 @@ import { givenTime } from '../../support/server/waiting.js'
 const servers = useServers()
 const hosted = await hostedServer(servers)
 const { server, chain } = hosted
-const blocks = new Map<string, number>()
-const mined = <Transaction extends FakeTransaction>(transaction: Transaction): Transaction => {
-  blocks.set(transaction.txid, transaction.height)
-  return transaction
-}
-const chainTracker = {
-  isValidRootForHeight: async (root: string, height: number) => blocks.get(root) === height,
-  currentHeight: async () => 900_000,
-}
+const chainTracker = Object.assign(new FakeHeaders(), { currentHeight: async () => 900_000 })
+const mined = <Each extends FakeTransaction>(transaction: Each): Each => chainTracker.add(transaction)
 mined(await hosted.mine('a'))
 const mint = mined(await hosted.mine('al'))
 const other = mined(chain.inscribe(text('other')))
@@ -53,10 +47,7 @@ const FAILURES: [what: string, answer: RouteAnswer, timeout?: number][] = [
   ['has blocked it', { status: 451, body: { error: 'blocked', code: 'BLOCKED' } }],
   ['is not ready', { status: 503, body: { error: 'later', code: 'NOT_READY' } }],
   ['fails', { status: 500, body: 'oh no' }],
-  [
-    'demands a login',
-    { status: 200, headers: { 'content-type': 'text/html' }, body: Buffer.from('<html>log in') },
-  ],
+  ['demands a login', { headers: { 'content-type': 'text/html' }, body: Buffer.from('<html>log in') }],
   ['redirects in a loop', { status: 302, headers: { location: '/' }, body: {} }],
   ['answers 404 to everything, without a code', { status: 404, body: 'nginx' }],
   ['breaks the connection', does((response) => response.destroy())],

@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { OP } from '../../../backend/src/protocol/script-walk.js'
 import { type AskBounds, HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
+import { CHUNK_BYTES, endless, type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import {
   at,
   FakeHeaders,
@@ -36,8 +36,6 @@ const HONEST: Record<string, RouteAnswer> = {
 }
 
 const MiB = 1024 * 1024
-/** A reader takes what comes in chunks, and sees in the last one that it is too much. */
-const CHUNK_BYTES = 64 * 1024
 /** For what is waited for in vain, in milliseconds. */
 const SHORT = 4000
 
@@ -59,16 +57,6 @@ function countingFetch(): { fetch: typeof fetch; count: () => number } {
     return new Response(body?.pipeThrough(counter) ?? null, { status, headers })
   }
   return { fetch: counting, count: () => bytes }
-}
-
-function endless(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'application/octet-stream' })
-  const chunk = Buffer.alloc(CHUNK_BYTES, ' ')
-  const write = (): void => {
-    while (response.write(chunk));
-  }
-  response.on('drain', write)
-  write()
 }
 
 function bomb(response: ServerResponse): void {
@@ -117,6 +105,7 @@ const hostileOnes = async (): Promise<Record<string, Hostile>> => {
   const long = { body: Buffer.alloc(0.7 * SHARE) }
   const far = { ...mints.abc, height: FAR }
   const share: Hostile['read'] = [SHARE / 2, SHARE + 2 * CHUNK_BYTES]
+  const record: Hostile['read'] = [0, MiB + 2 * CHUNK_BYTES]
   return {
     'drips its record': await served({ [RECORD]: { does: drip } }, failed('TIMEOUT')),
     'drips its proof': await served({ [PROOF]: { does: drip } }, failed('TIMEOUT')),
@@ -127,15 +116,9 @@ const hostileOnes = async (): Promise<Record<string, Hostile>> => {
     },
     'answers without end': await served({ [PROOF]: { does: endless } }, failed('TOO_LARGE'), share),
     'packs a large answer small': await served({ [PROOF]: { does: bomb } }, failed('TOO_LARGE'), share),
-    'has a record without end, of which less is read than of a proof': await served(
-      { [RECORD]: { does: endless } },
-      failed('TOO_LARGE'),
-      [0, MiB + 2 * CHUNK_BYTES],
-    ),
-    'has answers that are within bounds each, and together are not': await served(
-      { [PROOF]: long, [PROVENANCE]: long },
-      failed('TOO_LARGE'),
-    ),
+    // Less is read of it than of a proof.
+    'has a record without end': await served({ [RECORD]: { does: endless } }, failed('TOO_LARGE'), record),
+    'has too much in all': await served({ [PROOF]: long, [PROVENANCE]: long }, failed('TOO_LARGE')),
     'shows a block over which the chain tracker hangs': await served(
       { [PROOF]: { body: proofOf([...line.slice(0, -1), far]) } },
       {
@@ -145,6 +128,47 @@ const hostileOnes = async (): Promise<Record<string, Hostile>> => {
     ),
   }
 }
+
+test('an honest index is asked three questions, what it says of the name first', async () => {
+  const { url, asked } = await start()
+  expect(await resolve([`${url}/`])).toMatchObject({
+    ...{ origin: { origin }, tip: { tip, sequence: 2 }, proven: true, spendStatus: 'unspent' },
+    reports: [{ index: url, verdict: 'agrees' }],
+  })
+  expect(asked).toEqual([RECORD, PROOF, PROVENANCE])
+})
+
+test.each<[what: string, code: string, changed: Record<string, RouteAnswer>]>([
+  ['shows no proof', 'NO_PROOF', { [PROOF]: { status: 404, body: { error: 'no', code: 'NOT_FOUND' } } }],
+  ['shows no way to the tip', 'NO_PROOF', { [PROVENANCE]: { status: 404, body: {} } }],
+  [
+    'follows no ordinals',
+    'NO_PROOF',
+    { [RECORD]: { body: { name: 'abc', origin: formatOutpoint(origin) } } },
+  ],
+  ['fails', 'BAD_ANSWER', { [RECORD]: { status: 500, body: { error: 'sorry', code: 'INTERNAL' } } }],
+  ['answers nonsense', 'BAD_ANSWER', { [RECORD]: { body: Uint8Array.of(0xff, 0x7b) } }],
+  ['answers no outpoint', 'BAD_ANSWER', { [RECORD]: { body: { origin: 'abc' } } }],
+  ['redirects', 'UNREACHABLE', { [RECORD]: { status: 302, headers: { location: '/other' }, body: '' } }],
+  ['hangs up', 'UNREACHABLE', { [PROOF]: { does: (response) => response.destroy() } }],
+])('an index that %s gives no answer', async (_, code, changed) => {
+  const { url } = await start(changed)
+  await expect(resolve([url])).rejects.toMatchObject({ name: 'ResolutionError', reports: [failed(code)] })
+})
+
+test('an index is waited for as long as its source says, and asked for a part of what says to be longer', async () => {
+  const silent = (await start({ [RECORD]: { does: () => {} } })).url
+  const waiting = resolve([new HttpNameSource({ url: silent, timeout: 50 })])
+  await expect(waiting).rejects.toMatchObject({ reports: [failed('TIMEOUT')] })
+  const long: RouteAnswer = {
+    does: (response) => response.writeHead(200, { 'content-length': '1000001' }).write('a'),
+  }
+  const answers = new Proxy<Record<string, RouteAnswer>>(HONEST, {
+    get: (_, path: string) => (path === PROOF ? long : HONEST[path.replace(/\?maxBytes=.*/, '')]),
+  })
+  const source = new HttpNameSource({ url: (await startIndex(answers)).url, maxBytes: 1_000_000 })
+  expect(await resolve([source])).toMatchObject({ name: 'abc', proven: true })
+})
 
 test.each(['before', 'behind'])('an honest index is heard %s all that mean harm', async (place) => {
   await givenTime(SHORT, async (timeout) => {
@@ -244,30 +268,21 @@ describe('sources share', () => {
     }
   })
 
+  const fail = (): never => {
+    throw new Error('oh')
+  }
+  const answers = (answer: object) => ({ ask: async () => [{ index: 'x', ...answer }] })
   const misbehaving: [string, Record<string, unknown>][] = [
-    [
-      'throws',
-      {
-        ask: () => {
-          throw new Error('oh')
-        },
-      },
-    ],
-    ['rejects', { ask: async () => await Promise.reject(new Error('oh')) }],
+    ['throws', { ask: () => fail() }],
+    ['rejects', { ask: async () => fail() }],
     ['answers nothing', { ask: async () => undefined }],
     ['answers what is no list', { ask: async () => ({ length: 3 }) }],
-    ['fails without a reason', { ask: async () => [{ index: 'x', kind: 'failed' }] }],
-    ['shows no evidence', { ask: async () => [{ index: 'x', kind: 'claimed' }] }],
-    [
-      'shows evidence of no form',
-      { ask: async () => [{ index: 'x', kind: 'claimed', evidence: { form: 'y' } }] },
-    ],
-    [
-      'shows evidence without bytes',
-      { ask: async () => [{ index: 'x', kind: 'claimed', evidence: { form: 'history' } }] },
-    ],
+    ['fails without a reason', answers({ kind: 'failed' })],
+    ['shows no evidence', answers({ kind: 'claimed' })],
+    ['shows evidence of no form', answers({ kind: 'claimed', evidence: { form: 'y' } })],
+    ['shows evidence without bytes', answers({ kind: 'claimed', evidence: { form: 'history' } })],
     ['finds nothing', { ask: async () => [], find: async () => null }],
-    ['fails to find any', { ask: async () => [], find: async () => await Promise.reject(new Error('oh')) }],
+    ['fails to find any', { ask: async () => [], find: async () => fail() }],
     ['has no end of indexes', { ask: async () => [], maxIndexes: Number.POSITIVE_INFINITY }],
     ['has no number of indexes', { ask: async () => [], maxIndexes: Number.NaN }],
   ]

@@ -1,7 +1,7 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
-import { resolveName } from '../../../src/client/resolve.js'
+import { type ResolveOptions, resolveName } from '../../../src/client/resolve.js'
 import { MemorySegmentStore } from '../../../src/client/segment-store.js'
 import { Segments } from '../../../src/client/segments.js'
 import { ownersMint, verifiedLiveNode } from '../../../src/mining/live-node.js'
@@ -61,54 +61,35 @@ describe('a name whose way is longer than one answer may be', () => {
     server = await servers.start(treeOf(deployment))
     for (const each of transactions) await server.take(beefOf(each), ['tm_names', 'tm_ordinals'])
   })
-  const sources = (): [string, NameSource][] => [
-    ['its routes', new HttpNameSource({ url: server.url })],
-    [
-      'a lookup',
-      new LookupNameSource({
-        resolver: { networkPreset: 'local', hostOverrides: { ls_names: [server.url] } },
-        maxHosts: 1,
-      }),
-    ],
-  ]
+  const resolver = () => ({ networkPreset: 'local' as const, hostOverrides: { ls_names: [server.url] } })
 
-  test('is resolved part by part, by its routes and by lookups', async () => {
-    for (const [by, source] of sources()) {
-      const resolved = await resolveName({
-        ...{ name: 'qt', deployment, chainTracker: headers, sources: [source], maxTotalBytes: 1_000_000 },
+  describe.each<[by: string, source: () => NameSource]>([
+    ['its routes', () => new HttpNameSource({ url: server.url })],
+    ['a lookup', () => new LookupNameSource({ resolver: resolver(), maxHosts: 1 })],
+  ])('by %s', (_, source) => {
+    const resolve = async (name: string, more: Partial<ResolveOptions> = {}) =>
+      await resolveName({
+        ...{ name, deployment, chainTracker: headers, sources: [source()], maxTotalBytes: 1_000_000 },
+        ...more,
       })
-      expect({ by, line: resolved.origin.line.map(({ txid }) => txid), proven: resolved.proven }).toEqual({
-        ...{ by, line: mints.map(({ txid }) => txid), proven: true },
-      })
-    }
-  })
 
-  test('is kept as far as it was read, and goes on from there', async () => {
-    for (const [, source] of sources()) {
+    test('is resolved part by part', async () => {
+      const { origin, proven } = await resolve('qt')
+      expect([proven, ...origin.line.map(({ txid }) => txid)]).toEqual([
+        true,
+        ...mints.map(({ txid }) => txid),
+      ])
+    })
+
+    test('is kept as far as it was read, and goes on from there', async () => {
       const segments = new Segments({ store: new MemorySegmentStore() })
-      const check = {
-        deployment,
-        chainTracker: headers,
-        sources: [source],
-        segments,
-        maxTotalBytes: 1_000_000,
-      }
-      expect((await resolveName({ ...check, name: 'd' })).origin.line).toHaveLength(4)
-      expect((await resolveName({ ...check, name: 'qt' })).origin.line).toHaveLength(8)
-    }
-  })
+      expect((await resolve('d', { segments })).origin.line).toHaveLength(4)
+      expect((await resolve('qt', { segments })).origin.line).toHaveLength(8)
+    })
 
-  test('whose mints are in no block has to be shown at once', async () => {
-    const nobody = { isValidRootForHeight: async () => false }
-    for (const [, source] of sources())
-      await expect(
-        resolveName({
-          name: 'qt',
-          deployment,
-          chainTracker: nobody,
-          sources: [source],
-          maxTotalBytes: 1_000_000,
-        }),
-      ).rejects.toMatchObject({ code: 'NO_PROOF' })
+    test('whose mints are in no block has to be shown at once', async () => {
+      const chainTracker = { isValidRootForHeight: async () => false }
+      await expect(resolve('qt', { chainTracker })).rejects.toMatchObject({ code: 'NO_PROOF' })
+    })
   })
 })

@@ -1,10 +1,9 @@
-import type { ServerResponse } from 'node:http'
 import { concatBytes, fromHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
+import { endless, type RouteAnswer, startIndex } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, recordsOf } from '../../support/client/name-proofs.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
 import { varint } from '../../support/protocol/raw-transaction.js'
@@ -29,28 +28,20 @@ const aggregate = (where: { txid: string; vout: number }, bytes: Uint8Array, out
   const output = concatBytes(fromHex(where.txid), varint(where.vout), Uint8Array.of(0))
   return concatBytes(varint(outputs), ...Array.from({ length: outputs }, () => output), bytes)
 }
-const list = (where: { vout: number }, bytes: Uint8Array) => ({
-  type: 'output-list',
-  outputs: [{ beef: Array.from(bytes), outputIndex: where.vout }],
-})
+const listed = (outputs: unknown[] = []) => ({ body: { type: 'output-list', outputs } })
 
+const question = { name: 'abc', deployment, chainTracker: headers }
 const host = async (answer: RouteAnswer): Promise<string> => (await startIndex({ '/lookup': answer })).url
 
 const source = (hosts: string[], more: ConstructorParameters<typeof LookupNameSource>[0] = {}) =>
-  new LookupNameSource({
-    resolver: { networkPreset: 'local', hostOverrides: { ls_names: hosts } },
-    ...more,
-  })
+  new LookupNameSource({ resolver: { networkPreset: 'local', hostOverrides: { ls_names: hosts } }, ...more })
 
 const resolve = async (hosts: string[], more: Parameters<typeof source>[1] = {}) =>
-  await resolveName({ name: 'abc', deployment, chainTracker: headers, sources: [source(hosts, more)] })
-
-const byHost = ({ reports }: { reports: { index: string; verdict: string }[] }) =>
-  Object.fromEntries(reports.map(({ index, verdict }) => [index, verdict]))
+  await resolveName({ ...question, sources: [source(hosts, more)] })
 
 test.each([
   ['in one binary answer', { body: aggregate(tip, whole) }],
-  ['in JSON', { body: list(tip, whole) }],
+  ['in JSON', listed([{ beef: Array.from(whole), outputIndex: tip.vout }])],
 ])('a name is resolved from one host, %s', async (_, answer) => {
   const url = await host(answer)
   expect(await resolve([url])).toMatchObject({
@@ -71,10 +62,11 @@ test('a name is resolved from a real server', async () => {
     proven: true,
     reports: [{ index: server.url, verdict: 'agrees' }],
   })
-  const sources = [source([server.url]), new HttpNameSource({ url: server.url })]
-  const question = { name: 'ab', deployment, chainTracker: headers, sources }
-  expect(await resolveName(question)).toMatchObject({ tip: { sequence: 0 }, spendStatus: 'unspent' })
-  await expect(resolveName({ ...question, name: 'nobody' })).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
+  const both = { ...question, sources: [source([server.url]), new HttpNameSource({ url: server.url })] }
+  expect(await resolveName({ ...both, name: 'ab' })).toMatchObject({
+    ...{ tip: { sequence: 0 }, spendStatus: 'unspent' },
+  })
+  await expect(resolveName({ ...both, name: 'nobody' })).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
 })
 
 test('the question is for the history, as one binary answer', async () => {
@@ -94,20 +86,14 @@ test('several hosts are judged each by itself, however many lie', async () => {
   // The same output, which a reader that merges answers would take for the same answer.
   const cut = await host({ body: aggregate(tip, beef(tip, way)) })
   const stale = await host({ body: aggregate(at(first, 0), beef(at(first, 0), [...line, first])) })
-  const denying = await host({ body: { type: 'output-list', outputs: [] } })
+  const denying = await host(listed())
   const broken = await host({ status: 500, body: {} })
-  for (const hosts of [
-    [cut, stale, honest, denying, broken],
-    [broken, honest, denying, stale, cut],
-  ]) {
-    const resolved = await resolve(hosts)
+  const hosts = [cut, stale, honest, denying, broken]
+  for (const order of [hosts, hosts.toReversed()]) {
+    const resolved = await resolve(order)
     expect(resolved.tip.tip).toEqual(tip)
-    expect(byHost(resolved)).toEqual({
-      [honest]: 'agrees',
-      [cut]: 'refuted',
-      [stale]: 'stale',
-      [denying]: 'denies',
-      [broken]: 'failed',
+    expect(Object.fromEntries(resolved.reports.map(({ index, verdict }) => [index, verdict]))).toEqual({
+      ...{ [honest]: 'agrees', [cut]: 'refuted', [stale]: 'stale', [denying]: 'denies', [broken]: 'failed' },
     })
   }
 })
@@ -127,11 +113,7 @@ test.each<[what: string, answer: RouteAnswer, code: string]>([
   ['two outputs for one name', { body: aggregate(tip, whole, 2) }, 'BAD_ANSWER'],
   ['half an output', { body: aggregate(tip, whole).subarray(0, 20) }, 'BAD_ANSWER'],
   ['another kind of answer', { body: { type: 'freeform', result: {} } }, 'BAD_ANSWER'],
-  [
-    'no bytes for a BEEF',
-    { body: { type: 'output-list', outputs: [{ outputIndex: 0, beef: [256] }] } },
-    'BAD_ANSWER',
-  ],
+  ['no bytes for a BEEF', listed([{ outputIndex: 0, beef: [256] }]), 'BAD_ANSWER'],
   ['an error', { status: 400, body: { error: 'no', code: 'BAD_BODY' } }, 'BAD_ANSWER'],
   ['nothing', { does: (response) => response.destroy() }, 'UNREACHABLE'],
 ])('a host that answers %s is said to', async (_, answer, code) => {
@@ -151,7 +133,7 @@ test('a host without encryption is for a network of one’s own', async () => {
 })
 
 test('where no host is found, that is the answer', async () => {
-  const trackers = await startIndex({ '/lookup': { body: { type: 'output-list', outputs: [] } } })
+  const trackers = await startIndex({ '/lookup': listed() })
   const resolver = { networkPreset: 'testnet' as const, slapTrackers: [trackers.url] }
   await expect(resolve([], { resolver })).rejects.toMatchObject({
     code: 'NO_PROOF',
@@ -160,6 +142,11 @@ test('where no host is found, that is the answer', async () => {
 })
 
 describe('hosts without end', () => {
+  const strangersThat = async (answer: RouteAnswer): Promise<string[]> => {
+    const { url } = await startIndex(new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer }))
+    return Array.from({ length: 30 }, (_, at) => `${url}/${at}`)
+  }
+
   test('of 500, those are asked first that rank best, and no more than 64 in all', async () => {
     const front = await startIndex({})
     const hosts = Array.from({ length: 500 }, (_, at) => `${front.url}/${at}`)
@@ -177,30 +164,24 @@ describe('hosts without end', () => {
   })
 
   test.each([
-    ['deny the name', { body: { type: 'output-list', outputs: [] } }],
+    ['deny the name', listed()],
     ['fail', { status: 500, body: {} }],
     ['show what does not hold', { body: aggregate(tip, beef(tip, way)) }],
   ])('thirty strangers that %s do not hide it from one honest host', async (_, answer) => {
-    const strangers = await startIndex(new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer }))
+    const hosts = await strangersThat(answer)
     const honest = await host({ body: aggregate(tip, whole) })
-    const hosts = Array.from({ length: 30 }, (_, at) => `${strangers.url}/${at}`)
-    for (const all of [
-      [...hosts, honest],
-      [...hosts.slice(0, 9), honest, ...hosts.slice(9)],
-    ])
-      expect(await resolve(all)).toMatchObject({ tip: { tip } })
+    for (const place of [hosts.length, 9])
+      expect(await resolve(hosts.toSpliced(place, 0, honest))).toMatchObject({ tip: { tip } })
   })
 
   test('strangers that say nothing leave time for the honest host after them', async () => {
-    const strangers = await startIndex(
-      new Proxy<Record<string, RouteAnswer>>({}, { get: () => ({ does: () => {} }) }),
-    )
-    const honest = await host({ body: aggregate(tip, whole) })
-    const hosts = Array.from({ length: 30 }, (_, at) => `${strangers.url}/${at}`)
-    const sources = [source([...hosts, honest])]
-    const question = { name: 'abc', deployment, chainTracker: headers, sources }
+    const hosts = await strangersThat({ does: () => {} })
+    const sources = [source([...hosts, await host({ body: aggregate(tip, whole) })])]
     await givenTime(4000, async (timeout) =>
-      expect(await resolveName({ ...question, timeout })).toMatchObject({ tip: { tip }, notAsked: 0 }),
+      expect(await resolveName({ ...question, sources, timeout })).toMatchObject({
+        tip: { tip },
+        notAsked: 0,
+      }),
     )
   })
 
@@ -214,28 +195,18 @@ describe('hosts without end', () => {
   })
 
   test('one that answers more than JSON may have is not read as such', async () => {
-    const url = await host({
-      headers: { 'content-type': 'application/json' },
-      body: Buffer.alloc(17_000_000, ' '),
-    })
-    await expect(resolve([url])).rejects.toMatchObject({
-      reports: [{ verdict: 'failed', error: { code: 'TOO_LARGE' } }],
-    })
+    const headers = { 'content-type': 'application/json' }
+    const url = await host({ headers, body: Buffer.alloc(17_000_000, ' ') })
+    await expect(resolve([url])).rejects.toMatchObject({ reports: [{ error: { code: 'TOO_LARGE' } }] })
   })
 })
 
 describe('trackers', () => {
   /** A record of a host as SLAP has it: a token whose fields are dropped. */
   const record = (domain: string) => {
-    const fields = [utf8('SLAP'), GENERATOR, utf8(domain), utf8('ls_names')]
-    const pushes = [GENERATOR, ...fields].map((field) => encodePush(field))
-    const [key, ...rest] = pushes
-    const lockingScript = concatBytes(
-      key ?? new Uint8Array(),
-      Uint8Array.of(0xac),
-      ...rest,
-      Uint8Array.of(0x6d, 0x6d),
-    )
+    const fields = [utf8('SLAP'), GENERATOR, utf8(domain), utf8('ls_names')].map((field) => encodePush(field))
+    const [checkSig, drops] = [Uint8Array.of(0xac), Uint8Array.of(0x6d, 0x6d)]
+    const lockingScript = concatBytes(encodePush(GENERATOR), checkSig, ...fields, drops)
     const token = world.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
     return { beef: Array.from(beefOf(token)), outputIndex: 0 }
   }
@@ -243,17 +214,12 @@ describe('trackers', () => {
     // No test has TLS: what the resolver takes for that is asked without.
     const fetching: typeof fetch = async (url, init) =>
       await fetch(String(url).replace('https:', 'http:'), init)
-    const resolver = {
-      networkPreset: 'testnet' as const,
-      slapTrackers: slapTrackers.map((url) => url.replace('http:', 'https:')),
-    }
+    const trackers = slapTrackers.map((url) => url.replace('http:', 'https:'))
+    const resolver = { networkPreset: 'testnet' as const, slapTrackers: trackers }
     return source([], { resolver, fetch: fetching, ...more })
   }
   const resolveBy = async (slapTrackers: string[], more: Parameters<typeof source>[1] = {}) =>
-    await resolveName({
-      ...{ name: 'abc', deployment, chainTracker: headers },
-      sources: [sourceBy(slapTrackers, more)],
-    })
+    await resolveName({ ...question, sources: [sourceBy(slapTrackers, more)] })
   const refused = (code: string) => ({
     code: 'NO_PROOF',
     reports: [{ index: 'ls_names', verdict: 'failed', error: { code } }],
@@ -263,7 +229,7 @@ describe('trackers', () => {
     const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
     const broken = { beef: [1, 2, 3], outputIndex: 0 }
     const outputs = [null, broken, record(honest), record(`${honest}/`), { ...record(honest), beef: 'x' }]
-    const tracker = await startIndex({ '/lookup': { body: { type: 'output-list', outputs } } })
+    const tracker = await startIndex({ '/lookup': listed(outputs) })
     expect(await resolveBy([tracker.url])).toMatchObject({
       tip: { tip },
       reports: [{ index: honest, verdict: 'agrees' }],
@@ -283,8 +249,7 @@ describe('trackers', () => {
   test('order equal hosts at random, however many strangers they list first', async () => {
     const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
     const strangers = Array.from({ length: 300 }, (_, at) => record(`https://127.0.0.1:1/${at}`))
-    const outputs = [...strangers, record(honest)]
-    const tracker = await startIndex({ '/lookup': { body: { type: 'output-list', outputs } } })
+    const tracker = await startIndex({ '/lookup': listed([...strangers, record(honest)]) })
     const firsts = new Set<string>()
     for (let left = 20; left > 0; left--) {
       const [first] = await sourceBy([tracker.url]).find()
@@ -298,13 +263,3 @@ describe('trackers', () => {
     await expect(resolveBy([tracker.url], { timeout: 400 })).rejects.toMatchObject(refused('UNREACHABLE'))
   })
 })
-
-function endless(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'application/json' })
-  const chunk = Buffer.alloc(64 * 1024, ' ')
-  const write = (): void => {
-    while (response.write(chunk));
-  }
-  response.on('drain', write)
-  write()
-}

@@ -1,34 +1,24 @@
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { verifyNode } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, namedWorld, recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 
 const { chain, deployment, headers, line, mints } = namedWorld()
 
-const verify = async (
-  transactions: readonly FakeTransaction[],
-  check: Omit<Partial<Parameters<typeof verifyNode>[0]>, 'beef'> & {
-    outpoint: Parameters<typeof verifyNode>[0]['outpoint']
-    unproven?: readonly FakeTransaction[]
-  },
-) =>
-  await verifyNode({
-    deployment,
-    chainTracker: headers,
-    beef: encodeBeef(recordsOf(transactions, check.unproven)),
-    ...check,
-  })
+type Check = Parameters<typeof verifyNode>[0]
+type Given = Omit<Partial<Check>, 'beef'> &
+  Pick<Check, 'outpoint'> & { unproven?: readonly FakeTransaction[] }
+
+const verify = async (transactions: readonly FakeTransaction[], check: Given) => {
+  const beef = encodeBeef(recordsOf(transactions, check.unproven))
+  return await verifyNode({ deployment, chainTracker: headers, beef, ...check })
+}
 
 describe('a node that descends from the genesis', () => {
   test('is the root as deployed', async () => {
     const node = await verify([chain.genesis], { outpoint: deployment.genesis })
     expect(node).toMatchObject({
-      domain: '',
-      outpoint: deployment.genesis,
-      line: [],
-      proven: true,
-      satoshis: 1,
+      ...{ domain: '', outpoint: deployment.genesis, line: [], proven: true, satoshis: 1 },
     })
     expect(node.transaction.id('hex')).toBe(chain.genesis.txid)
   })
@@ -56,10 +46,8 @@ describe('a node that descends from the genesis', () => {
     const mint = own.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
     const all = [own.genesis, purse, mint]
     const node = await verify(all, {
-      deployment: own.deployment,
-      chainTracker: new FakeHeaders(all),
-      outpoint: at(mint, 1),
-      unproven: [mint],
+      ...{ deployment: own.deployment, chainTracker: new FakeHeaders(all) },
+      ...{ outpoint: at(mint, 1), unproven: [mint] },
     })
     expect(node).toMatchObject({ domain: 'a', proven: false })
     const sources = node.transaction.inputs.map(({ sourceTransaction }) => sourceTransaction?.id('hex'))
@@ -76,28 +64,21 @@ describe('a node is refused', () => {
   const [, b, a] = line as [FakeTransaction, FakeTransaction, FakeTransaction]
   const other = new FakeChain({ codeSize: 65 })
 
-  test.each<[string, readonly FakeTransaction[], Parameters<typeof verify>[1], string]>([
-    [
-      'of another tree',
-      [other.genesis, other.mint('a')],
-      { outpoint: other.deployment.genesis },
-      'NO_GENESIS',
-    ],
-    ['that is the name beside it', line, { outpoint: at(mints.abc, 2) }, 'NOT_IN_TREE'],
-    ['that is the coin beside it', line, { outpoint: at(mints.abc, 9) }, 'NOT_IN_TREE'],
-    [
-      'whose line is cut',
-      line.filter((mint) => mint !== mints.ax),
-      { outpoint: at(mints.abc, 1) },
-      'NOT_IN_TREE',
-    ],
+  const foreign = [other.genesis, other.mint('a')]
+  const [outpoint, name, trailing] = [at(mints.abc, 1), at(mints.abc, 2), at(mints.abc, 9)]
+  const cut = line.filter((mint) => mint !== mints.ax)
+  const copy = chain.spend({ inputs: [], outputs: [chain.node('abc')] })
+  const root = deployment.genesis
+  const open = { outpoint, unproven: [mints.abc], requireProofs: true }
+
+  test.each<[string, readonly FakeTransaction[], Given, string]>([
+    ['of another tree', foreign, { outpoint: other.deployment.genesis }, 'NO_GENESIS'],
+    ['that is the name beside it', line, { outpoint: name }, 'NOT_IN_TREE'],
+    ['that is the coin beside it', line, { outpoint: trailing }, 'NOT_IN_TREE'],
+    ['whose line is cut', cut, { outpoint }, 'NOT_IN_TREE'],
+    ['that a copy of the root leads to', [...line, copy], { outpoint: at(copy, 0) }, 'NOT_IN_TREE'],
     ['that is spent by what is shown', line, { outpoint: at(mints.ab, 1) }, 'STALE_TIP'],
-    [
-      'that does not descend from the one before',
-      line,
-      { outpoint: at(mints.abc, 1), after: at(b, 1) },
-      'NOT_DESCENDED',
-    ],
+    ['from another than the one before', line, { outpoint, after: at(b, 1) }, 'NOT_DESCENDED'],
     [
       'that is the one before',
       [chain.genesis, b, a],
@@ -107,30 +88,12 @@ describe('a node is refused', () => {
     [
       'that is the root, after another',
       [chain.genesis],
-      { outpoint: deployment.genesis, after: at(a, 1) },
+      { outpoint: root, after: at(a, 1) },
       'NOT_DESCENDED',
     ],
-    [
-      'in no block, where proofs are asked for',
-      line,
-      { outpoint: at(mints.abc, 1), unproven: [mints.abc], requireProofs: true },
-      'UNPROVEN',
-    ],
-    [
-      'in a block that there is not',
-      line,
-      { outpoint: at(mints.abc, 1), chainTracker: new FakeHeaders() },
-      'BAD_PATH',
-    ],
+    ['in no block, where proofs are asked for', line, open, 'UNPROVEN'],
+    ['in no known block', line, { outpoint, chainTracker: new FakeHeaders() }, 'BAD_PATH'],
   ])('%s', async (_, transactions, check, code) => {
     await expect(verify(transactions, check)).rejects.toMatchObject({ name: 'ProofError', code })
-  })
-
-  test('that a copy of the root leads to', async () => {
-    const copy = chain.spend({ inputs: [], outputs: [chain.node('abc')] })
-    const outpoint = at(copy, 0)
-    const checking = verify([...line, copy], { outpoint })
-    await expect(checking).rejects.toMatchObject({ code: 'NOT_IN_TREE' })
-    await expect(checking).rejects.toThrow(formatOutpoint(outpoint))
   })
 })

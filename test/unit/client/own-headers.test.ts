@@ -13,6 +13,8 @@ import { outpointBeef } from '../../support/client/name-proofs.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../support/server/header-chain.js'
 
+type Query = Parameters<HeaderSource['headers']>[0]
+
 // A chain of real headers with work that is easy, and sources that are honest, short, or lie.
 
 const FIRST = 800_000
@@ -26,27 +28,29 @@ function grownChain() {
   return { chain, block }
 }
 
+type Change = (header: Uint8Array, height: number) => Uint8Array
 /** What a source answers: the headers of the chain that counts, changed. */
 function sourceOf(
   chain: HeaderChain,
-  {
-    asked = [],
-    change = (header) => header,
-  }: { asked?: number[]; change?: (header: Uint8Array, height: number) => Uint8Array } = {},
+  { asked = [], change = (header) => header }: { asked?: number[]; change?: Change } = {},
 ): HeaderSource {
   return {
     name: 'a source',
     async headers({ from, count }) {
       asked.push(from)
-      const headers: Uint8Array[] = []
-      for (let height = from; height < from + count; height++) {
-        const bytes = chain.branch.block(height)?.header.bytes
-        if (bytes === undefined) break
-        headers.push(change(bytes, height))
-      }
-      return joinBytes(headers)
+      return headersOf(chain, { from, count }, change)
     },
   }
+}
+
+function headersOf(chain: HeaderChain, { from, count }: Query, change: Change = (header) => header) {
+  const headers: Uint8Array[] = []
+  for (let height = from; height < from + count; height++) {
+    const bytes = chain.branch.block(height)?.header.bytes
+    if (bytes === undefined) break
+    headers.push(change(bytes, height))
+  }
+  return joinBytes(headers)
 }
 
 const checkpointAt = (chain: HeaderChain, height: number) => ({
@@ -63,8 +67,8 @@ const trackerOf = (
 
 /** Changes the last byte of the merkle root of a block, which has no proof of work then. */
 const otherRootAt =
-  (changed: number) =>
-  (header: Uint8Array, height: number): Uint8Array => {
+  (changed: number): Change =>
+  (header, height) => {
     const bytes = header.slice()
     // Half of all hashes meet the easiest target.
     if (height === changed)
@@ -142,9 +146,7 @@ test('headers are kept in files, and what these lost or changed is fetched again
   expect((await isKnown()).asked).not.toEqual([])
   expect(await isKnown()).toEqual({ known: true, asked: [] })
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name))
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   expect(files.length).toBeGreaterThan(1)
   for (const file of files) {
     const text = await readFile(file, 'utf8')
@@ -172,7 +174,6 @@ test('what a store has is verified as what a source says: no block is forged by 
   const [page] = [...kept.keys()].filter((key) => key.endsWith(`/p${FIRST / 2000}`)) as [string]
   const headers = Buffer.from(kept.get(page) ?? '', 'base64')
   const last = headers.subarray((height - FIRST) * HEADER_BYTES, (height - FIRST + 1) * HEADER_BYTES)
-  // Half of all hashes meet the easiest target.
   do last.writeUInt8((last.readUInt8(36) + 1) % 256, 36)
   while (hashNumber(hash256(last)) <= 2n ** 255n)
   const forged = rootOf(last)
@@ -181,22 +182,18 @@ test('what a store has is verified as what a source says: no block is forged by 
   expect(await tracker().isValidRootForHeight(root, height)).toBe(true)
 })
 
-test.each(['0 999999999', '999999999 1', `${FIRST} 0`])(
-  'a store that says that it has headers from and how many: %j, has none',
-  async (place) => {
-    const { chain, block } = grownChain()
-    const store = { get: async () => place, put: async () => {} }
-    const { root, height } = block.header
-    expect(await trackerOf(chain, [sourceOf(chain)], { store }).isValidRootForHeight(root, height)).toBe(true)
-  },
-)
-
-test('a store that never answers counts as none', async () => {
+const silent = () => new Promise<never>(() => {})
+test.each([
+  // From where, and how many.
+  ...['0 999999999', '999999999 1', `${FIRST} 0`].map(
+    (place) => [`says: ${place}`, async () => place] as const,
+  ),
+  ['never answers', silent] as const,
+])('a store that %s has no headers', async (_, get) => {
   const { chain, block } = grownChain()
-  const silent = () => new Promise<never>(() => {})
-  const tracker = trackerOf(chain, [sourceOf(chain)], { store: { get: silent, put: silent } })
+  const store = { get, put: get === silent ? silent : async () => {} }
   const { root, height } = block.header
-  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  expect(await trackerOf(chain, [sourceOf(chain)], { store }).isValidRootForHeight(root, height)).toBe(true)
 })
 
 test('a source need not give all headers at once', async () => {
@@ -215,13 +212,11 @@ test('a source need not give all headers at once', async () => {
 test('a source that hangs is waited for once, and left out while another one answers', async () => {
   const { chain, block } = grownChain()
   let asked = 0
-  const hanging: HeaderSource = {
-    name: 'a source that hangs',
-    headers: () => {
-      asked++
-      return new Promise(() => {})
-    },
+  const headers = () => {
+    asked++
+    return silent()
   }
+  const hanging: HeaderSource = { name: 'a source that hangs', headers }
   const tracker = trackerOf(chain, [hanging, sourceOf(chain)], { fetch: { timeout: 20 } })
   const { root, height } = block.header
   const { height: tip } = chain.bestTip
@@ -274,9 +269,8 @@ test('a block that is known is answered for while others are fetched, however fa
 test('a height that a proof makes up fetches no chain of headers, above or below', async () => {
   const chain = new HeaderChain(FIRST)
   chain.grow(2300)
-  const asked: number[] = []
   let headers = 0
-  const honest = sourceOf(chain, { asked })
+  const honest = sourceOf(chain)
   const counting: HeaderSource = {
     name: 'a source',
     headers: async (query) => {
@@ -321,10 +315,8 @@ test('a source that failed once is asked about a block far below that another on
     name: 'pruned',
     headers: async (query) => (query.from < FIRST + 2000 ? new Uint8Array() : other.headers(query)),
   }
-  const tracker = new OwnHeaders({
-    sources: [failing, pruned],
-    checkpoint: checkpointAt(chain, FIRST + 2250),
-  })
+  const checkpoint = checkpointAt(chain, FIRST + 2250)
+  const tracker = new OwnHeaders({ sources: [failing, pruned], checkpoint })
   expect(await tracker.isValidRootForHeight(chain.rootAt(FIRST + 1) ?? '', FIRST + 1)).toBe(true)
 })
 
@@ -333,23 +325,17 @@ test('a gateway whose headers are changed proves nothing: the fetch fails at the
   const proof = outpointBeef({ txid: hello.txid, vout: 0 }, [
     { txid: hello.txid, raw: hello.raw, proof: block.proof(hello.txid) },
   ])
-  const answers = (change?: ReturnType<typeof otherRootAt>) => {
-    const path = (from: number) => `/v2/headers?height=${from}&count=2000`
-    const from = FIRST + 10
-    const all: Uint8Array[] = []
-    for (let height = from; height <= chain.bestTip.height; height++) {
-      const bytes = chain.branch.block(height)?.header.bytes ?? new Uint8Array(HEADER_BYTES)
-      all.push(change?.(bytes, height) ?? bytes)
-    }
-    return {
-      [`/v2/headers?height=${from - 146}&count=147`]: { body: new Uint8Array() },
-      [`/v2/headers?height=${from}&count=1`]: { body: all[0] as Uint8Array },
-      [path(from + 1)]: { body: joinBytes(all.slice(1)) },
-      [path(chain.bestTip.height + 1)]: { body: new Uint8Array() },
-      [`/svc/gateway/proof/${hello.txid}`]: { body: proof },
-    }
-  }
-  const fetched = async (change?: ReturnType<typeof otherRootAt>) => {
+  const from = FIRST + 10
+  const answers = (change?: Change) => ({
+    [`/v2/headers?height=${from - 146}&count=147`]: { body: new Uint8Array() },
+    [`/v2/headers?height=${from}&count=1`]: { body: headersOf(chain, { from, count: 1 }, change) },
+    [`/v2/headers?height=${from + 1}&count=2000`]: {
+      body: headersOf(chain, { from: from + 1, count: 2000 }, change),
+    },
+    [`/v2/headers?height=${chain.bestTip.height + 1}&count=2000`]: { body: new Uint8Array() },
+    [`/svc/gateway/proof/${hello.txid}`]: { body: proof },
+  })
+  const fetched = async (change?: Change) => {
     const { url } = await startIndex(answers(change))
     const chainTracker = new OwnHeaders({ sources: [url], checkpoint: checkpointAt(chain, FIRST + 10) })
     return await createVerifiedFetch({ gateways: [url], chainTracker })(hello.txid)

@@ -1,4 +1,3 @@
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { HeadersError, SourceError } from '../../../src/client/errors.js'
 import type { Evidence, IndexAnswer, NameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
@@ -41,22 +40,15 @@ const claimed = (evidence: Evidence, spent?: boolean): IndexAnswer => ({
 const denied: IndexAnswer = { kind: 'not-claimed' }
 const failed: IndexAnswer = { kind: 'failed', error: new SourceError('TIMEOUT', 'it took too long') }
 
+const question = { name: 'abc', deployment, chainTracker: headers }
+
 /** Indexes that are called by letters. */
 function sources(...answers: IndexAnswer[]): NameSource[] {
   return answers.map((answer, i) => ({ ask: async () => [{ index: 'ABC'[i] ?? '', ...answer }] }))
 }
 
-const resolve = async (
-  answers: IndexAnswer[],
-  more: Partial<Parameters<typeof resolveName>[0]> = {},
-): ReturnType<typeof resolveName> =>
-  await resolveName({
-    name: 'abc',
-    deployment,
-    chainTracker: headers,
-    sources: sources(...answers),
-    ...more,
-  })
+const resolve = async (answers: IndexAnswer[], more: Partial<Parameters<typeof resolveName>[0]> = {}) =>
+  await resolveName({ ...question, sources: sources(...answers), ...more })
 
 const verdicts = ({ reports }: { reports: { verdict: string }[] }): string[] =>
   reports.map(({ verdict }) => verdict)
@@ -86,36 +78,27 @@ describe('one index', () => {
     expect(resolved.checkedAt).toBeLessThanOrEqual(Date.now())
   })
 
-  test('whose origin is not the one that it proves is refuted', async () => {
-    const wrong: Evidence = { ...current, form: 'proofs', origin: at(mints.ab, 2) } as Evidence
-    expect(await refusal([claimed(wrong)])).toMatchObject({
-      code: 'NO_PROOF',
-      reports: [{ verdict: 'refuted', error: { code: 'OTHER_ORIGIN' } }],
+  test.each<[what: string, code: string, changed: Partial<Evidence>]>([
+    [
+      'origin is not the one that it proves',
+      'OTHER_ORIGIN',
+      { origin: at(mints.ab, 2) } as Partial<Evidence>,
+    ],
+    ['tip is none that it shows', 'OTHER_TIP', { tip: at(purse, 0) }],
+  ])('whose %s is refuted', async (_, code, changed) => {
+    expect(await refusal([claimed({ ...current, ...changed } as Evidence)])).toMatchObject({
+      ...{ code: 'NO_PROOF', reports: [{ verdict: 'refuted', error: { code } }] },
     })
   })
 
-  test('whose tip is none that it shows is refuted', async () => {
-    const wrong = { ...current, tip: at(purse, 0) } as Evidence
-    expect(await refusal([claimed(wrong)])).toMatchObject({
-      code: 'NO_PROOF',
-      reports: [{ verdict: 'refuted', error: { code: 'OTHER_TIP' } }],
-    })
-  })
-
-  test('that spoke of an earlier tip has not said whether the later one is spent', async () => {
-    const moved = { ...current, tip: at(first, 0) } as Evidence
-    expect(await resolve([claimed(moved, true)])).toMatchObject({ tip: { tip }, spendStatus: 'unknown' })
-  })
-
-  test('that says its own tip is spent is not taken for current', async () => {
-    expect(await resolve([claimed(stale, true)])).toMatchObject({ spendStatus: 'spent' })
-  })
-
-  test('that shows a stale tip without saying so looks like an honest one', async () => {
-    expect(await resolve([claimed(stale, false)])).toMatchObject({
-      tip: { tip: at(first, 0) },
-      spendStatus: 'unspent',
-    })
+  const moved = { ...current, tip: at(first, 0) } as Evidence
+  test.each([
+    ['spoke of an earlier tip has not said it of the later one', moved, true, tip, 'unknown'],
+    ['says it of its own tip is not taken for current', stale, true, at(first, 0), 'spent'],
+    ['does not say it of a stale tip looks like an honest one', stale, false, at(first, 0), 'unspent'],
+    ['does not say', current, undefined, tip, 'unknown'],
+  ])('whether the tip is spent: one that %s', async (_, evidence, spent, found, spendStatus) => {
+    expect(await resolve([claimed(evidence, spent)])).toMatchObject({ tip: { tip: found }, spendStatus })
   })
 })
 
@@ -184,10 +167,8 @@ describe('several indexes', () => {
     const answers = [claimed(current, false), claimed(history, true)]
     expect(await resolve(answers)).toMatchObject({ spendStatus: 'disputed' })
     // One that is behind has said nothing of this tip.
-    expect(await resolve([claimed(current, false), claimed(stale, true)])).toMatchObject({
-      spendStatus: 'unspent',
-    })
-    expect(await resolve([claimed(current)])).toMatchObject({ spendStatus: 'unknown' })
+    const behind = [claimed(current, false), claimed(stale, true)]
+    expect(await resolve(behind)).toMatchObject({ spendStatus: 'unspent' })
   })
 })
 
@@ -204,13 +185,10 @@ describe('what cannot all be true', () => {
     funding: [at(coins, 1)],
     from: { ...chain.node(''), ...rootOf(chain) },
   })
-  const transferTo = (key: number) =>
-    chain.spend({ inputs: [at(mint, 2)], outputs: [{ satoshis: 1, lockingScript: p2pkh(key) }] })
-  const [toOne, toOther] = [transferTo(1), transferTo(2)]
-  const further = chain.spend({
-    inputs: [at(toOther, 0)],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(4) }],
-  })
+  const transfer = (from: ReturnType<typeof at>, lockingScript: Uint8Array) =>
+    chain.spend({ inputs: [from], outputs: [{ satoshis: 1, lockingScript }] })
+  const [toOne, toOther] = [transfer(at(mint, 2), p2pkh(1)), transfer(at(mint, 2), p2pkh(2))]
+  const further = transfer(at(toOther, 0), p2pkh(4))
   const all = [chain.genesis, coins, mint, conflicting, toOne, toOther, further]
   const trust = { name: 'x', deployment: chain.deployment, chainTracker: new FakeHeaders(all) }
 
@@ -232,24 +210,14 @@ describe('what cannot all be true', () => {
         showing([mint, toOther], { vout: 0, unproven }),
       ]
       const error = await refusal(answers, trust)
-      expect(error).toMatchObject({
-        code: 'DISAGREEMENT',
-        reports: [{ verdict: 'disagrees' }, { verdict: 'disagrees' }],
-      })
-      expect(error.message).toContain(formatOutpoint(at(toOne, 0)))
-      expect(error.message).toContain(formatOutpoint(at(toOther, 0)))
+      expect([error.code, ...verdicts(error)]).toEqual(['DISAGREEMENT', 'disagrees', 'disagrees'])
+      for (const way of [toOne, toOther]) expect(error.message).toContain(way.outpoint(0))
     }
   })
 
   test('the one that is in a block counts against the one that is in none, however far that goes', async () => {
-    const locked = chain.spend({
-      inputs: [at(mint, 2)],
-      outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }],
-    })
-    const beyond = chain.spend({
-      inputs: [at(locked, 0)],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(5) }],
-    })
+    const locked = transfer(at(mint, 2), OPEN_LOCK)
+    const beyond = transfer(at(locked, 0), p2pkh(5))
     const answers = [
       showing([mint, locked, beyond], { vout: 0, unproven: [locked, beyond] }),
       showing([mint, toOther], { vout: 0 }),
@@ -266,9 +234,8 @@ describe('what cannot all be true', () => {
     const bothOpen = [showing([mint], { vout: 2, unproven: [mint] }), open]
     expect(await refusal(bothOpen, trust)).toMatchObject({ code: 'DISAGREEMENT' })
     const unchecked = [proven, showing([conflicting], { vout: 2 })]
-    expect(await refusal(unchecked, { ...trust, chainTracker: 'scripts only' })).toMatchObject({
-      code: 'DISAGREEMENT',
-    })
+    const more = { ...trust, chainTracker: 'scripts only' } as const
+    expect(await refusal(unchecked, more)).toMatchObject({ code: 'DISAGREEMENT' })
   })
 
   test('what one index proves of a step holds for the others that show it', async () => {
@@ -285,25 +252,21 @@ describe('what cannot all be true', () => {
 })
 
 describe('a name that is not resolved', () => {
-  test('where every index denies it is not claimed', async () => {
-    expect(await refusal([denied, denied])).toMatchObject({ code: 'NOT_CLAIMED' })
-    expect(await refusal([denied, failed])).toMatchObject({ code: 'NOT_CLAIMED' })
-  })
-
-  test('where one denies it and another shows what does not hold, it is not claimed', async () => {
-    const cut = { ...current, proof: proofOf(line.slice(1)) } as Evidence
+  test('where indexes deny it, or one does and another fails or shows what does not hold, is not claimed', async () => {
+    const cut = claimed({ ...current, proof: proofOf(line.slice(1)) } as Evidence)
     for (const sources of [
-      [denied, claimed(cut)],
-      [claimed(cut), denied],
-      [denied, claimed(cut), denied],
+      [denied, denied],
+      [denied, failed],
+      [denied, cut],
+      [cut, denied],
+      [denied, cut, denied],
     ])
       expect(await refusal(sources)).toMatchObject({ code: 'NOT_CLAIMED' })
   })
 
   test('where none answers', async () => {
-    const error = await refusal([failed])
-    expect(error).toMatchObject({ code: 'NO_PROOF' })
-    expect(error.message).toContain('it took too long')
+    const message = expect.stringContaining('it took too long')
+    expect(await refusal([failed])).toMatchObject({ code: 'NO_PROOF', message })
   })
 
   test.each(['', 'Abc', 'a b', 'a/../b', 'é', 'a'.repeat(256)])('because it is none: %j', async (name) => {
@@ -345,7 +308,7 @@ describe('sources', () => {
     ['an object that cannot be asked', {}],
   ])('that are %s are the mistake of the caller', async (_, source) => {
     const wrong = [...sources(denied), source] as unknown as NameSource[]
-    const resolving = resolveName({ name: 'abc', deployment, chainTracker: headers, sources: wrong })
+    const resolving = resolveName({ ...question, sources: wrong })
     await expect(resolving).rejects.toThrow(TypeError)
     await expect(resolving).rejects.toThrow(/^sources\[1\] must be the URL of a server/)
   })

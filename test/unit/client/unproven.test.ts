@@ -14,10 +14,8 @@ const LOCKED = p2pkh(9)
 /** A tree whose mints are paid for by coins that any push opens, or by others. */
 function unprovenTree(lock: Uint8Array = OPEN_LOCK) {
   const chain = new FakeChain()
-  const purse = chain.spend({
-    inputs: [],
-    outputs: names.map(() => ({ satoshis: 1000, lockingScript: lock })),
-  })
+  const outputs = names.map(() => ({ satoshis: 1000, lockingScript: lock }))
+  const purse = chain.spend({ inputs: [], outputs })
   const mints = names.map((name, vout) => chain.mint(name, { funding: [{ transaction: purse, vout }] }))
   const [, , last] = mints
   if (last === undefined) throw new Error('three names are minted')
@@ -28,13 +26,10 @@ const { chain, purse, mints, last, all } = unprovenTree()
 const headers = new FakeHeaders(all)
 
 const verify = async (proof: Uint8Array, more: Partial<Parameters<typeof verifyNameProof>[0]> = {}) =>
-  await verifyNameProof({
-    proof,
-    name: 'abc',
-    deployment: chain.deployment,
-    chainTracker: headers,
-    ...more,
-  })
+  await verifyNameProof({ proof, name: 'abc', deployment: chain.deployment, chainTracker: headers, ...more })
+
+const refused = async (code: string, proof: Uint8Array, more: Parameters<typeof verify>[1] = {}) =>
+  await expect(verify(proof, more)).rejects.toMatchObject({ name: 'ProofError', code })
 
 describe('mints in no block', () => {
   test('hold by their scripts, and are said to be unproven', async () => {
@@ -57,33 +52,24 @@ describe('mints in no block', () => {
   })
 
   test('need no block for the genesis, which the caller trusts', async () => {
-    expect(await verify(proofOf(all, { unproven: [chain.genesis, ...mints] }))).toMatchObject({
-      proven: false,
-    })
+    const unproven = [chain.genesis, ...mints]
+    expect(await verify(proofOf(all, { unproven }))).toMatchObject({ proven: false })
   })
 
   test('are refused where proofs are asked for', async () => {
-    await expect(verify(proofOf(all, { unproven: [last] }), { requireProofs: true })).rejects.toMatchObject({
-      code: 'UNPROVEN',
-    })
+    await refused('UNPROVEN', proofOf(all, { unproven: [last] }), { requireProofs: true })
     expect(await verify(proofOf(all), { requireProofs: true })).toMatchObject({ proven: true })
   })
 
   test('are refused where what they spend is not shown', async () => {
     const without = all.filter((each) => each !== purse)
-    await expect(verify(proofOf(without, { unproven: mints }))).rejects.toMatchObject({
-      code: 'UNVERIFIED',
-    })
-    await expect(verify(proofOf(all, { unproven: [purse, ...mints] }))).rejects.toMatchObject({
-      code: 'UNVERIFIED',
-    })
+    await refused('UNVERIFIED', proofOf(without, { unproven: mints }))
+    await refused('UNVERIFIED', proofOf(all, { unproven: [purse, ...mints] }))
   })
 
   test('are refused where a block of what they spend is none', async () => {
     const chainTracker = new FakeHeaders(all.filter((each) => each !== purse))
-    await expect(verify(proofOf(all, { unproven: mints }), { chainTracker })).rejects.toMatchObject({
-      code: 'BAD_PATH',
-    })
+    await refused('BAD_PATH', proofOf(all, { unproven: mints }), { chainTracker })
   })
 
   test('are refused where a script fails', async () => {
@@ -100,21 +86,15 @@ describe('mints in no block', () => {
   test('are refused where they make money', async () => {
     const tree = new FakeChain()
     const coin = tree.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
-    const rich = tree.mint('a', {
-      funding: [at(coin, 0)],
-      trailing: [{ satoshis: 4, lockingScript: OPEN_LOCK }],
-    })
+    const trailing = [{ satoshis: 4, lockingScript: OPEN_LOCK }]
+    const rich = tree.mint('a', { funding: [at(coin, 0)], trailing })
     const transactions = [tree.genesis, coin, rich]
     const check = { name: 'a', deployment: tree.deployment, chainTracker: new FakeHeaders(transactions) }
-    await expect(verify(proofOf(transactions, { unproven: [rich] }), check)).rejects.toMatchObject({
-      code: 'BAD_SCRIPT',
-    })
+    await refused('BAD_SCRIPT', proofOf(transactions, { unproven: [rich] }), check)
   })
 
   test('are refused where their scripts take longer than the caller waits', async () => {
-    await expect(verify(proofOf(all, { unproven: mints }), { scriptTimeout: 0 })).rejects.toMatchObject({
-      code: 'SCRIPT_TIMEOUT',
-    })
+    await refused('SCRIPT_TIMEOUT', proofOf(all, { unproven: mints }), { scriptTimeout: 0 })
     expect(await verify(proofOf(all), { scriptTimeout: 0 })).toMatchObject({ proven: true })
   })
 
@@ -134,10 +114,8 @@ describe('mints in no block', () => {
 
 describe('with the covenant that we mine under', () => {
   const tree = covenantChain()
-  const coins = tree.spend({
-    inputs: [],
-    outputs: names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })),
-  })
+  const outputs = names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
+  const coins = tree.spend({ inputs: [], outputs })
   const minted = names.map((name, vout) => tree.mint(name, { funding: [at(coins, vout)] }))
   const transactions = [tree.genesis, coins, ...minted]
   const check = { deployment: tree.deployment, chainTracker: new FakeHeaders([tree.genesis, coins]) }
@@ -154,10 +132,7 @@ describe('with the covenant that we mine under', () => {
       unlocking: (pushes) => ({ ...pushes, ownerLock: Uint8Array.of(0x51) }),
     })
     const proof = proofOf([...transactions, bad], { unproven: [...minted, bad] })
-    await expect(verify(proof, { ...check, name: 'abcd' })).rejects.toMatchObject({
-      name: 'ProofError',
-      code: 'BAD_MINT',
-    })
+    await refused('BAD_MINT', proof, { ...check, name: 'abcd' })
   })
 })
 
@@ -172,17 +147,14 @@ describe('without headers', () => {
   })
 
   test('proofs that are asked for cannot be had', async () => {
-    await expect(
-      verify(proofOf(all), { chainTracker: 'scripts only', requireProofs: true }),
-    ).rejects.toMatchObject({ code: 'UNPROVEN' })
+    await refused('UNPROVEN', proofOf(all), { chainTracker: 'scripts only', requireProofs: true })
   })
 
   test('a script that fails still fails, where no path stands for it', async () => {
     const locked = unprovenTree(LOCKED)
     const proof = proofOf(locked.all, { unproven: [locked.last] })
-    await expect(
-      verify(proof, { chainTracker: 'scripts only', deployment: locked.chain.deployment }),
-    ).rejects.toMatchObject({ code: 'BAD_SCRIPT' })
+    const { deployment } = locked.chain
+    await refused('BAD_SCRIPT', proof, { chainTracker: 'scripts only', deployment })
   })
 })
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { encodePatch, PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
@@ -8,7 +9,13 @@ import {
   type VerifiedFetchOptions,
 } from '../../../src/client/verified-fetch.js'
 import { type RouteAnswer, startIndex } from '../../support/client/name-index.js'
-import { outpointBeef, proofOf, provenanceOf, recordsOf } from '../../support/client/name-proofs.js'
+import {
+  FakeHeaders,
+  outpointBeef,
+  proofOf,
+  provenanceOf,
+  recordsOf,
+} from '../../support/client/name-proofs.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, type File, text } from '../../support/gateway/site.js'
 import { chunk, streamsOn } from '../../support/gateway/streams.js'
@@ -30,15 +37,8 @@ const servers = useServers()
 const hosted = await hostedServer(servers)
 const { server, chain } = hosted
 
-/** Each block holds one transaction, whose txid is its merkle root. */
-const blocks = new Map<string, number>()
-const mined = <Transaction extends FakeTransaction>(transaction: Transaction): Transaction => {
-  blocks.set(transaction.txid, transaction.height)
-  return transaction
-}
-const chainTracker = {
-  isValidRootForHeight: async (root: string, height: number) => blocks.get(root) === height,
-}
+const chainTracker = new FakeHeaders()
+const mined = <Each extends FakeTransaction>(transaction: Each): Each => chainTracker.add(transaction)
 
 async function inscribed(file: File): Promise<FakeTransaction> {
   const transaction = mined(chain.inscribe(file))
@@ -67,10 +67,7 @@ const site = mined(
 )
 const moved = mined(await hosted.show({ transaction: site, vout: 0 }, 'lock'))
 
-const fetcher = (
-  gateways: string[],
-  more: Partial<VerifiedFetchOptions> = {},
-): ReturnType<typeof createVerifiedFetch> =>
+const fetcher = (gateways: string[], more: Partial<VerifiedFetchOptions> = {}) =>
   createVerifiedFetch({ gateways, profile: 'local', deployment: chain.deployment, chainTracker, ...more })
 
 /** A gateway that lies on the given paths, below the server's own. */
@@ -90,12 +87,11 @@ const swapped =
     return Uint8Array.from(bytes)
   }
 
-async function failure(fetching: Promise<unknown>): Promise<unknown> {
-  return await fetching.then(
+const failure = async (fetching: Promise<unknown>): Promise<unknown> =>
+  await fetching.then(
     () => 'no error',
     (error: unknown) => error,
   )
-}
 
 describe('what the server is honest about', () => {
   const at = site.outpoint(0)
@@ -152,10 +148,8 @@ describe('what the server is honest about', () => {
     for (const init of questions) {
       const response = await verified('al/hello.txt', init)
       const headers = { ...(init.headers as Record<string, string>) }
-      const sent = await server.ask(`/content/${hello.outpoint(0)}`, {
-        method: init.method ?? 'GET',
-        headers,
-      })
+      const { method = 'GET' } = init
+      const sent = await server.ask(`/content/${hello.outpoint(0)}`, { method, headers })
       // An error of the gateway has a body, and no tag.
       const names = sent.status === 416 ? ['content-range'] : ['etag', 'content-range', 'content-type']
       const body = sent.status === 416 ? '' : sent.body.toString()
@@ -221,11 +215,11 @@ describe('what the server is honest about', () => {
   })
 
   test('without headers nothing is more than unproven, and proofs may be required', async () => {
-    const response = await fetcher([server.url], { chainTracker: 'scripts only' })('al/hello.txt')
+    const trust = { chainTracker: 'scripts only' } as const
+    const response = await fetcher([server.url], trust)('al/hello.txt')
     expect(response.headers.get('x-verified')).toBe('unproven')
-    expect(
-      await failure(fetcher([server.url], { chainTracker: 'scripts only', requireProofs: true })(hello.txid)),
-    ).toMatchObject({
+    const required = fetcher([server.url], { ...trust, requireProofs: true })
+    expect(await failure(required(hello.txid))).toMatchObject({
       ...{ code: 'NOT_PROVEN', step: 'content', cause: { code: 'UNPROVEN' } },
     })
   })
@@ -239,110 +233,49 @@ describe('a gateway that lies', () => {
       const subject = body.subarray(0, 40)
       return Uint8Array.from([...subject, ...beefOf(transaction, { height: transaction.height + 1 })])
     }
-  const lies: [
-    what: string,
-    resource: string,
-    at: string,
-    lie: RouteAnswer,
-    step: string,
-    cause: string | undefined,
-  ][] = [
-    [
-      'a byte of a file',
-      'al/hello.txt',
-      proof(hello.outpoint(0)),
-      { alter: swapped('hello', 'jello') },
-      'content',
-      'BAD_BEEF',
-    ],
-    [
-      'a file',
-      'al/hello.txt',
-      proof(hello.outpoint(0)),
-      { alter: () => Uint8Array.from(otherProof) },
-      'content',
-      'OTHER_OUTPUT',
-    ],
-    [
-      'an entry of a directory',
-      `${site.outpoint(0)}/hello.txt`,
-      proof(site.outpoint(0)),
-      { alter: swapped(hello.txid, other.txid) },
-      'directory',
-      'BAD_BEEF',
-    ],
-    [
-      'an entry of the directory that a name shows',
-      'al/hello.txt',
-      proof(`${moved.outpoint(0)}:2`),
-      { alter: swapped(hello.txid, other.txid) },
-      'provenance',
-      'UNPLACED',
-    ],
-    [
-      'an entry of a directory below',
-      'al/sub/deep.txt',
-      proof(sub.outpoint(0)),
-      { alter: swapped('deep.txt', 'keep.txt') },
-      'directory',
-      'BAD_BEEF',
-    ],
-    [
-      'a step',
-      'al/hello.txt',
-      `/svc/gateway/provenance/${mint.outpoint(2)}?known=${mint.outpoint(2)}`,
-      { alter: swapped('hello.txt', 'jello.txt') },
-      'provenance',
-      undefined,
-    ],
-    [
-      'a step of an ordinal',
-      `${mint.outpoint(2)}:1/hello.txt`,
-      proof(`${mint.outpoint(2)}:1`),
-      { alter: swapped('hello.txt', 'jello.txt') },
-      'provenance',
-      undefined,
-    ],
-    [
-      'the step that was asked for',
-      `${mint.outpoint(2)}:1/hello.txt`,
-      proof(`${mint.outpoint(2)}:1`),
-      { alter: () => Uint8Array.from(originProof) },
-      'provenance',
-      'NOT_DESCENDED',
-    ],
-    [
-      'the proof of a name',
-      'al/hello.txt',
-      '/svc/names/proof/al',
-      { alter: () => Uint8Array.from(nameProof) },
-      'name',
-      undefined,
-    ],
-    [
-      'the proof of a mint',
-      `${mint.outpoint(2)}:0`,
-      '/svc/names/proof/al',
-      { status: 404, body: {} },
-      'provenance',
-      undefined,
-    ],
-    [
-      'a merkle path',
-      'al/hello.txt',
-      proof(hello.outpoint(0)),
-      { alter: otherBlock(hello) },
-      'content',
-      'BAD_PATH',
-    ],
+  const [HELLO, SITE, SUB] = [hello, site, sub].map((each) => proof(each.outpoint(0))) as [
+    string,
+    string,
+    string,
   ]
-  let otherProof: Buffer
-  let originProof: Buffer
-  let nameProof: Buffer
+  const TIP = proof(`${moved.outpoint(0)}:2`)
+  const ORIGIN = proof(`${mint.outpoint(2)}:0`)
+  const STEP = `${mint.outpoint(2)}:1`
+  const NAME = '/svc/names/proof/al'
+  const SINCE = `/svc/gateway/provenance/${mint.outpoint(2)}?known=${mint.outpoint(2)}`
+  const swap = (from: string, to: string): RouteAnswer => ({ alter: swapped(from, to) })
+  const shows = (path: string): RouteAnswer => ({ alter: () => Uint8Array.from(others[path] ?? []) })
+  const lies: [what: string, resource: string, at: string, lie: RouteAnswer, step: string, cause?: string][] =
+    [
+      ['a byte of a file', 'al/hello.txt', HELLO, swap('hello', 'jello'), 'content', 'BAD_BEEF'],
+      ['a file', 'al/hello.txt', HELLO, shows(proof(other.outpoint(0))), 'content', 'OTHER_OUTPUT'],
+      [
+        'an entry',
+        `${site.outpoint(0)}/hello.txt`,
+        SITE,
+        swap(hello.txid, other.txid),
+        'directory',
+        'BAD_BEEF',
+      ],
+      ['an entry of a name', 'al/hello.txt', TIP, swap(hello.txid, other.txid), 'provenance', 'UNPLACED'],
+      ['an entry below', 'al/sub/deep.txt', SUB, swap('deep.txt', 'keep.txt'), 'directory', 'BAD_BEEF'],
+      ['a step', 'al/hello.txt', SINCE, swap('hello.txt', 'jello.txt'), 'provenance'],
+      [
+        'a step of an ordinal',
+        `${STEP}/hello.txt`,
+        proof(STEP),
+        swap('hello.txt', 'jello.txt'),
+        'provenance',
+      ],
+      ['what step it is', `${STEP}/hello.txt`, proof(STEP), shows(ORIGIN), 'provenance', 'NOT_DESCENDED'],
+      ['the proof of a name', 'al/hello.txt', NAME, shows('/svc/names/proof/a'), 'name'],
+      ['the proof of a mint', `${mint.outpoint(2)}:0`, NAME, { status: 404, body: {} }, 'provenance'],
+      ['a merkle path', 'al/hello.txt', HELLO, { alter: otherBlock(hello) }, 'content', 'BAD_PATH'],
+    ]
+  const others: Record<string, Buffer> = {}
   beforeAll(async () => {
-    otherProof = (await server.ask(proof(other.outpoint(0)))).body
-    originProof = (await server.ask(proof(`${mint.outpoint(2)}:0`))).body
-    nameProof = (await server.ask('/svc/names/proof/a')).body
+    for (const path of [proof(other.outpoint(0)), ORIGIN, '/svc/names/proof/a'])
+      others[path] = (await server.ask(path)).body
   })
 
   test.each(lies)(
@@ -418,17 +351,11 @@ describe('a gateway that lies', () => {
     let now = performance.now()
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
     onTestFinished(() => clock.mockRestore())
-    const late = await startIndex(
-      {
-        [proof(hello.txid)]: {
-          does(response) {
-            now += 2000
-            response.writeHead(200).end(bytes)
-          },
-        },
-      },
-      server.url,
-    )
+    const does = (response: ServerResponse): void => {
+      now += 2000
+      response.writeHead(200).end(bytes)
+    }
+    const late = await startIndex({ [proof(hello.txid)]: { does } }, server.url)
     const verified = fetcher([late.url, server.url], { cacheBytes: 0 })
     expect(await (await verified(hello.txid)).text()).toBe('hello, world')
     for (const { txid } of [other, deep, hello]) expect((await verified(txid)).status).toBe(200)
@@ -437,17 +364,11 @@ describe('a gateway that lies', () => {
 
   test('fails once after many good answers is not the last to be asked', async () => {
     let isFailing = false
-    const failing = await startIndex(
-      {
-        [proof(hello.txid)]: {
-          does: (response) => {
-            isFailing = true
-            response.writeHead(500).end()
-          },
-        },
-      },
-      server.url,
-    )
+    const does = (response: ServerResponse): void => {
+      isFailing = true
+      response.writeHead(500).end()
+    }
+    const failing = await startIndex({ [proof(hello.txid)]: { does } }, server.url)
     const verified = fetcher([failing.url, server.url], { cacheBytes: 0 })
     for (let left = 8; left > 0; left--) await verified(other.txid)
     await verified(hello.txid)
@@ -500,14 +421,11 @@ describe('a gateway that lies', () => {
     const outcome = async (url: string, more = {}) => await failure(fetcher([url], more)(hello.txid))
     expect(await outcome(gone)).toMatchObject({ code: 'NOT_FOUND', step: 'content' })
     expect(await outcome(blocked)).toMatchObject({ code: 'BLOCKED' })
-    expect(await outcome(endless, { maxBytes: 100 })).toMatchObject({
-      code: 'NO_ANSWER',
-      cause: { code: 'TOO_LARGE' },
-    })
-    expect(await outcome(endless, { timeout: 50 })).toMatchObject({
-      code: 'NO_ANSWER',
-      cause: { code: 'TIMEOUT' },
-    })
+    for (const [bound, code] of [
+      [{ maxBytes: 100 }, 'TOO_LARGE'],
+      [{ timeout: 50 }, 'TIMEOUT'],
+    ] as const)
+      expect(await outcome(endless, bound)).toMatchObject({ code: 'NO_ANSWER', cause: { code } })
     const stop = new AbortController()
     const reason = new Error('enough')
     const fetching = fetcher([endless])(hello.txid, { signal: stop.signal })
@@ -516,24 +434,18 @@ describe('a gateway that lies', () => {
   })
 })
 
-test.each(['Al/x', '', '/al', `${'0'.repeat(64)}_x`, `${'0'.repeat(64)}_0:x`, 'al/%zz'])(
-  '%j is no resource',
-  async (resource) => {
-    expect(await failure(fetcher([server.url])(resource))).toMatchObject({
-      code: 'BAD_RESOURCE',
-      step: 'resource',
-    })
-  },
-)
+test('what names no resource is said to', async () => {
+  const zeros = '0'.repeat(64)
+  const code = 'BAD_RESOURCE'
+  for (const resource of ['Al/x', '', '/al', `${zeros}_x`, `${zeros}_0:x`, 'al/%zz'])
+    expect(await failure(fetcher([server.url])(resource)), resource).toMatchObject({ code, step: 'resource' })
+})
 
 describe('a patch', () => {
   const source = utf8('hello, world')
   const patchOn = (base: FakeTransaction, target: string): File => ({
     contentType: PATCH_TYPE,
-    body: encodePatch({
-      base: parseOutpoint(base.outpoint(0)),
-      delta: encodeDelta(source, utf8(target)),
-    }),
+    body: encodePatch({ base: parseOutpoint(base.outpoint(0)), delta: encodeDelta(source, utf8(target)) }),
   })
   const at = ({ outpoint, height }: FakeTransaction) => ({ outpoint: parseOutpoint(outpoint(0)), height })
 
@@ -562,9 +474,7 @@ describe('a patch', () => {
     const base = chain.inscribe(text('hello, world'))
     await server.take(beefOf(base), ['tm_ordinals'])
     const patch = await inscribed(patchOn(base, 'hello'))
-    expect((await failure(fetcher([server.url])(patch.outpoint(0)))) as Error).toMatchObject({
-      code: 'NOT_PROVEN',
-    })
+    expect(await failure(fetcher([server.url])(patch.outpoint(0)))).toMatchObject({ code: 'NOT_PROVEN' })
     const trusting = fetcher([server.url], { chainTracker: 'scripts only' })
     expect((await trusting(patch.outpoint(0))).verification.verified).toBe('unproven')
   })
@@ -573,15 +483,12 @@ describe('a patch', () => {
     const patch = await inscribed(patchOn(hello, 'hello, world, again'))
     const base = hello.outpoint(0)
     const lying = await gateway({ [proof(base)]: { alter: swapped('hello', 'jello') } })
-    expect(await failure(fetcher([lying])(patch.outpoint(0)))).toMatchObject({
-      code: 'NOT_PROVEN',
-      step: 'content',
-    })
     const lone = await inscribed(patchOn(chain.inscribe(text('hello, world')), 'hello'))
-    expect(await failure(fetcher([server.url])(lone.outpoint(0)))).toMatchObject({
-      code: 'NOT_FOUND',
-      step: 'content',
-    })
+    for (const [url, { outpoint }, code] of [
+      [lying, patch, 'NOT_PROVEN'],
+      [server.url, lone, 'NOT_FOUND'],
+    ] as const)
+      expect(await failure(fetcher([url])(outpoint(0)))).toMatchObject({ code, step: 'content' })
   })
 
   test('that cannot be applied is an error, as are seventeen on each other', async () => {
@@ -606,6 +513,13 @@ describe('a stream', () => {
   const streamed = (gateways: string[], more: Partial<VerifiedFetchOptions> = {}) =>
     fetcher(gateways, more)(at(0), { stream: true })
 
+  /** The chunk that goes on from an output. */
+  const goingOn = (transaction: FakeTransaction): FakeTransaction =>
+    chain.spend({
+      inputs: [{ transaction, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
+    })
+
   test('is passed on chunk by chunk, and says how far its end is agreed upon', async () => {
     const response = await streamed([server.url, server.url])
     expect(await response.text()).toBe('one two three')
@@ -613,20 +527,9 @@ describe('a stream', () => {
   })
 
   test('says at its end whether all of its chunks are in blocks', async () => {
-    const open = chain.spend({
-      inputs: [],
-      outputs: [
-        {
-          satoshis: 1,
-          lockingScript: inscriptionScript({ ...text('one ', 'image/x-test'), lock: OPEN_LOCK }),
-        },
-      ],
-    })
-    mined(open)
-    const next = chain.spend({
-      inputs: [{ transaction: open, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
-    })
+    const lockingScript = inscriptionScript({ ...text('one ', 'image/x-test'), lock: OPEN_LOCK })
+    const open = mined(chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] }))
+    const next = goingOn(open)
     const unmined = await gateway({
       [proof(open.outpoint(0))]: { body: provenanceOf([open]) },
       [`${proof(open.outpoint(0))}?next`]: { body: provenanceOf([open, next], { unproven: [next] }) },
@@ -638,12 +541,7 @@ describe('a stream', () => {
 
   test('does not go on from an output that is no 1-sat coin, whatever spends it', async () => {
     const first = mined(chain.inscribe({ ...text('one ', 'image/x-test'), satoshis: 2 }))
-    const next = mined(
-      chain.spend({
-        inputs: [{ transaction: first, vout: 0 }],
-        outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
-      }),
-    )
+    const next = mined(goingOn(first))
     const lying = await gateway({
       [proof(first.outpoint(0))]: { body: provenanceOf([first]) },
       [`${proof(first.outpoint(0))}?next`]: { body: provenanceOf([first, next]) },

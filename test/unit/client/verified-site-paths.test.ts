@@ -60,53 +60,13 @@ const verified = createVerifiedFetch({
   chainTracker: { isValidRootForHeight: async () => true },
 })
 
-const PATHS = [
-  ...[
-    '/',
-    '/index.html',
-    '/about',
-    '/about/',
-    '/about.html',
-    '/about.html/x',
-    '/docs',
-    '/docs/',
-    '/docs?a=b',
-  ],
-  ...[
-    '/docs/missing',
-    '/docs/missing/x',
-    '/bare',
-    '/bare/',
-    '/missing',
-    '/missing/x',
-    '/plain.txt',
-    '/latin.txt',
-  ],
-  ...[
-    '/long.txt',
-    '/pic.svgz',
-    '/moved/a%20b',
-    '/moved/',
-    '/far/x?b=2&a=3',
-    '/app/1/2',
-    '/closed',
-    '/gone',
-    '/nothing',
-  ],
-  ...[
-    '/?raw',
-    '/docs?raw',
-    '/docs/?raw',
-    '/.',
-    '//x',
-    '/%2e%2e',
-    '/%2fx',
-    '/%5Cx',
-    '/_redirects',
-    '/app/../x',
-  ],
-  ...['/a-link', '/to-docs', '/to-docs/', '/to-docs/up', '/docs/up', '/to-docs/missing', '/out', '/linked'],
-]
+const PATHS = `
+  / /index.html /about /about/ /about.html /about.html/x /docs /docs/ /docs?a=b /docs/missing /docs/missing/x
+  /bare /bare/ /missing /missing/x /plain.txt /latin.txt /long.txt /pic.svgz /moved/a%20b /moved/ /far/x?b=2&a=3
+  /app/1/2 /closed /gone /nothing /?raw /docs?raw /docs/?raw /. //x /%2e%2e /%2fx /%5Cx /_redirects /app/../x
+  /a-link /to-docs /to-docs/ /to-docs/up /docs/up /to-docs/missing /out /linked`
+  .trim()
+  .split(/\s+/)
 
 describe.each([
   ['a name', 'al', 'al.localhost'],
@@ -142,9 +102,8 @@ test('every directory and the rules that an answer follows from are verified', a
 })
 
 test('links are verified, and end where a gateway ends', async () => {
-  expect((await verified(`${bytes.outpoint(0)}/to-docs/up`, { site: true })).verification.path).toHaveLength(
-    5,
-  )
+  const { verification } = await verified(`${bytes.outpoint(0)}/to-docs/up`, { site: true })
+  expect(verification.path).toHaveLength(5)
   const loop = (await named('loop', binaryDirectory({ a: '_1' }, ['a']), text('a'))).site
   await expect(verified(`${loop.outpoint(0)}/a`)).rejects.toMatchObject({ code: 'NESTING_TOO_DEEP' })
   const wrong = (await named('wrong', { contentType: 'ordfs/dir', body: Uint8Array.of(1, 0, 1, 0, 0) })).site
@@ -162,18 +121,15 @@ test('the page of a rule that is missing has no parts, and no client has it alre
 
 test('rules that cannot be read, and a target that needs another server, are errors for what is missing alone', async () => {
   expect(await (await verified(`${bad.outpoint(0)}/about`, { site: true })).text()).toBe('about')
-  const failing = {
-    code: 'BAD_DIRECTORY',
-    message: expect.stringContaining('could not parse _redirects: line 1'),
-  }
-  await expect(verified(`${bad.outpoint(0)}/x`, { site: true })).rejects.toMatchObject(failing)
-  await expect(verified('al/proxied', { site: true })).rejects.toMatchObject({ code: 'BAD_DIRECTORY' })
+  const code = 'BAD_DIRECTORY'
+  const message = expect.stringContaining('could not parse _redirects: line 1')
+  await expect(verified(`${bad.outpoint(0)}/x`, { site: true })).rejects.toMatchObject({ code, message })
+  await expect(verified('al/proxied', { site: true })).rejects.toMatchObject({ code })
 })
 
 test('what gateways lack is not missing', async () => {
-  await expect(verified(`${lacking.outpoint(0)}/x`, { site: true })).rejects.toMatchObject({
-    code: 'NOT_FOUND',
-  })
+  const getting = verified(`${lacking.outpoint(0)}/x`, { site: true })
+  await expect(getting).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
 test('what begins as if it were compressed is sent as it is', async () => {
@@ -182,8 +138,8 @@ test('what begins as if it were compressed is sent as it is', async () => {
 })
 
 test('a bomb is not uncompressed beyond the limit', async () => {
-  const bomb = (await named('bomb', { contentType: 'text/html', body: gzipSync(Buffer.alloc(4_000_000)) }))
-    .site
+  const body = gzipSync(Buffer.alloc(4_000_000))
+  const { site: bomb } = await named('bomb', { contentType: 'text/html', body })
   const bounded = createVerifiedFetch({
     ...{ gateways: [server.url], profile: 'local', deployment: chain.deployment, maxBytes: 1_000_000 },
     chainTracker: 'scripts only',
