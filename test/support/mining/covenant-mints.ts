@@ -112,9 +112,7 @@ export function interpreter(spend: CovenantSpend, rules: keyof typeof RULES = 'p
   if (spender === undefined) throw new RangeError(`the transaction has no input ${input}`)
   const others = transaction.inputs.filter((_, index) => index !== input)
   return new Spend({
-    sourceTXID: spender.txid,
-    sourceOutputIndex: spender.vout,
-    sourceSatoshis: spent.satoshis,
+    ...{ sourceTXID: spender.txid, sourceOutputIndex: spender.vout, sourceSatoshis: spent.satoshis },
     lockingScript: LockingScript.fromBinary(Array.from(spent.lockingScript)),
     transactionVersion: transaction.version,
     otherInputs: others.map(({ txid, vout, sequence }) => ({

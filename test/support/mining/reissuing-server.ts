@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { Transaction } from '@bsv/sdk'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { readMintUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
@@ -18,19 +18,18 @@ export async function reissuingServer(
 ): Promise<{ url: string; reissued: string[]; close(): Promise<void> }> {
   const reissued: string[] = []
   const server = await serving(async (request, response) => {
-    const body = await bodyOf(request)
+    const body = await buffer(request)
     const path = request.url ?? '/'
     if (path === '/submit') reissued.push(await reissue(behind, body))
-    const passed = ['content-type', 'x-topics', 'x-aggregation', 'accept'].flatMap((name) => {
-      const value = request.headers[name]
-      return typeof value === 'string' ? [[name, value]] : []
-    })
+    const passed = ['content-type', 'x-topics', 'x-aggregation', 'accept'].map((name) => [
+      name,
+      request.headers[name],
+    ])
     const { method = 'GET' } = request
-    const headers = Object.fromEntries(passed) as Record<string, string>
+    const headers = Object.fromEntries(passed.filter(([, value]) => value)) as Record<string, string>
     const answer = await ask(behind, path, { method, headers, body })
-    response
-      .writeHead(answer.status, { 'Content-Type': answer.headers['content-type'] ?? '' })
-      .end(answer.body)
+    const type = answer.headers['content-type'] ?? ''
+    response.writeHead(answer.status, { 'Content-Type': type }).end(answer.body)
   })
   return { ...server, reissued }
 }
@@ -59,10 +58,4 @@ async function reissue(behind: string, beef: Uint8Array): Promise<string> {
   const { status } = await ask(behind, '/submit', submission(other, ['tm_names', 'tm_ordinals']))
   if (status !== 200) throw new Error(`the server answers ${status} to the other mint`)
   return transaction.id('hex')
-}
-
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }

@@ -40,9 +40,8 @@ function unlockedBy(
 
 /** Under which rules the script as a whole is accepted. */
 function acceptedUnder(spend: CovenantSpend): string[] {
-  return Object.keys(RULES).filter(
-    (rules) => refusalByScript(spend, rules as keyof typeof RULES) === undefined,
-  )
+  const all = Object.keys(RULES) as (keyof typeof RULES)[]
+  return all.filter((rules) => refusalByScript(spend, rules) === undefined)
 }
 
 const PUBLIC_KEY = Uint8Array.from(new PrivateKey(7).toPublicKey().toDER() as number[])
@@ -115,17 +114,8 @@ describe('code in the unlocking script', () => {
     const draft = interpreter(signed(new Uint8Array()))
     const preimage = (satoshis: number) =>
       TransactionSignature.format({
-        sourceTXID: draft.sourceTXID,
-        sourceOutputIndex: draft.sourceOutputIndex,
-        sourceSatoshis: satoshis,
-        transactionVersion: draft.transactionVersion,
-        otherInputs: draft.otherInputs,
-        outputs: draft.outputs,
-        inputIndex: draft.inputIndex,
+        ...{ ...draft, sourceSatoshis: satoshis, scope: SIGHASH_ALL },
         subscript: new Script(draft.unlockingScript.chunks.slice(2)),
-        inputSequence: draft.inputSequence,
-        lockTime: draft.lockTime,
-        scope: SIGHASH_ALL,
       })
     const signature = (satoshis: number) => {
       const { r, s } = key.sign(Hash.sha256(preimage(satoshis)))

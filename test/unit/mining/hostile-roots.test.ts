@@ -4,7 +4,6 @@ import {
   decodeMineNode,
   encodeMineNode,
   isClaimed,
-  type MineNode,
   UNCLAIMED,
 } from '../../../backend/src/protocol/mine-node.js'
 import { checkMint, encodeNameOutput } from '../../../backend/src/protocol/mint.js'
@@ -18,7 +17,12 @@ import {
   refusalByScript,
   refusingPart,
 } from '../../support/mining/covenant-mints.js'
-import { beefOf, type FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import {
+  beefOf,
+  type FakeChain,
+  type FakeOutput,
+  type FakeTransaction,
+} from '../../support/protocol/fake-chain.js'
 
 // Who deploys a tree writes its root, and the covenant takes a root at its word, as a script sees no past. What keeps
 // hostile ones out is that the operator sets the genesis outpoint, and that the index reads nodes strictly.
@@ -40,11 +44,8 @@ const verdicts = (mint: CovenantSpend) => ({ script: refusingPart(mint), check: 
 test('with claims from the start: those characters are gone for good, and the others are minted', async () => {
   const chain = covenantChain({ root: { claimed: claim(UNCLAIMED, A) } })
   expect((await admitted(chain, chain.genesis)).outputs).toEqual([0])
-  expect(verdicts(covenantMint(chain, 'a', { from: chain.node('') }))).toEqual({
-    script: 'character',
-    check: 'CLAIMED',
-  })
   const from = chain.node('')
+  expect(verdicts(covenantMint(chain, 'a', { from }))).toEqual({ script: 'character', check: 'CLAIMED' })
   expect(verdicts(covenantMint(chain, 'b', { from }))).toEqual({ script: 'none', check: undefined })
   const mint = chain.mint('b')
   expect((await admitted(chain, mint, [0])).outputs).toEqual([0, 1, 2])
@@ -77,25 +78,16 @@ test('with more than 1 satoshi: the covenant would mint, and the index does not 
 
 test('a node that says it is of a tree: the covenant mints from it, and the index knows that it is not', async () => {
   const chain = covenantChain()
-  const forged: Partial<MineNode> = {
-    genesis: chain.deployment.genesis,
-    domain: 'b',
-    seed: new Uint8Array(32),
-  }
-  const { lockingScript } = chain.node('')
-  const output = {
-    satoshis: 1,
-    lockingScript: encodeMineNode({ ...decodeMineNode(lockingScript), ...forged }),
-  }
+  const forged = { genesis: chain.deployment.genesis, domain: 'b', seed: new Uint8Array(32) }
+  const state = { ...decodeMineNode(chain.node('').lockingScript), ...forged }
+  const output = { satoshis: 1, lockingScript: encodeMineNode(state) }
   const copy = chain.spend({ inputs: [], outputs: [output] })
   const from = { ...output, outpoint: { txid: copy.txid, vout: 0 } }
   expect(verdicts(covenantMint(chain, 'a', { from }))).toEqual({ script: 'none', check: undefined })
   // The engine names as previous coins only what the topic has admitted, and it admitted no copy.
   expect((await admitted(chain, copy)).outputs).toEqual([])
-  expect(await admitted(chain, chain.mint('a', { from }), [])).toEqual({
-    outputs: [],
-    codes: ['NO_NODE_SPENT'],
-  })
+  const refused = { outputs: [], codes: ['NO_NODE_SPENT'] }
+  expect(await admitted(chain, chain.mint('a', { from }), [])).toEqual(refused)
 })
 
 describe('with a genesis field of another length', () => {
@@ -115,28 +107,17 @@ describe('with a genesis field of another length', () => {
 
   /** A mint from it, with the genesis that the covenant makes of that field. */
   function mintFromIt(): CovenantSpend {
+    const ownerLock = new Uint8Array()
+    const deployment = { ...chain.deployment, genesis }
+    const inOtherTree = ({ lockingScript }: FakeOutput) =>
+      encodeMineNode({ ...decodeMineNode(lockingScript), genesis })
     const mint = covenantMint(chain, 'a', {
-      from: honest,
-      nonceFor: genesis,
+      ...{ from: honest, nonceFor: genesis, ownerLock },
       outputs: ([restated, child, name, ...rest]) => [
-        ...[restated, child].map((output) => ({
-          satoshis: 1,
-          lockingScript: encodeMineNode({
-            ...decodeMineNode(output?.lockingScript ?? new Uint8Array()),
-            genesis,
-          }),
-        })),
-        {
-          satoshis: name?.satoshis ?? 0,
-          lockingScript: encodeNameOutput({
-            ownerLock: new Uint8Array(),
-            name: 'a',
-            deployment: { ...chain.deployment, genesis },
-          }),
-        },
+        ...[restated, child].map((node) => ({ satoshis: 1, lockingScript: inOtherTree(node as FakeOutput) })),
+        { ...(name as FakeOutput), lockingScript: encodeNameOutput({ ownerLock, name: 'a', deployment }) },
         ...rest,
       ],
-      ownerLock: new Uint8Array(),
       unlocking: (pushes) => {
         const { length } = lockingScript
         const size = Uint8Array.of(0xfd, length & 0xff, length >> 8)

@@ -38,15 +38,10 @@ if (vector === undefined || deployment === undefined) {
   }): CovenantSpend => {
     const { version = real.version, lockTime = real.lockTime } = change
     const others = funding.map((input) => ({ ...input, outpoint: input }))
-    const withNode = (unlockingScript: Uint8Array) =>
-      readTransaction(
-        encodeTransaction({
-          inputs: [{ ...nodeInput, outpoint, unlockingScript }, ...others],
-          outputs: real.outputs,
-          version,
-          lockTime,
-        }),
-      )
+    const withNode = (unlockingScript: Uint8Array) => {
+      const inputs = [{ ...nodeInput, outpoint, unlockingScript }, ...others]
+      return readTransaction(encodeTransaction({ inputs, outputs: real.outputs, version, lockTime }))
+    }
     const four = readPushes(nodeInput.unlockingScript, { limit: 4 })
     const preimage = mintPreimage({ transaction: withNode(new Uint8Array()), input: 0, spent })
     const right = joinBytes([...four, preimage].map(encodeMinimalPush))

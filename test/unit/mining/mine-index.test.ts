@@ -26,10 +26,8 @@ test('a server says where to continue, and proves that the node is genuine', asy
   expect(await index.liveNode('ab')).toEqual({ domain: 'a', outpoint })
   const shown = await index.showNode('ab')
   expect(shown?.outpoint).toEqual(outpoint)
-  const node = await verifyNode({
-    ...{ deployment, outpoint, beef: shown?.beef ?? new Uint8Array() },
-    chainTracker: 'scripts only',
-  })
+  const { beef = new Uint8Array() } = shown ?? {}
+  const node = await verifyNode({ deployment, outpoint, beef, chainTracker: 'scripts only' })
   expect(node).toMatchObject({ domain: 'a', outpoint, line: [{ name: 'a', txid: first.txid }] })
   expect(await index.liveNode('a')).toBeUndefined()
   expect(await index.showNode('a')).toBeUndefined()

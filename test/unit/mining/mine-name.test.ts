@@ -2,7 +2,6 @@ import { PrivateKey } from '@bsv/sdk'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { ownerCommitment } from '../../../backend/src/protocol/mint.js'
-import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex, type MineIndex, type Shown } from '../../../src/mining/mine-index.js'
 import {
   type MineNameOptions,
@@ -28,9 +27,7 @@ import { type TestServer, treeOf, useServers } from '../../support/server/test-s
 const servers = useServers()
 
 /** A server with the root of a tree and these names. */
-async function tree(...names: string[]) {
-  return await treeOn(new FakeChain({ difficulty: 8 }), ...names)
-}
+const tree = async (...names: string[]) => await treeOn(new FakeChain({ difficulty: 8 }), ...names)
 
 async function treeOn(chain: FakeChain, ...names: string[]) {
   const server = await servers.start(treeOf(chain.deployment))
@@ -56,17 +53,11 @@ function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
   const events: MiningEvent[] = []
   return {
     events,
-    happened: () =>
-      events.filter(({ kind }) => kind !== 'searching').map(({ kind, name }) => `${kind} ${name}`),
+    happened: () => events.flatMap(({ kind, name }) => (kind === 'searching' ? [] : [`${kind} ${name}`])),
     mine: (name: string, options: Partial<Omit<MineNameOptions, 'chainTracker'>> = {}) =>
       mineName({
-        name,
-        deployment: chain.deployment,
-        index,
-        pay: FAKE_MINT_PAYER.pay,
-        ownerLock: async () => p2pkh(7),
-        chainTracker: 'scripts only',
-        workers: 0,
+        ...{ name, deployment: chain.deployment, index, pay: FAKE_MINT_PAYER.pay },
+        ...{ ownerLock: async () => p2pkh(7), chainTracker: 'scripts only', workers: 0 },
         onEvent: (event) => events.push(event),
         ...options,
       }),
@@ -99,13 +90,12 @@ const namesOf = async (server: TestServer): Promise<string[]> => {
 test('what is missing of a name is mined, a character at a time', async () => {
   const { chain, server, index } = await tree('ab')
   const { mine, happened } = miner({ chain, index })
-  const minted = await mine('abcd', { ownerLock: async (name) => p2pkh(name.length) })
+  const minted = await mine('abcd')
   expect(minted.map(({ mint }) => mint.name)).toEqual(['abc', 'abcd'])
   expect(happened()).toEqual(['started abc', 'minted abc', 'started abcd', 'minted abcd'])
   const { json } = await server.ask('/svc/names/abcd')
   const txid = minted[1]?.transaction.id('hex')
   expect(json).toMatchObject({ origin: `${txid}_2`, tip: { outpoint: `${txid}_2`, spent: false } })
-  expect(minted.map(({ mint }) => mint.ownerLock)).toEqual([p2pkh(3), p2pkh(4)])
 })
 
 test('a name is mined on where it was left', async () => {
@@ -125,28 +115,24 @@ test('a name is mined on where it was left', async () => {
 })
 
 describe('the owner of a name', () => {
-  test.each([1, 2] as const)(
-    'is asked for before each search in a tree of version %i',
-    async (covenantVersion) => {
-      const { chain, index } = await treeOn(new FakeChain({ difficulty: 8, covenantVersion }), 'ab')
-      const { mine, happened } = miner({ chain, index })
-      const asked: string[] = []
-      const minted = await mine('abcd', {
-        async ownerLock(name) {
-          asked.push(`${name} after ${happened().length} events`)
-          return p2pkh(name.length)
-        },
-      })
-      expect(asked).toEqual(['abc after 0 events', 'abcd after 2 events'])
-      for (const { mint } of minted) {
-        const commitment = ownerCommitment({ ...mint, deployment: chain.deployment })
-        expect(commitment).toHaveLength(covenantVersion === 1 ? 0 : 8)
-        expect(mint.nonce.subarray(0, commitment.length)).toEqual(commitment)
-        expect(mint.nonce).toHaveLength(22)
-        expect(mint.ownerLock).toEqual(p2pkh(mint.name.length))
-      }
-    },
-  )
+  test.each([1, 2] as const)('is asked for before each search in a tree of version %i', async (version) => {
+    const { chain, index } = await treeOn(new FakeChain({ difficulty: 8, covenantVersion: version }), 'ab')
+    const { mine, happened } = miner({ chain, index })
+    const asked: string[] = []
+    const ownerLock = async (name: string): Promise<Uint8Array> => {
+      asked.push(`${name} after ${happened().length} events`)
+      return p2pkh(name.length)
+    }
+    const minted = await mine('abcd', { ownerLock })
+    expect(asked).toEqual(['abc after 0 events', 'abcd after 2 events'])
+    for (const { mint } of minted) {
+      const commitment = ownerCommitment({ ...mint, deployment: chain.deployment })
+      expect(commitment).toHaveLength(version === 1 ? 0 : 8)
+      expect(mint.nonce.subarray(0, commitment.length)).toEqual(commitment)
+      expect(mint.nonce).toHaveLength(22)
+      expect(mint.ownerLock).toEqual(p2pkh(mint.name.length))
+    }
+  })
 
   test('is a wallet, which refuses to give a key: then nothing is searched', async () => {
     const { mine, events } = endless()
@@ -212,10 +198,10 @@ test('a search is given up when the node moves', async () => {
 })
 
 describe('a competing mint that spends the node', () => {
-  test.each<[string, 'before it is paid for' | 'after it is paid for']>([
-    ['while the solution is found', 'before it is paid for'],
-    ['while the mint is on its way', 'after it is paid for'],
-  ])('%s makes it worthless, and the miner goes on', async (_, when) => {
+  test.each([
+    ['while the solution is found', false],
+    ['while the mint is on its way', true],
+  ])('%s makes it worthless, and the miner goes on', async (_, isPaid) => {
     const { chain, server, submit, index } = await tree()
     const paid: string[] = []
     const submitted: string[] = []
@@ -224,7 +210,7 @@ describe('a competing mint that spends the node', () => {
     const watched: MineIndex = {
       ...sameAs(index),
       async liveNode(name) {
-        if (when === 'before it is paid for' && ++looks === 2) await submit(conflicting)
+        if (!isPaid && ++looks === 2) await submit(conflicting)
         return await index.liveNode(name)
       },
       async submit(mint) {
@@ -236,7 +222,7 @@ describe('a competing mint that spends the node', () => {
     const minted = await mine('q', {
       async pay(draft) {
         const mint = await FAKE_MINT_PAYER.pay(draft)
-        if (when === 'after it is paid for' && paid.length === 0) await submit(conflicting)
+        if (isPaid && paid.length === 0) await submit(conflicting)
         paid.push(mint.transaction.id('hex'))
         return mint
       },
@@ -244,7 +230,7 @@ describe('a competing mint that spends the node', () => {
     expect(happened()).toEqual(['started q', 'moved q', 'started q', 'minted q'])
     expect(await namesOf(server)).toEqual(['q', 'r'])
     // Of a solution for a seed that is no longer, nothing is paid and nothing sent where that is known.
-    expect(paid).toHaveLength(when === 'before it is paid for' ? 1 : 2)
+    expect(paid).toHaveLength(isPaid ? 2 : 1)
     expect(submitted).toEqual(paid)
     expect(minted[0]?.transaction.inputs[0]?.sourceTransaction?.id('hex')).toBe(conflicting.txid)
   })
@@ -289,18 +275,11 @@ describe('a competing mint that spends the node', () => {
 test('two miners at one node get one name each, and nothing is counted twice', async () => {
   const { chain, server, index } = await tree('a')
   const [x, y] = [miner({ chain, index }), miner({ chain, index })] as const
-  const minted = (await Promise.all([x.mine('axx'), y.mine('ayy')])).map((mints) =>
-    mints.map(({ mint }) => mint.name),
-  )
-  expect(minted).toEqual([
-    ['ax', 'axx'],
-    ['ay', 'ayy'],
-  ])
+  const minted = await Promise.all([x.mine('axx'), y.mine('ayy')])
+  expect(minted.map((mints) => mints.map(({ mint }) => mint.name).join())).toEqual(['ax,axx', 'ay,ayy'])
   expect(await namesOf(server)).toEqual(['a', 'ax', 'axx', 'ay', 'ayy'])
-  const mintedNames = [...x.events, ...y.events]
-    .filter(({ kind }) => kind === 'minted')
-    .map(({ name }) => name)
-  expect(mintedNames.sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
+  const events = [...x.events, ...y.events].filter(({ kind }) => kind === 'minted')
+  expect(events.map(({ name }) => name).sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
 })
 
 describe('a mint that somebody puts into another transaction', () => {
@@ -355,24 +334,16 @@ describe('a mint that somebody puts into another transaction', () => {
   test.each([
     ['a server refuses ours', false],
     ['the sender of ours hears of it first', true],
-  ])('counts as the mint of the name: %s', async (_, payFails) => {
-    const { result, minted, other, own, happened } = await overtaken('q', { payFails })
-    expect(minted).toEqual([{ name: 'q', txid: other, byOther: true }])
-    expect(own).not.toContain(other)
+  ])('counts as the mint of the name, and is mined on from: %s', async (_, payFails) => {
+    const last = await overtaken('q', { payFails })
+    expect(last.minted).toEqual([{ name: 'q', txid: last.other, byOther: true }])
+    expect(last.own).not.toContain(last.other)
     // What was paid for is not what counts.
-    expect(result).toEqual([])
-    expect(happened).toEqual(['started q', 'minted q'])
-  })
-
-  test.each([
-    ['a server refuses ours', false],
-    ['the sender of ours hears of it first', true],
-  ])('is mined on from: %s', async (_, payFails) => {
+    expect(last.result).toEqual([])
+    expect(last.happened).toEqual(['started q', 'minted q'])
     const { result, minted, other, own, happened, names } = await overtaken('qx', { payFails })
-    expect(minted).toEqual([
-      { name: 'q', txid: other, byOther: true },
-      { name: 'qx', txid: own[1], byOther: false },
-    ])
+    const next = { name: 'qx', txid: own[1], byOther: false }
+    expect(minted).toEqual([{ name: 'q', txid: other, byOther: true }, next])
     expect(happened).toEqual(['started q', 'minted q', 'started qx', 'minted qx'])
     expect((result as PaidMint[])[0]?.transaction.inputs[0]?.sourceTransaction?.id('hex')).toBe(other)
     expect(names).toEqual(['q', 'qx'])
@@ -399,10 +370,20 @@ describe('a mint that somebody puts into another transaction', () => {
     expect(first.names).toEqual(['q'])
   })
 
-  test('and that is for another owner is a conflicting mint', async () => {
-    const by: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
-    expect((await overtaken('q', { by })).result).toMatchObject({ code: 'TAKEN' })
-    const { happened, minted } = await overtaken('qx', { by })
+  const forAnother: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
+  test.each<[string, ((honest: HttpMineIndex, chain: FakeChain) => MineIndex['showName'])?]>([
+    ['is a conflicting mint'],
+    [
+      'is that too where a server shows ours for the name alone, and not before the next node',
+      (_, chain) => {
+        const root = chain.node('')
+        return async () => shown([chain.genesis, chain.mint('q', { from: root, ownerLock })], 2)
+      },
+    ],
+  ])('and that is for another owner %s', async (_, showName) => {
+    const options = { by: forAnother, ...(showName && { showName }) }
+    if (!showName) expect((await overtaken('q', options)).result).toMatchObject({ code: 'TAKEN' })
+    const { happened, minted } = await overtaken('qx', options)
     expect(happened).toEqual(['started q', 'moved q', 'started qx', 'minted qx'])
     expect(minted).toMatchObject([{ name: 'qx', byOther: false }])
   })
@@ -422,17 +403,6 @@ describe('a mint that somebody puts into another transaction', () => {
     const mint = chain.mint('q', { from: { ...chain.node(''), outpoint: at(copy, 0) }, ownerLock })
     return shown([chain.genesis, copy, mint], 2)
   }
-
-  test('and that a server shows for the name alone, and not before the next node, is not mined on from', async () => {
-    const by: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
-    const showName = (_: unknown, chain: FakeChain): MineIndex['showName'] => {
-      const root = chain.node('')
-      return async () => shown([chain.genesis, chain.mint('q', { from: root, ownerLock })], 2)
-    }
-    const { happened, minted } = await overtaken('qx', { by, showName })
-    expect(happened).toEqual(['started q', 'moved q', 'started qx', 'minted qx'])
-    expect(minted).toMatchObject([{ name: 'qx', byOther: false }])
-  })
 })
 
 test('a server that refuses a mint and shows that very mint has taken it', async () => {
@@ -447,10 +417,8 @@ test('a server that refuses a mint and shows that very mint has taken it', async
   const { mine, events } = miner({ chain, index: refusing })
   const minted = await mine('qx', { lost: () => Promise.reject(new Error('it is not lost')) })
   expect(minted.map(({ mint }) => mint.name)).toEqual(['q', 'qx'])
-  expect(events.filter((event) => event.kind === 'minted')).toMatchObject([
-    { byOther: false },
-    { byOther: false },
-  ])
+  const own = { byOther: false }
+  expect(events.filter((event) => event.kind === 'minted')).toMatchObject([own, own])
   expect(await namesOf(server)).toEqual(['q', 'qx'])
 })
 
@@ -491,12 +459,13 @@ test('what payers throw for other reasons ends the mining', async () => {
 })
 
 describe('what cannot be mined', () => {
-  test.each(['', 'A', 'a b', 'ä', 'a'.repeat(256), 'a.b'])('%j', async (name) => {
+  test('what is no name', async () => {
     const { mine } = miner({
       chain: new FakeChain(),
       index: new HttpMineIndex({ url: 'http://127.0.0.1:9' }),
     })
-    await expect(mine(name)).rejects.toMatchObject({ code: 'BAD_NAME' })
+    for (const name of ['', 'A', 'a b', 'ä', 'a'.repeat(256), 'a.b'])
+      await expect(mine(name), name).rejects.toMatchObject({ code: 'BAD_NAME' })
   })
 
   test('a name that is taken', async () => {
@@ -511,29 +480,18 @@ describe('what cannot be mined', () => {
     await expect(mining).rejects.toMatchObject({ code: 'BAD_INDEX' })
   })
 
-  test.each<[string, (chain: FakeChain) => { domain?: string; shown: Shown }, string]>([
-    ['a coin that is no node', ({ genesis }) => ({ shown: shown([genesis], 1) }), 'BAD_PROOF'],
-    ['a copy of the root', (chain) => ({ shown: shown([chain.genesis, copyOf(chain)], 0) }), 'BAD_PROOF'],
-    [
-      'spent by what is shown beside it',
-      (chain) => ({
-        shown: { ...shown([chain.genesis, chain.mint('a')], 1), outpoint: chain.deployment.genesis },
-      }),
-      'BAD_PROOF',
-    ],
-    [
-      'a prefix of another name',
-      (chain) => ({ domain: 'b', shown: shown([chain.genesis, chain.mint('b')], 1) }),
-      'BAD_INDEX',
-    ],
-    [
-      'the name itself',
-      (chain) => ({ domain: 'ab', shown: shown([chain.genesis, chain.mint('a'), chain.mint('ab')], 1) }),
-      'BAD_INDEX',
-    ],
-  ])('where an index says that the node is %s', async (_, lie, code) => {
+  const spentRoot = (chain: FakeChain): Shown => ({
+    ...{ ...shown([chain.genesis, chain.mint('a')], 1), outpoint: chain.deployment.genesis },
+  })
+  test.each<[string, lie: (chain: FakeChain) => Shown, code: string, domain?: string]>([
+    ['a coin that is no node', ({ genesis }) => shown([genesis], 1), 'BAD_PROOF'],
+    ['a copy of the root', (chain) => shown([chain.genesis, copyOf(chain)], 0), 'BAD_PROOF'],
+    ['spent by what is shown beside it', spentRoot, 'BAD_PROOF'],
+    ['a prefix of another', (chain) => shown([chain.genesis, chain.mint('b')], 1), 'BAD_INDEX', 'b'],
+    ['the name itself', (chain) => shown([chain.genesis, ...chain.mintAll('ab')], 1), 'BAD_INDEX', 'ab'],
+  ])('where an index says that the node is %s', async (_, lie, code, domain = '') => {
     const chain = new FakeChain({ difficulty: 8 })
-    const { domain = '', shown: node } = lie(chain)
+    const node = lie(chain)
     let paid = 0
     const index: MineIndex = {
       liveNode: async () => ({ domain, outpoint: node.outpoint }),
@@ -548,14 +506,12 @@ describe('what cannot be mined', () => {
     }
     await expect(mine('ab', { pay })).rejects.toMatchObject({ code })
     // A lie costs a request: nothing is searched, and nothing paid.
-    expect({ happened: happened(), paid }).toEqual({ happened: [], paid: 0 })
+    expect([paid, ...happened()]).toEqual([0])
   })
 })
 
 /** A coin that is locked as the root is. */
-function copyOf(chain: FakeChain): FakeTransaction {
-  return chain.spend({ inputs: [], outputs: [chain.node('')] })
-}
+const copyOf = (chain: FakeChain): FakeTransaction => chain.spend({ inputs: [], outputs: [chain.node('')] })
 
 describe('a server that lies while mining goes on', () => {
   /** A server that answers truly but for what it says of mints and nodes. */
@@ -591,11 +547,9 @@ describe('a server that lies while mining goes on', () => {
 
   test('and names another node each time is not paid at all', async () => {
     let looks = 0
+    const other = () => ({ domain: '', outpoint: { txid: looks.toString(16).padStart(64, '0'), vout: 0 } })
     const { asked, mining } = await lyingTree((honest) => ({
-      liveNode: async (name) =>
-        ++looks === 1
-          ? await honest.liveNode(name)
-          : { domain: '', outpoint: parseOutpoint(`${looks.toString(16).padStart(64, '0')}_0`) },
+      liveNode: async (name) => (++looks === 1 ? await honest.liveNode(name) : other()),
     }))
     await expect(mining('alice')).rejects.toMatchObject({ code: 'NOT_SHOWN' })
     expect(asked.paid).toBe(0)
@@ -623,23 +577,16 @@ describe('a server that lies while mining goes on', () => {
     }))
     expect(await mining('ab')).toHaveLength(2)
     expect(looks).toBeGreaterThan(2)
-    expect({ paid: asked.paid, happened: happened() }).toEqual({
-      paid: 2,
-      happened: ['started a', 'minted a', 'started ab', 'minted ab'],
-    })
+    expect([asked.paid, ...happened()]).toEqual([2, 'started a', 'minted a', 'started ab', 'minted ab'])
   })
 
   test('is followed to a conflicting mint each time that it shows one, up to the limit of mints', async () => {
-    const competitors = 'bcdefghijk'
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
       // Anyone who does the work can spend the node each time.
       async submit() {
-        const conflicting = chain.mint(competitors[asked.paid] ?? '')
-        await honest.submit({
-          beef: beefOf(conflicting),
-          txid: conflicting.txid,
-          name: competitors[asked.paid] ?? '',
-        })
+        const name = 'bcdefghijk'[asked.paid] ?? ''
+        const conflicting = chain.mint(name)
+        await honest.submit({ beef: beefOf(conflicting), txid: conflicting.txid, name })
         throw new NodeMovedError('another mint has spent the node')
       },
     }))
@@ -678,9 +625,8 @@ describe('a budget', () => {
       await submit(chain.mint('bcd'[allowed.length - 1] ?? ''))
       throw new Error('the connection broke')
     }
-    await expect(mine('a', { pay, budget: { maxFee: 10, maxTotal: 25 } })).rejects.toMatchObject({
-      code: 'OVER_BUDGET',
-    })
+    const mining = mine('a', { pay, budget: { maxFee: 10, maxTotal: 25 } })
+    await expect(mining).rejects.toMatchObject({ code: 'OVER_BUDGET' })
     expect(allowed).toEqual([10, 10, 5])
   })
 

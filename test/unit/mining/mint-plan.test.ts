@@ -6,7 +6,7 @@ import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import { type MintPlan, solvePlan, unlockNode } from '../../../src/mining/mint-transaction.js'
 import { searchNonce } from '../../../src/mining/search/search-nonce.js'
-import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
+import { FakeChain, type FakeOutput, p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 
 const vectors = mainnetVectors()
@@ -31,21 +31,15 @@ if (vectors === undefined || mainnet === undefined) {
     test('has the same outputs 0 to 2', () => {
       const { outputs, mint } = solvePlan(plan)
       expect(mint.name).toBe(vector.name.name)
-      expect(outputs.map(({ satoshis, lockingScript }) => [satoshis, toHex(lockingScript)])).toEqual(
-        transaction.outputs
-          .slice(0, 3)
-          .map(({ satoshis, lockingScript }) => [satoshis, toHex(lockingScript)]),
-      )
+      const shown = ({ satoshis, lockingScript }: FakeOutput) => [satoshis, toHex(lockingScript)]
+      expect(outputs.map(shown)).toEqual(transaction.outputs.slice(0, 3).map(shown))
     })
 
     test('has the same unlocking script, which reads as what it was made of', () => {
       const script = unlockNode({ plan, transaction, input: 0 })
       expect(toHex(script)).toBe(toHex(transaction.inputs[0]?.unlockingScript ?? new Uint8Array()))
-      expect(readMintUnlocking(script)).toMatchObject({
-        character: ascii(plan.character),
-        nonce: plan.nonce,
-        ownerLock: plan.ownerLock,
-      })
+      const { nonce, ownerLock } = plan
+      expect(readMintUnlocking(script)).toMatchObject({ character: ascii(plan.character), nonce, ownerLock })
     })
   })
 }
@@ -66,9 +60,8 @@ describe('a plan that cannot hold', () => {
     ['no work', { deployment: hard }, 'BAD_WORK'],
     ['no node', { node: { ...root, lockingScript: p2pkh(1) } }, 'NOT_A_NODE'],
   ])('%s', (_, change, code) => {
-    expect(() => solvePlan({ ...plan, ...change })).toThrow(
-      expect.objectContaining({ name: 'MintError', code }),
-    )
+    const refused = expect.objectContaining({ name: 'MintError', code })
+    expect(() => solvePlan({ ...plan, ...change })).toThrow(refused)
   })
 })
 
