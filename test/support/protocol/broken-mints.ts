@@ -116,31 +116,21 @@ export function unboundMints(chain: FakeChain): BrokenMint[] {
     ['a nonce for the same owner at the child with the same seed', after(commitment('ab'))],
     ['a nonce for the same owner at the root', after(commitment(''))],
     ['a nonce for the name instead of the node', after(commitment('ac'))],
-    [
-      'a nonce for domain and lock hashed together',
-      after(sha256(concatBytes(ascii('a'), ownerLock)).subarray(0, 8)),
-    ],
+    ['a nonce for both hashed together', after(sha256(concatBytes(ascii('a'), ownerLock)).subarray(0, 8))],
     ['a nonce for the lock alone', after(sha256(ownerLock).subarray(0, 8))],
     ['a nonce that commits behind its start', after(Uint8Array.of(0), right)],
     ['a nonce that ends with the commitment', { nonce: workedBefore(chain, right) }],
-    [
-      'a nonce with a bit of the commitment changed',
-      after(right.map((byte, i) => (i === 7 ? byte ^ 1 : byte))),
-    ],
+    ['a nonce with a bit of it changed', after(right.map((byte, i) => (i === 7 ? byte ^ 1 : byte)))],
     ['a nonce with seven bytes of the commitment', after(right.subarray(0, 7))],
     ['a nonce of two bytes', after()],
   ]
-  const transaction: Array<[string, string, BrokenMint['part'], MintOverrides]> = [
+  type Unbound = [string, string, BrokenMint['part'], MintOverrides]
+  const transaction: Unbound[] = [
     ...[0, 2, 3, 0x101, 0x80000000, 0x80000001, 0xffffffff].map(
-      (version): [string, string, BrokenMint['part'], MintOverrides] => [
-        `the version ${version}`,
-        'BAD_VERSION',
-        'split',
-        { version },
-      ],
+      (version): Unbound => [`the version ${version}`, 'BAD_VERSION', 'split', { version }],
     ),
     ...[1, 799_999, 500_000_000, 0x01000000, 0x80000000, 0xffffffff].map(
-      (lockTime): [string, string, BrokenMint['part'], MintOverrides] => [
+      (lockTime): Unbound => [
         `the lock time ${lockTime}`,
         'BAD_LOCK_TIME',
         'state',
@@ -213,11 +203,7 @@ function brokenOutputs(chain: FakeChain): BrokenMint[] {
       (vout): Array<[string, number, MintOverrides]> => [
         [`2 satoshis in output ${vout}`, vout, changed(vout, (output) => ({ ...output, satoshis: 2 }))],
         [`no satoshis in output ${vout}`, vout, changed(vout, (output) => ({ ...output, satoshis: 0 }))],
-        [
-          `another script in output ${vout}`,
-          vout,
-          changed(vout, (output) => ({ ...output, lockingScript: p2pkh(1) })),
-        ],
+        [`another script in output ${vout}`, vout, lockedBy(vout, p2pkh(1))],
       ],
     ),
     [
@@ -236,16 +222,8 @@ function brokenOutputs(chain: FakeChain): BrokenMint[] {
     ['a child with another seed', 1, restated(1, () => ({ seed: new Uint8Array(32) }))],
     ['a child of another tree', 1, restated(1, () => ({ genesis: outpoint }))],
     ['a child with other code', 1, restated(1, () => OTHER_CODE)],
-    [
-      'another name in the name output',
-      2,
-      changed(2, (output) => ({ ...output, lockingScript: nameScript(chain, 'ad') })),
-    ],
-    [
-      'the name for another owner',
-      2,
-      changed(2, (output) => ({ ...output, lockingScript: nameScript(chain, 'ac', p2pkh(2)) })),
-    ],
+    ['another name in the name output', 2, lockedBy(2, nameScript(chain, 'ad'))],
+    ['the name for another owner', 2, lockedBy(2, nameScript(chain, 'ac', p2pkh(2)))],
   ]
   return cases.map(([has, vout, overrides]) => ({
     has,
@@ -268,18 +246,14 @@ function brokenNodes(chain: FakeChain): BrokenMint[] {
   return [
     { has: 'a node of another tree', code: 'OTHER_TREE', part, overrides: { from: otherTree } },
     { has: 'a root at another outpoint', code: 'OTHER_TREE', part, overrides: { from: otherRoot } },
-    {
-      has: 'a node of another tree, and the work for that',
-      code: 'OTHER_TREE',
-      part: 'outputs',
-      overrides: { from: otherTree, nonceFor: other },
-    },
-    {
-      has: 'a root at another outpoint, and the work for that',
-      code: 'OTHER_TREE',
-      part: 'outputs',
-      overrides: { from: otherRoot, nonceFor: otherRoot.outpoint },
-    },
+    ...[
+      { has: 'a node of another tree, and the work for that', from: otherTree, nonceFor: other },
+      {
+        has: 'a root at another outpoint, and the work for that',
+        from: otherRoot,
+        nonceFor: otherRoot.outpoint,
+      },
+    ].map(({ has, ...overrides }) => ({ has, code: 'OTHER_TREE', part: 'outputs' as const, overrides })),
     { has: 'the root with a seed', code: 'OTHER_TREE', part: 'none', overrides: { from: seeded } },
     {
       has: 'a node of 2 satoshis',
@@ -293,17 +267,17 @@ function brokenNodes(chain: FakeChain): BrokenMint[] {
 /** The live node of `a` with parts of its state replaced; what stays fits. */
 export function nodeWith(chain: FakeChain, parts: Partial<MineNode>, satoshis = 1): FakeNode {
   const node = chain.node('a')
-  return {
-    ...node,
-    satoshis,
-    lockingScript: encodeMineNode({ ...decodeMineNode(node.lockingScript), ...parts }),
-  }
+  const lockingScript = encodeMineNode({ ...decodeMineNode(node.lockingScript), ...parts })
+  return { ...node, satoshis, lockingScript }
 }
 
 /** Changes one output, and leaves the rest. */
 export function changed(vout: number, change: (output: FakeOutput) => FakeOutput): MintOverrides {
   return { outputs: (outputs) => outputs.map((output, i) => (i === vout ? change(output) : output)) }
 }
+
+const lockedBy = (vout: number, lockingScript: Uint8Array): MintOverrides =>
+  changed(vout, (output) => ({ ...output, lockingScript }))
 
 function restated(vout: number, change: (node: MineNode) => Partial<MineNode>): MintOverrides {
   return changed(vout, (output) => {

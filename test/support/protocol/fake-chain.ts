@@ -189,13 +189,8 @@ export class FakeChain {
     const seed = proofOfWork({ seed: parent.seed, character, nonce })
     this.lastNonce = nonce
 
-    const restated: MineNode = {
-      code: parent.code,
-      genesis: deployment.genesis,
-      claimed: claim(parent.claimed, character.charCodeAt(0)),
-      domain: parent.domain,
-      seed,
-    }
+    const claimed = claim(parent.claimed, character.charCodeAt(0))
+    const restated: MineNode = { ...parent, genesis: deployment.genesis, claimed, seed }
     const child: MineNode = { ...restated, claimed: UNCLAIMED, domain: parent.domain + character }
     const nameOutput = encodeNameOutput({ ownerLock, name: child.domain, deployment })
     const scripts = [encodeMineNode(restated), encodeMineNode(child), nameOutput]

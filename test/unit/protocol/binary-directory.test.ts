@@ -23,18 +23,15 @@ const targetOf = (text: string): BinaryEntry['target'] =>
 const textOf = (target: BinaryEntry['target']): string =>
   typeof target === 'number' ? `_${target}` : formatOutpoint(target)
 
-test.each(valid.map((each) => [each.name, each] as const))(
-  '%s is read, and written so',
-  (_, { body, entries }) => {
-    const read = [...readBinaryDirectory(fromHex(body))]
-    expect(read.map(({ target, ...each }) => ({ ...each, target: textOf(target) }))).toEqual(entries)
-    const written = entries.toReversed().map((each) => ({ ...each, target: targetOf(each.target) }))
-    expect(toHex(encodeBinaryDirectory(written))).toBe(body)
-    expect([...directoryEntries(fromHex(body), 'ordfs/dir')]).toEqual(
-      entries.map(({ name, flags, target }) => [name, (flags & 4) === 0 ? target : new Link(target)]),
-    )
-  },
-)
+test.each(valid)('$name is read, and written so', ({ body, entries }) => {
+  const read = [...readBinaryDirectory(fromHex(body))]
+  expect(read.map(({ target, ...each }) => ({ ...each, target: textOf(target) }))).toEqual(entries)
+  const written = entries.toReversed().map((each) => ({ ...each, target: targetOf(each.target) }))
+  expect(toHex(encodeBinaryDirectory(written))).toBe(body)
+  expect([...directoryEntries(fromHex(body), 'ordfs/dir')]).toEqual(
+    entries.map(({ name, flags, target }) => [name, (flags & 4) === 0 ? target : new Link(target)]),
+  )
+})
 
 test('the high byte of the count comes first', () => {
   const many = Array.from({ length: 258 }, (_, at) => ({ name: `${1000 + at}`, flags: 0, target: 0 }))
@@ -43,12 +40,15 @@ test('the high byte of the count comes first', () => {
   expect([...readBinaryDirectory(body)]).toEqual(many)
 })
 
-test.each(invalid.map((each) => [each.name, each] as const))('%s is refused, with the offset', (_, each) => {
+test.each(invalid)('$name is refused, with the offset', (each) => {
+  const { offset, message } = each
   const error = expect.objectContaining({
-    name: 'DirectoryError',
-    code: 'BAD_DIRECTORY',
-    message: `${each.message}, at byte ${each.offset}`,
-    data: { offset: each.offset },
+    ...{
+      name: 'DirectoryError',
+      code: 'BAD_DIRECTORY',
+      message: `${message}, at byte ${offset}`,
+      data: { offset },
+    },
   })
   expect(() => [...readBinaryDirectory(fromHex(each.body))]).toThrow(error)
 })
@@ -57,14 +57,8 @@ const name = fc
   .oneof(fc.string({ unit: 'binary' }), fc.constantFrom('.', '..', 'index.html', '__proto__', '0', '00'))
   .map((any) => any.replaceAll(/[/\0]/g, ''))
   .filter((any) => any !== '' && utf8(any).length < 256)
-const entries = fc.uniqueArray(
-  fc.record({
-    name,
-    flags: fc.nat(7),
-    target: fc.oneof(fc.nat(255), outpoint),
-  }),
-  { selector: (entry) => entry.name },
-)
+const entry = fc.record({ name, flags: fc.nat(7), target: fc.oneof(fc.nat(255), outpoint) })
+const entries = fc.uniqueArray(entry, { selector: ({ name }) => name })
 
 test('what was written is what is read, from a view too', () => {
   fc.assert(

@@ -7,27 +7,16 @@ const readDirectory = (body: Uint8Array) => new Map(directoryEntries(body, 'ord-
 
 const refusal = (message: string) => expect.objectContaining({ code: 'BAD_DIRECTORY', message })
 
-test.each<[string, string, [string, string][]]>([
+test.each([
   [
     'the names of what every object has',
-    '{"__proto__":"_0","constructor":"_1","toString":"_2"}',
-    [
-      ['__proto__', '_0'],
-      ['constructor', '_1'],
-      ['toString', '_2'],
-    ],
+    '{"__proto__":"_0","constructor":"_1"}',
+    '__proto__ _0 constructor _1',
   ],
-  [
-    'a name twice, of which the last counts',
-    '{"a":"_0","b":"_1","a":"_2"}',
-    [
-      ['a', '_2'],
-      ['b', '_1'],
-    ],
-  ],
-  ['__proto__ twice', '{"__proto__":"_0","__proto__":"_1"}', [['__proto__', '_1']]],
+  ['a name twice, of which the last counts', '{"a":"_0","b":"_1","a":"_2"}', 'a _2 b _1'],
+  ['__proto__ twice', '{"__proto__":"_0","__proto__":"_1"}', '__proto__ _1'],
 ])('a directory with %s is read', (_, text, entries) => {
-  expect(readDirectory(utf8(text))).toEqual(new Map(entries))
+  expect([...readDirectory(utf8(text))].flat().join(' ')).toBe(entries)
 })
 
 test.each([
@@ -46,7 +35,6 @@ test.each([
   ['{"a\\u002fb":"_0"}', 'a name in it has a slash'],
 ])('%j is refused: %s', (text, message) => {
   expect(() => readDirectory(utf8(text))).toThrow(refusal(message))
-  expect(() => readDirectory(utf8(text))).toThrow(DirectoryError)
 })
 
 test.each([

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { outpointLabel, outpointOfLabel } from '../../../backend/src/protocol/host-label.js'
+import { outpoint } from '../../support/protocol/arbitraries.js'
 
 /** Made with another program: the bytes of the txid reversed, four of the vout little-endian, as one number in base 36. */
 const LIVE_GENESIS = '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25'
@@ -31,10 +32,6 @@ test.each([
 })
 
 test('every outpoint has one label of 56 characters that a DNS label can hold, and back', () => {
-  const outpoint = fc.record({
-    txid: fc.stringMatching(/^[0-9a-f]{64}$/),
-    vout: fc.nat({ max: 0xffffffff }),
-  })
   fc.assert(
     fc.property(outpoint, (one) => {
       const label = outpointLabel(one)

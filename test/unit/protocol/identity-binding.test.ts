@@ -92,10 +92,8 @@ describe('what is not known', () => {
         ])
         const fields = bindingFields({ layout: 'positional', ...replacement, replaces: before })
         expect(fields.slice(3)).toEqual(before.fields.slice(3))
-        expect(read(fields)).toMatchObject({
-          identityKey: `03${'22'.repeat(32)}`,
-          profile: replacement.profile,
-        })
+        const { profile } = replacement
+        expect(read(fields)).toMatchObject({ identityKey: `03${'22'.repeat(32)}`, profile })
         expect(hasUnknownFields(before)).toBe(later.length > 0)
       }),
     )
@@ -103,68 +101,43 @@ describe('what is not known', () => {
 
   test('stays in its place, and in the profile, when a binding by key and value is replaced', () => {
     const pair = fc.tuple(fc.uint8Array({ minLength: 9, maxLength: 12 }), fc.uint8Array({ maxLength: 40 }))
-    const members = fc.dictionary(
-      fc.string({ minLength: 12 }),
-      fc.oneof(fc.integer(), fc.string(), fc.constant({ a: [null] })),
-    )
+    const pairs = fc.array(pair, { maxLength: 3 })
+    const member = fc.oneof(fc.integer(), fc.string(), fc.constant({ a: [null] }))
+    const members = fc.dictionary(fc.string({ minLength: 12 }), member)
     fc.assert(
-      fc.property(
-        fc.array(pair, { maxLength: 3 }),
-        fc.array(pair, { maxLength: 3 }),
-        members,
-        (some, more, kept) => {
-          const profile = encode({ ...kept, domain: 'a.example', displayName: 'Al' })
-          const [identity, said] = [utf8('identity'), utf8('profile')]
-          const before = read([...some.flat(), identity, key, ...more.flat(), said, profile])
-          expect(before.profile).toEqual({ domain: 'a.example', name: 'Al' })
-          const fields = bindingFields({ layout: 'key-value', ...replacement, replaces: before })
-          const at = 2 * some.length
-          expect(
-            fields.map((field, index) =>
-              index === at + 1 || index === fields.length - 1 ? undefined : field,
-            ),
-          ).toEqual(
-            before.fields.map((field, index) =>
-              index === at + 1 || index === fields.length - 1 ? undefined : field,
-            ),
-          )
-          expect(decode(fields.at(-1) ?? key)).toMatchObject({ ...kept, name: 'Bob' })
-          expect(Object.keys(decode<object>(fields.at(-1) ?? key))).toHaveLength(Object.keys(kept).length + 2)
-          expect(hasUnknownFields(before)).toBe(some.length + more.length + Object.keys(kept).length > 0)
-        },
-      ),
+      fc.property(pairs, pairs, members, (some, more, kept) => {
+        const profile = encode({ ...kept, domain: 'a.example', displayName: 'Al' })
+        const [identity, said] = [utf8('identity'), utf8('profile')]
+        const before = read([...some.flat(), identity, key, ...more.flat(), said, profile])
+        expect(before.profile).toEqual({ domain: 'a.example', name: 'Al' })
+        const fields = bindingFields({ layout: 'key-value', ...replacement, replaces: before })
+        const others = (all: readonly Uint8Array[]) => all.slice(0, -1).toSpliced(2 * some.length + 1, 1)
+        expect(others(fields)).toEqual(others(before.fields))
+        expect(decode(fields.at(-1) ?? key)).toMatchObject({ ...kept, name: 'Bob' })
+        expect(Object.keys(decode<object>(fields.at(-1) ?? key))).toHaveLength(Object.keys(kept).length + 2)
+        expect(hasUnknownFields(before)).toBe(some.length + more.length + Object.keys(kept).length > 0)
+      }),
     )
   })
 
   test('a profile that cannot be read is kept whole where no other is given, and goes with the layout', () => {
     const before = read([utf8('identity'), key, utf8('profile'), utf8('?')])
     const identityKey = key
-    expect(bindingFields({ layout: 'key-value', identityKey, profile: {}, replaces: before })).toEqual(
-      before.fields,
-    )
+    const kept = { profile: {}, replaces: before }
+    expect(bindingFields({ layout: 'key-value', identityKey, ...kept })).toEqual(before.fields)
     expect(hasUnknownFields(before)).toBe(true)
     // Of another holder it is not: a reader that can read it would take it for what the new one says.
-    expect(
-      bindingFields({ layout: 'key-value', ...replacement, profile: {}, replaces: before }),
-    ).toHaveLength(2)
-    expect(() => bindingFields({ layout: 'positional', identityKey, profile: {}, replaces: before })).toThrow(
-      RangeError,
-    )
+    expect(bindingFields({ layout: 'key-value', ...replacement, ...kept })).toHaveLength(2)
+    expect(() => bindingFields({ layout: 'positional', identityKey, ...kept })).toThrow(RangeError)
   })
 
   test('does not include what another holder says in one of several profiles', () => {
     const said = [utf8('profile'), encode({ domain: 'evil.example' })]
     const before = read([utf8('identity'), key, ...said, ...said])
     expect(before.profile).toEqual({})
+    const { identityKey } = replacement
     const replaced = (profile: UnverifiedBinding['profile']): UnverifiedBinding =>
-      read(
-        bindingFields({
-          layout: 'key-value',
-          identityKey: replacement.identityKey,
-          profile,
-          replaces: before,
-        }),
-      )
+      read(bindingFields({ layout: 'key-value', identityKey, profile, replaces: before }))
     expect(replaced({}).profile).toEqual({})
     expect(replaced({ domain: 'b.example' }).profile).toEqual({ domain: 'b.example' })
   })
@@ -196,31 +169,27 @@ describe('the bytes that somebody signed, divided in another way by somebody els
   }
 
   test.each(['positional', 'key-value'] as const)('say the same or bind nothing: %s', (layout) => {
-    const identity = layout === 'positional' ? 33 : 'identity'.length
+    const head = layout === 'positional' ? [33] : ['identity'.length, 'identity'.length + 33]
+    const after = head.at(-1) as number
+    const cutting = fc.record({
+      ...{ profile: profiles[layout], asZeros: fc.boolean(), keepsKey: fc.boolean() },
+      cuts: fc.array(fc.nat(), { maxLength: 7 }),
+    })
     fc.assert(
-      fc.property(
-        profiles[layout],
-        fc.boolean(),
-        fc.array(fc.nat(), { maxLength: 7 }),
-        fc.boolean(),
-        (profile, asZeros, cuts, keepsKey) => {
-          const fields = bindingFields({ layout, identityKey: key, profile } as Parameters<
-            typeof bindingFields
-          >[0]).map((field) => (asZeros && field.length === 0 ? Uint8Array.of(0) : field))
-          expect(isCanonical(read(fields), fields)).toBe(true)
-          expect(read(fields).profile).toEqual(profile)
-          const head = layout === 'positional' ? [identity] : [identity, identity + 33]
-          const bytes = concatBytes(...fields)
-          const after = head.at(-1) as number
-          const places = keepsKey
-            ? [...head, ...cuts.map((cut) => after + (cut % (bytes.length - after + 1)))]
-            : cuts
-          const recut = divided(bytes, places)
-          const binding = readBinding(scriptWith(recut))
-          if (binding === undefined || !isCanonical(binding, recut)) return
-          expect(binding.profile).toEqual(profile)
-        },
-      ),
+      fc.property(cutting, ({ profile, asZeros, cuts, keepsKey }) => {
+        const given = { layout, identityKey: key, profile } as Parameters<typeof bindingFields>[0]
+        const fields = bindingFields(given).map((field) =>
+          asZeros && field.length === 0 ? Uint8Array.of(0) : field,
+        )
+        expect(isCanonical(read(fields), fields)).toBe(true)
+        expect(read(fields).profile).toEqual(profile)
+        const bytes = concatBytes(...fields)
+        const behind = cuts.map((cut) => after + (cut % (bytes.length - after + 1)))
+        const recut = divided(bytes, keepsKey ? [...head, ...behind] : cuts)
+        const binding = readBinding(scriptWith(recut))
+        if (binding === undefined || !isCanonical(binding, recut)) return
+        expect(binding.profile).toEqual(profile)
+      }),
       { numRuns: 500 },
     )
   })

@@ -17,7 +17,9 @@ const body = utf8('body')
 const contentType = 'text/plain'
 const typedB = bitcomTail([B_MARKER, 'b data', 'text/css', 'utf-8'])
 const untypedB = bitcomTail([B_MARKER, 'b data'])
-const UNTYPED = 'application/octet-stream'
+const B = [B_MARKER, 'b data', 'text/css']
+const UNTYPED = { contentType: 'application/octet-stream' }
+const EMPTY = { body: new Uint8Array() }
 const fromEnvelope = { contentType, body, source: 'envelope' }
 const fromB = { contentType: 'text/css', body: utf8('b data'), source: 'b' }
 
@@ -26,26 +28,14 @@ describe('the content of an output', () => {
     ['an envelope with a type', { contentType, body }, fromEnvelope],
     ['an envelope with a type, and B', { contentType, body, suffix: typedB }, fromEnvelope],
     ['an envelope without a type, and B', { body, suffix: typedB }, fromB],
-    [
-      'an envelope without a type, and B without',
-      { body, suffix: untypedB },
-      { ...fromB, contentType: UNTYPED },
-    ],
-    ['an envelope without a type', { body }, { ...fromEnvelope, contentType: UNTYPED }],
-    [
-      'an envelope with an empty body',
-      { contentType, body: new Uint8Array() },
-      { ...fromEnvelope, body: new Uint8Array() },
-    ],
+    ['an envelope and B, both without a type', { body, suffix: untypedB }, { ...fromB, ...UNTYPED }],
+    ['an envelope without a type', { body }, { ...fromEnvelope, ...UNTYPED }],
+    ['an envelope with an empty body', { contentType, ...EMPTY }, { ...fromEnvelope, ...EMPTY }],
     ['an envelope with a type and no body', { contentType }, undefined],
     ['an envelope with a type and no body, and B', { contentType, suffix: typedB }, fromB],
     ['an envelope with nothing', {}, undefined],
     ['an envelope with a MAP after it', { contentType, body, suffix: mapTail({ a: '1' }) }, fromEnvelope],
-    [
-      'a B marker with nothing after it',
-      { body, suffix: bitcomTail([B_MARKER]) },
-      { ...fromEnvelope, contentType: UNTYPED },
-    ],
+    ['a B marker alone', { body, suffix: bitcomTail([B_MARKER]) }, { ...fromEnvelope, ...UNTYPED }],
   ])('is right for %s', (_, parts, content) => {
     expect(readInscription(inscriptionScript(parts)).content).toEqual(content)
   })
@@ -53,18 +43,10 @@ describe('the content of an output', () => {
   test.each([
     ['B alone', typedB, fromB],
     ['B after OP_FALSE OP_RETURN', concatBytes(fromHex('00'), typedB), fromB],
-    ['B without a type', untypedB, { ...fromB, contentType: UNTYPED }],
-    [
-      'B after another protocol',
-      bitcomTail([MAP_MARKER, 'SET', 'a', '1'], [B_MARKER, 'b data', 'text/css']),
-      fromB,
-    ],
-    [
-      'two B, the first of which counts',
-      bitcomTail([B_MARKER, 'b data', 'text/css'], [B_MARKER, 'x', 'y']),
-      fromB,
-    ],
-    ['empty B', bitcomTail([B_MARKER, '', 'text/css']), { ...fromB, body: new Uint8Array() }],
+    ['B without a type', untypedB, { ...fromB, ...UNTYPED }],
+    ['B after another protocol', bitcomTail([MAP_MARKER, 'SET', 'a', '1'], B), fromB],
+    ['two B, the first of which counts', bitcomTail(B, [B_MARKER, 'x', 'y']), fromB],
+    ['empty B', bitcomTail([B_MARKER, '', 'text/css']), { ...fromB, ...EMPTY }],
     ['B in no OP_RETURN', typedB.subarray(1), undefined],
     ['a lock alone', p2pkh(1), undefined],
     ['nothing', new Uint8Array(), undefined],
@@ -87,16 +69,10 @@ describe('the metadata of an output', () => {
   })
 
   test('stands after the OP_RETURN, in as many parts as there are', () => {
-    const tail = bitcomTail(
-      [MAP_MARKER, 'SET', 'a', '1'],
-      ['other', 'SET', 'b', '2'],
-      [MAP_MARKER, 'FLY', 'c', '3'],
-      [MAP_MARKER, 'REMOVE', 'a'],
-    )
-    expect(readInscription(concatBytes(p2pkh(1), tail)).map).toEqual([
-      set('a', '1'),
-      { command: 'REMOVE', keys: ['a'] },
-    ])
+    const all = [`${MAP_MARKER} SET a 1`, 'other SET b 2', `${MAP_MARKER} FLY c 3`, `${MAP_MARKER} REMOVE a`]
+    const tail = bitcomTail(...all.map((protocol) => protocol.split(' ')))
+    const removed = { command: 'REMOVE', keys: ['a'] }
+    expect(readInscription(concatBytes(p2pkh(1), tail)).map).toEqual([set('a', '1'), removed])
   })
 
   test('stands in the last such tag of the envelope too, and comes first', () => {
@@ -124,6 +100,7 @@ test('a parent is read from the envelope', () => {
 const HASH = '12'.repeat(20)
 const P2PKH = fromHex(`76a914${HASH}88ac`)
 const OWNED = encodeEnvelope({ contentType, body })
+const TAGGED = encodeEnvelope({ fields: [{ tag: utf8(MAP_MARKER), value: utf8('x') }], body })
 
 test.each([
   ['a lock alone', [P2PKH], HASH],
@@ -134,11 +111,7 @@ test.each([
   ['a separator and MAP behind the lock', [OWNED, fromHex('ab'), P2PKH, mapTail({ a: '1' })], HASH],
   ['MAP behind a lock', [P2PKH, mapTail({ a: '1' })], HASH],
   ['an OP_RETURN with nothing behind a lock', [P2PKH, bitcomTail()], HASH],
-  [
-    'an envelope with a MAP tag',
-    [encodeEnvelope({ fields: [{ tag: utf8(MAP_MARKER), value: utf8('x') }], body }), P2PKH],
-    HASH,
-  ],
+  ['an envelope with a MAP tag', [TAGGED, P2PKH], HASH],
   ['a lock on each side', [P2PKH, OWNED, P2PKH], undefined],
   ['more than a lock', [OWNED, fromHex('ab51'), P2PKH], undefined],
   ['no lock', [OWNED], undefined],

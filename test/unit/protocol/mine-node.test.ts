@@ -93,10 +93,7 @@ describe('a script that is no node', () => {
     ['nothing', new Uint8Array()],
     ['a lock', fromHex('76a914000000000000000000000000000000000000000088ac')],
     ['a length that is too long', concatBytes(withState(...good).subarray(0, -5), fromHex('ffffffff00'))],
-    [
-      'a length that meets no OP_RETURN',
-      concatBytes(withState(...good).subarray(0, -5), fromHex('4e00000000')),
-    ],
+    ['one that meets no OP_RETURN', concatBytes(withState(...good).subarray(0, -5), fromHex('4e00000000'))],
     ['four fields', withState(...good.slice(0, 4))],
     ['six fields', withState(...good, '00')],
     ['an opcode among the fields', replaced(2, '51')],
@@ -116,10 +113,9 @@ describe('a script that is no node', () => {
     ['a seed of 31 bytes', replaced(4, `1f${'07'.repeat(31)}`)],
     ['a seed of 33 bytes', replaced(4, `21${'07'.repeat(33)}`)],
   ])('has %s', (_, script) => {
+    const refusal = expect.objectContaining({ code: 'NOT_A_NODE', name: 'MineNodeError' })
     expect(() => decodeMineNode(script)).toThrow(MineNodeError)
-    expect(() => decodeMineNode(script)).toThrow(
-      expect.objectContaining({ code: 'NOT_A_NODE', name: 'MineNodeError' }),
-    )
+    expect(() => decodeMineNode(script)).toThrow(refusal)
   })
 
   test('is the only other kind there is: what is read is written the same', () => {
@@ -142,10 +138,9 @@ describe('a script that is no node', () => {
 
 describe('claimed characters', () => {
   test('are bits of a little-endian number', () => {
-    expect(toHex(claim(UNCLAIMED, 's'.charCodeAt(0)))).toBe('000000000000000000000000000008')
-    expect(toHex(claim(fromHex('000000000000000000000000000008'), 'a'.charCodeAt(0)))).toBe(
-      '000000000000000000000000020008',
-    )
+    const one = '000000000000000000000000000008'
+    expect(toHex(claim(UNCLAIMED, 's'.charCodeAt(0)))).toBe(one)
+    expect(toHex(claim(fromHex(one), 'a'.charCodeAt(0)))).toBe('000000000000000000000000020008')
   })
 
   test.each(['7', 'g', 'o', 'w'])('%s takes a further byte, as its bit would be the sign', (character) => {
@@ -182,14 +177,9 @@ describe('names', () => {
     expect(new Set(NAME_CHARACTERS).size).toBe(37)
   })
 
-  test.each(['a', '-', '0', 'a-b-9', 'x'.repeat(255)])('%s is one', (text) => {
-    expect(isName(text)).toBe(true)
+  test('are of 1 to 255 of them', () => {
+    for (const text of ['a', '-', '0', 'a-b-9', 'x'.repeat(255)]) expect(isName(text), text).toBe(true)
+    for (const text of ['', 'A', 'a.b', 'a b', 'ä', 'a\u200b', 'а', 'a\n', '\na', '１', 'x'.repeat(256)])
+      expect(isName(text), text).toBe(false)
   })
-
-  test.each(['', 'A', 'a.b', 'a b', 'ä', 'a\u200b', 'а', 'a\n', '\na', '１', 'x'.repeat(256)])(
-    '%j is none',
-    (text) => {
-      expect(isName(text)).toBe(false)
-    },
-  )
 })

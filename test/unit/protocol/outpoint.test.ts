@@ -14,33 +14,19 @@ import { bytes, outpoint } from '../../support/protocol/arbitraries.js'
 const TXID = `${'0123456789abcdef'.repeat(3)}fedcba9876543210`
 const UPPER = TXID.toUpperCase()
 const NOT_OUTPOINTS = [
-  '',
-  '_',
-  '_0',
-  TXID,
-  `${TXID}_`,
-  `${TXID}_-1`,
-  `${TXID}_+1`,
-  `${TXID}_01`,
-  `${TXID}_00`,
-  `${TXID}_1.0`,
-  `${TXID}_1e3`,
-  `${TXID}_4294967296`,
-  `${TXID}_99999999999`,
-  `${TXID}_1 `,
-  ` ${TXID}_1`,
-  `${TXID}_1\n`,
-  `${TXID}_٣`,
-  `${TXID}:1`,
-  `${TXID}i`,
-  `${TXID}i01`,
-  `${TXID}I1`,
-  `${TXID}_i1`,
-  `${TXID}__1`,
-  `${TXID.slice(1)}_1`,
-  `0${TXID}_1`,
-  `${TXID.slice(1)}g_1`,
-  `ord://${TXID}_1`,
+  ...[
+    '',
+    '_',
+    '_0',
+    ` ${TXID}_1`,
+    `${TXID.slice(1)}_1`,
+    `0${TXID}_1`,
+    `${TXID.slice(1)}g_1`,
+    `ord://${TXID}_1`,
+  ],
+  ...['', '_', '_-1', '_+1', '_01', '_00', '_1.0', '_1e3', '_4294967296', '_99999999999', '_1 ', '_1\n', '_٣']
+    .concat([':1', 'i', 'i01', 'I1', '_i1', '__1'])
+    .map((end) => `${TXID}${end}`),
 ]
 
 describe('an outpoint as text', () => {
@@ -151,34 +137,20 @@ describe('a reference to content', () => {
     expect(parseContentReference(`${TXID}${suffix}`)).toEqual({ pointer, sequence })
   })
 
-  test.each([
-    '',
-    '-0',
-    '+1',
-    '01',
-    '-3',
-    '-01',
-    '1.5',
-    '1e3',
-    'x',
-    '1:2',
-    ' 1',
-    '1\n',
-    '9007199254740992',
-    '99999999999999999',
-  ])('may not have the sequence %j', (text) => {
-    const parse = () => parseContentReference(`${TXID}_5:${text}`)
-    expect(parse).toThrow(expect.objectContaining({ name: 'PointerError', code: 'BAD_SEQUENCE', text }))
-  })
-
-  test.each(['', ':0', '_5', '_5:0', `ord://${TXID}_5`, `${TXID}_05:x`, `${TXID}_5/a`])(
-    'may not be %j',
+  const large = ['9007199254740992', '99999999999999999']
+  test.each(['', '-0', '+1', '01', '-3', '-01', '1.5', '1e3', 'x', '1:2', ' 1', '1\n', ...large])(
+    'may not have the sequence %j',
     (text) => {
-      expect(() => parseContentReference(text)).toThrow(
-        expect.objectContaining({ code: 'BAD_OUTPOINT', text }),
-      )
+      const parse = () => parseContentReference(`${TXID}_5:${text}`)
+      expect(parse).toThrow(expect.objectContaining({ name: 'PointerError', code: 'BAD_SEQUENCE', text }))
     },
   )
+
+  const none = ['', ':0', '_5', '_5:0', `ord://${TXID}_5`, `${TXID}_05:x`, `${TXID}_5/a`]
+  test.each(none)('may not be %j', (text) => {
+    const refusal = expect.objectContaining({ code: 'BAD_OUTPOINT', text })
+    expect(() => parseContentReference(text)).toThrow(refusal)
+  })
 })
 
 test('any text is read or refused with a PointerError', () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { fromHex, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { baseOf, encodePatch, patchChain, patched, patchPart } from '../../../backend/src/protocol/patch.js'
 import { applyDelta, DeltaError, encodeDelta, targetLength } from '../../../backend/src/protocol/vcdiff.js'
 import { bytes, edits, mutated, outpoint } from '../../support/protocol/arbitraries.js'
@@ -38,6 +39,9 @@ describe('a delta of xdelta3', () => {
 
 /** On the source `abcdefgh`. */
 const SOURCE = '01 08 00'
+const S = { segment: SOURCE }
+const WRONG_LENGTH = 'not as long as the window'
+const ONE = { makes: 1, data: '61', codes: '02' }
 const made: Record<string, [made: string, ...windows: DeltaWindow[]]> = {
   'an add': ['xyz', { makes: 3, data: '78797a', codes: '04' }],
   'an add with its size behind': ['xyz', { makes: 3, data: '78797a', codes: '01 03' }],
@@ -47,10 +51,7 @@ const made: Record<string, [made: string, ...windows: DeltaWindow[]]> = {
   'a run of nothing': ['', { makes: 0, data: '7a', codes: '00 00' }],
   'a copy': ['cdef', { segment: SOURCE, makes: 4, codes: '14', addresses: '02' }],
   'a copy with its size behind': ['bc', { segment: SOURCE, makes: 2, codes: '13 02', addresses: '01' }],
-  'a copy from a part of the source': [
-    'efgh',
-    { segment: '01 04 04', makes: 4, codes: '14', addresses: '00' },
-  ],
+  'a copy from a part': ['efgh', { segment: '01 04 04', makes: 4, codes: '14', addresses: '00' }],
   'a copy from here': ['abcd', { segment: SOURCE, makes: 4, codes: '24', addresses: '08' }],
   'near addresses': ['bcdecdef', { segment: SOURCE, makes: 8, codes: '14 34', addresses: '01 01' }],
   'the fifth address in place of the first': [
@@ -58,14 +59,8 @@ const made: Record<string, [made: string, ...windows: DeltaWindow[]]> = {
     { segment: SOURCE, makes: 12, codes: '1302 1302 1302 1302 1302 3302', addresses: '00 01 02 03 04 01' },
   ],
   'the same address': ['efefgh', { segment: SOURCE, makes: 6, codes: '1302 74', addresses: '04 04' }],
-  'a copy from the source into the target': [
-    'ghghgh',
-    { segment: SOURCE, makes: 6, codes: '16', addresses: '06' },
-  ],
-  'a copy of what it is making': [
-    'xyxyxyxyx',
-    { makes: 9, data: '7879', codes: '03 13 07', addresses: '00' },
-  ],
+  'a copy from the source into the target': ['ghghgh', { ...S, makes: 6, codes: '16', addresses: '06' }],
+  'a copy of what it makes': ['xyxyxyxyx', { makes: 9, data: '7879', codes: '03 13 07', addresses: '00' }],
   'an add with a copy': ['zabcd', { segment: SOURCE, makes: 5, data: '7a', codes: 'a3', addresses: '00' }],
   'a copy with an add': ['bcdez', { segment: SOURCE, makes: 5, data: '7a', codes: 'f7', addresses: '01' }],
   'a copy from what came out before': [
@@ -87,25 +82,13 @@ test.each(Object.entries(made))('%s', (_, [text, ...windows]) => {
 
 const refused: Record<string, [problem: string, at: number, ...windows: DeltaWindow[]]> = {
   'no window': ['the delta is empty', 5],
-  'an unknown indicator': [
-    'the indicator of a window is 4',
-    5,
-    { segment: '04', makes: 1, data: '61', codes: '02' },
-  ],
+  'an unknown indicator': ['the indicator of a window is 4', 5, { segment: '04', ...ONE }],
   'two segments': ['the indicator of a window is 3', 5, { segment: '03 01 00', makes: 0 }],
   'a segment beyond the source': ['copies from bytes up to 9 of 8', 5, { segment: '01 08 01', makes: 0 }],
-  'a segment of what is not made yet': [
-    'copies from bytes up to 1 of 0',
-    5,
-    { segment: '02 01 00', makes: 0 },
-  ],
+  'a segment not made yet': ['copies from bytes up to 1 of 0', 5, { segment: '02 01 00', makes: 0 }],
   'a compressed window': ['a secondary compressor', 8, { makes: 0, compressed: 1 }],
-  'a window that ends behind the delta': ['not as long as the window', 5, { makes: 0, longer: 1 }],
-  'a window that says to be shorter': [
-    'not as long as the window',
-    5,
-    { makes: 1, data: '61', codes: '02', longer: -1 },
-  ],
+  'a window that ends behind the delta': [WRONG_LENGTH, 5, { makes: 0, longer: 1 }],
+  'a window that says to be shorter': [WRONG_LENGTH, 5, { ...ONE, longer: -1 }],
   'more than it says': ['more bytes than it says', 14, { makes: 1, data: '6161', codes: '03' }],
   'less than it says': ['makes 1 bytes instead of 2', 14, { makes: 2, data: '61', codes: '02' }],
   'an add without data': ['unexpected end', 12, { makes: 1, codes: '02' }],
@@ -113,23 +96,15 @@ const refused: Record<string, [problem: string, at: number, ...windows: DeltaWin
   'a copy without an address': ['unexpected end', 15, { segment: SOURCE, makes: 4, codes: '14' }],
   'an address without a copy': ['addresses that no instruction', 12, { makes: 0, addresses: '00' }],
   'a copy from nothing': ['a copy from 0, where there are 0', 13, { makes: 4, codes: '14', addresses: '00' }],
-  'a copy from what comes later': [
+  'a copy from later': [
     'a copy from 8, where there are 8',
     15,
-    { segment: SOURCE, makes: 4, codes: '14', addresses: '08' },
+    { ...S, makes: 4, codes: '14', addresses: '08' },
   ],
-  'a copy from before the start': [
-    'a copy from -1',
-    15,
-    { segment: SOURCE, makes: 4, codes: '24', addresses: '09' },
-  ],
+  'a copy from before the start': ['a copy from -1', 15, { ...S, makes: 4, codes: '24', addresses: '09' }],
   'a size that never ends': ['unexpected end', 16, { makes: 1, data: '61', codes: '00 8080' }],
   'a number of 2^31': ['a number of 2^31 or more', 14, { makes: 1, data: '61', codes: '00 8880808000' }],
-  'a number of six digits': [
-    'a number of 2^31 or more',
-    14,
-    { makes: 1, data: '61', codes: '00 808080808001' },
-  ],
+  'a number of six digits': ['a number of 2^31 or more', 14, { ...ONE, codes: '00 808080808001' }],
 }
 
 test.each(Object.entries(refused))('%s is refused', (_, [problem, at, ...windows]) => {
@@ -202,15 +177,10 @@ describe('a patch', () => {
   const double = delta({ segment: SOURCE, makes: 16, codes: '1310', addresses: '00' })
 
   test('names its base', () => {
-    fc.assert(
-      fc.property(
-        outpoint,
-        (base) => void expect(baseOf(encodePatch({ base, delta: double }))).toEqual(base),
-      ),
-    )
-    expect(
-      toHex(encodePatch({ base: { txid: '01'.padStart(64, '0'), vout: 7 }, delta: fromHex('ff') })),
-    ).toBe(`0001${'00'.repeat(31)}07000000ff`)
+    const written = (base: Outpoint, bytes = double) => encodePatch({ base, delta: bytes })
+    fc.assert(fc.property(outpoint, (base) => void expect(baseOf(written(base))).toEqual(base)))
+    const one = { txid: '01'.padStart(64, '0'), vout: 7 }
+    expect(toHex(written(one, fromHex('ff')))).toBe(`0001${'00'.repeat(31)}07000000ff`)
   })
 
   test.each([
@@ -233,15 +203,11 @@ describe('a patch', () => {
   })
 
   test.each([
-    [
-      'makes more than is allowed',
-      { makes: 100, data: '61', codes: '00 64' },
-      99,
-      'makes 100 bytes, and 99 are allowed',
-    ],
-    ['takes too much work', { makes: 17, data: '61', codes: '00 11' }, 17, 'more than 68 bytes of work'],
-  ])('that %s is refused', (_, window, most, problem) => {
-    expect(() => done(patched([root, part('b', patch('a', delta(window)))], most))).toThrow(
+    ['makes more than is allowed', 100, '00 64', 99, 'makes 100 bytes, and 99 are allowed'],
+    ['takes too much work', 17, '00 11', 17, 'more than 68 bytes of work'],
+  ])('that %s is refused', (_, makes, codes, most, problem) => {
+    const large = delta({ makes, data: '61', codes })
+    expect(() => done(patched([root, part('b', patch('a', large))], most))).toThrow(
       expect.objectContaining({ code: 'PATCH_TOO_LARGE', message: expect.stringContaining(problem) }),
     )
   })

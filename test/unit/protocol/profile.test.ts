@@ -15,10 +15,7 @@ test('a local network has no tree before it has a genesis', () => {
   expect(deploymentOf(PROFILES.local)).toBeUndefined()
   expect(deploymentOf(PROFILES.local, { difficulty: 8 })).toBeUndefined()
   expect(deploymentOf(PROFILES.local, { genesis })).toEqual({
-    genesis,
-    covenantVersion: 1,
-    difficulty: 22,
-    nameContentType: 'application/name-claim',
+    ...{ genesis, covenantVersion: 1, difficulty: 22, nameContentType: 'application/name-claim' },
     marker: utf8(PROFILES.local.nameMarker),
     tld: undefined,
     limits: COVENANT_LIMITS,
@@ -28,15 +25,10 @@ test('a local network has no tree before it has a genesis', () => {
 test('the live tree is known, and what the operator sets goes before it', () => {
   const live = deploymentOf(PROFILES.mainnet)
   expect(live && formatOutpoint(live.genesis)).toBe(PROFILES.mainnet.genesis)
-  expect(
-    deploymentOf(PROFILES.mainnet, { genesis, difficulty: 8, nameMarker: 'mark', nameTld: 'test' }),
-  ).toEqual({
-    genesis,
-    covenantVersion: 1,
-    difficulty: 8,
-    nameContentType: 'application/op-ns',
-    marker: utf8('mark'),
-    tld: 'test',
+  const set = { genesis, difficulty: 8, nameMarker: 'mark', nameTld: 'test' }
+  expect(deploymentOf(PROFILES.mainnet, set)).toEqual({
+    ...{ genesis, covenantVersion: 1, difficulty: 8, nameContentType: 'application/op-ns' },
+    ...{ marker: utf8('mark'), tld: 'test' },
   })
 })
 

@@ -23,45 +23,28 @@ const sample = chain.spend({
   ],
 })
 
-test('reads what the SDK reads', () => {
-  const sdk = Transaction.fromHex(toHex(sample.raw))
-  const view = readTransaction(sample.raw)
-  expect(view.txid).toBe(sdk.id('hex'))
-  expect(view).toMatchObject({ version: 1, lockTime: 0, raw: sample.raw })
-  expect(view.inputs.map(({ txid, vout, sequence }) => [txid, vout, sequence])).toEqual(
-    sdk.inputs.map((input) => [input.sourceTXID, input.sourceOutputIndex, input.sequence]),
-  )
-  expect(view.outputs.map(({ satoshis, lockingScript }) => [satoshis, toHex(lockingScript)])).toEqual(
-    sdk.outputs.map((output) => [output.satoshis, output.lockingScript.toHex()]),
-  )
+const large = chain.spend({
+  inputs: Array.from({ length: 40 }, () => chain.madeUpCoin()),
+  outputs: Array.from({ length: 300 }, (_, at) => ({
+    ...{ satoshis: at * 2 ** 40, lockingScript: new Uint8Array(at) },
+  })),
 })
 
-test('reads what the SDK reads of a transaction with many inputs and outputs, whose parts are made when they are asked for', () => {
-  const { raw } = chain.spend({
-    inputs: Array.from({ length: 40 }, () => chain.madeUpCoin()),
-    outputs: Array.from({ length: 300 }, (_, at) => ({
-      satoshis: at * 2 ** 40,
-      lockingScript: new Uint8Array(at),
-    })),
-  })
+test.each([
+  ['few', sample.raw],
+  ['many', large.raw],
+])('reads what the SDK reads of a transaction with %s inputs and outputs', (_, raw) => {
   const sdk = Transaction.fromHex(toHex(raw))
   const view = readTransaction(raw)
-  expect(countParts(view)).toEqual({ inputs: 40, outputs: 300 })
-  expect(
-    view.inputs.map(({ txid, vout, sequence, unlockingScript }) => [
-      txid,
-      vout,
-      sequence,
-      toHex(unlockingScript),
-    ]),
-  ).toEqual(
-    sdk.inputs.map((input) => [
-      input.sourceTXID,
-      input.sourceOutputIndex,
-      input.sequence,
-      input.unlockingScript?.toHex(),
-    ]),
-  )
+  expect(view).toMatchObject({ txid: sdk.id('hex'), version: 1, lockTime: 0, raw })
+  expect(countParts(view)).toEqual({ inputs: sdk.inputs.length, outputs: sdk.outputs.length })
+  const inputs = sdk.inputs.map(({ sourceTXID, sourceOutputIndex, sequence, unlockingScript }) => ({
+    ...{ txid: sourceTXID, vout: sourceOutputIndex, sequence, script: unlockingScript?.toHex() },
+  }))
+  const read = view.inputs.map(({ txid, vout, sequence, unlockingScript }) => ({
+    ...{ txid, vout, sequence, script: toHex(unlockingScript) },
+  }))
+  expect(read).toEqual(inputs)
   expect(view.outputs.map(({ satoshis, lockingScript }) => [satoshis, toHex(lockingScript)])).toEqual(
     sdk.outputs.map((output) => [output.satoshis, output.lockingScript.toHex()]),
   )
@@ -69,18 +52,14 @@ test('reads what the SDK reads of a transaction with many inputs and outputs, wh
 })
 
 test('of a transaction with many outputs one is read alone, or the first ones, or their bytes', () => {
-  const { raw } = chain.spend({
-    inputs: [],
-    outputs: Array.from({ length: 3000 }, (_, at) => ({
-      satoshis: at,
-      lockingScript: new Uint8Array(at % 300),
-    })),
-  })
+  const output = (at: number) => ({ satoshis: at, lockingScript: new Uint8Array(at % 300) })
+  const { raw } = chain.spend({ inputs: [], outputs: Array.from({ length: 3000 }, (_, at) => output(at)) })
   const view = readTransaction(raw)
   const ends = [0, 1, 1023, 1024, 1025, 2047, 2048, 2999]
   const alone = ends.map((vout) => outputOf(view, vout))
   const first = firstOutputs(view, 1030)
-  const bytes = [0, 3, 1024, 2999, 3000].map((from) => serialisedOutputs(view, from))
+  const starts = [0, 3, 1024, 2999, 3000]
+  const bytes = starts.map((from) => serialisedOutputs(view, from))
   for (const none of [3000, -1, 2 ** 32 - 1, Number.NaN]) expect(outputOf(view, none)).toBeUndefined()
   // Nothing of that has made them all.
   expect(view).toHaveProperty('madeOutputs', undefined)
@@ -89,13 +68,12 @@ test('of a transaction with many outputs one is read alone, or the first ones, o
   const { outputs } = readTransaction(raw)
   expect(alone.map(shown)).toEqual(ends.map((vout) => shown(outputs[vout])))
   expect(first.map(shown)).toEqual(outputs.slice(0, 1030).map(shown))
-  expect(bytes.map(toHex)).toEqual(
-    [0, 3, 1024, 2999, 3000].map((from) => toHex(joinBytes(outputs.slice(from).map((each) => each.bytes)))),
-  )
+  const joined = (all: readonly TransactionOutput[]) => toHex(joinBytes(all.map((each) => each.bytes)))
+  expect(bytes.map(toHex)).toEqual(starts.map((from) => joined(outputs.slice(from))))
   // And of one with few the same comes.
   const few = readTransaction(sample.raw)
   expect(shown(outputOf(few, 0))).toEqual(shown(few.outputs[0]))
-  expect(toHex(serialisedOutputs(few))).toBe(toHex(joinBytes(few.outputs.map((each) => each.bytes))))
+  expect(toHex(serialisedOutputs(few))).toBe(joined(few.outputs))
 })
 
 test('gives views into the raw bytes, also where those are a view themselves', () => {
