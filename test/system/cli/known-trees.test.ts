@@ -226,27 +226,6 @@ test('a file that cannot be read stops the command; one that cannot be written i
 })
 
 describe('what the user configured', () => {
-  test.each(
-    sampleOf(
-      [
-        ['GENESIS', { ...treeOf(deployment), GENESIS: OTHER_GENESIS }, `GENESIS is ${OTHER_GENESIS}, and`],
-        ['NETWORK', { ...treeOf(deployment), NETWORK: 'test' }, 'NETWORK is test, and'],
-        ['PROFILE', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'PROFILE is mainnet, and'],
-        ['COVENANT_VERSION', { ...treeOf(deployment), COVENANT_VERSION: '1' }, 'COVENANT_VERSION is 1, and'],
-        ['NETWORK alone', { NETWORK: 'test' }, 'NETWORK is test, and'],
-        ['COVENANT_VERSION alone', { COVENANT_VERSION: '1' }, 'COVENANT_VERSION is 1, and'],
-        ['DIFFICULTY alone', { DIFFICULTY: '60' }, 'DIFFICULTY is 60, and'],
-        ['NAME_MARKER alone', { NAME_MARKER: 'x' }, 'NAME_MARKER is x, and'],
-        ['NAME_TLD alone', { NAME_TLD: 'x' }, 'NAME_TLD is x, and'],
-        ['DIFFICULTY', { ...treeOf(deployment), DIFFICULTY: '60' }, 'DIFFICULTY is 60, and'],
-      ],
-      2,
-    ),
-  )('is compared with what the server says: %s', async (_, env, message) => {
-    const config = await servers.folder()
-    expect(await resolving(config, [server.url], env)).toMatchObject(stopped(message, server.url))
-  })
-
   test('leaves the other rules of the tree to the servers, where they agree', async () => {
     const GENESIS = genesis
     const config = await servers.folder()

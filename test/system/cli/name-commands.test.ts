@@ -216,24 +216,10 @@ describe('verify', () => {
     const moved = await index({ '/svc/names/abc': { body: nameRecord(at(first, 0)) } })
     expect(await run(['verify', 'abc', '--url', moved])).toEqual(refusedWith(line1('no index says')))
   })
-
-  test('refuses what it cannot be asked', async () => {
-    expect(await run(['verify', 'Abc', '--url', url])).toEqual(refusedWith(line1('a name must be'), 2))
-    expect(await run(['verify', 'abc', '--url', 'ftp://x'])).toEqual(refusedWith(line1('not the URL'), 2))
-    expect(await run(['verify', 'abc', '--genesis', 'x', '--url', url])).toEqual(
-      refusedWith(line1('GENESIS'), 2),
-    )
-    expect(await run(['verify', 'abc', '--url', 'http://127.0.0.1:2'])).toEqual(
-      refusedWith(line1('does not answer'), 5),
-    )
-  })
 })
 
 test('a lock that is no P2PKH is not called an address', async () => {
-  const open = chain.spend({
-    inputs: [at(mints.b, 2)],
-    outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x51) }],
-  })
+  const open = chain.move(mints.b, 2, Uint8Array.of(0x51))
   await server.submit(beefOf(open, { with: [mints.b] }), ['tm_ordinals'])
   const { stdout } = await run(['resolve', 'b', '--url', url])
   expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is not P2PKH\n`)

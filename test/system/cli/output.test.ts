@@ -163,52 +163,6 @@ describe('a long text', () => {
   })
 })
 
-test('an error of 30 MB is neither read to its end nor printed', async () => {
-  const size = 30_000_000
-  let sent = 0
-  const { url } = await serving((request, response) => {
-    if (request.method === 'GET') {
-      response.end(LOCAL_DEPLOYMENT)
-      return
-    }
-    response.writeHead(400, { 'Content-Type': 'application/json' })
-    const chunk = 'x'.repeat(50_000)
-    response.write('{"code":"X","error":"')
-    // Only as fast as it is read.
-    const more = (): void => {
-      for (let goesOn = true; goesOn && sent < size && !response.destroyed; sent += chunk.length)
-        goesOn = response.write(chunk)
-      if (sent >= size) response.end('"}')
-    }
-    response.on('drain', more)
-    more()
-  })
-  const { code, stderr } = await cli.run(['publish', 'package.json', '--url', url])
-  expect(code).toBe(5)
-  expect(stderr).toMatch(/\nminetree: \S+\/submit answered more than \d+ bytes\n$/)
-  expect(sent).toBeLessThan(size)
-})
-
-test('an error that is read is cut, also with the stack', async () => {
-  const { url } = await serving((request, response) => {
-    if (request.method === 'GET') {
-      response.end(LOCAL_DEPLOYMENT)
-      return
-    }
-    response.writeHead(400, { 'Content-Type': 'application/json' })
-    response.end(JSON.stringify({ code: 'X', error: 'x'.repeat(60_000) }))
-  })
-  const shown = `minetree: ${url} refuses [^\\n]{400,500}… \\([\\d,]+ more characters\\)\\n`
-  const args = ['publish', 'package.json', '--url', url]
-  const plain = await cli.run(args)
-  expect(plain.code).toBe(4)
-  expect(plain.stderr).toMatch(new RegExp(`\\n${shown}$`))
-  const debug = await cli.run([...args, '--json'], { LOG_LEVEL: 'debug' })
-  expect(debug.stderr).toMatch(/… \([\d,]+ more characters\)\n +at /)
-  expect(debug.stderr.length).toBeLessThan(30_000)
-  expect(JSON.parse(debug.stdout).error).toMatch(/… \([\d,]+ more characters\)$/)
-})
-
 test.each([
   ['publish', ['publish', 'package.json'], {}],
   ['blocked', ['blocked'], { ADMIN_TOKEN: SECRETS.ADMIN_TOKEN }],

@@ -38,6 +38,9 @@ async function published(folder: string): Promise<{ paths: string[]; leftOut: Re
   return { paths, leftOut: Object.fromEntries(leftOut.map(({ path, reason }) => [path, reason])) }
 }
 
+/** Lines of an ignore file. */
+const NOTHING = '\ufeff\n#a\n/\n!\n   \n//\n'
+
 describe('of a folder is left out', () => {
   test('what is hidden, at every depth', async () => {
     const folder = await folderOf({
@@ -70,104 +73,70 @@ describe('of a folder is left out', () => {
     expect(leftOut['minetree.env']).toBe('it has settings, and perhaps a key')
   })
 
-  test.each<[string, Files, string[]]>([
+  test.each<[what: string, ignoring: Files, empty: string, published: string]>([
     [
       'what .gitignore excludes',
-      {
-        '.gitignore': '# logs\n*.log\n/build/\n!keep.log\r\n',
-        'a.log': '',
-        'keep.log': '',
-        'x/b.log': '',
-        'build/c': '',
-        'x/build/d': '',
-      },
-      ['keep.log', 'x/build/d'],
+      { '.gitignore': '# logs\n*.log\n/build/\n!keep.log\r\n' },
+      'a.log keep.log x/b.log build/c x/build/d',
+      'keep.log x/build/d',
     ],
-    [
-      'what .publishignore excludes',
-      { '.publishignore': 'drafts/\n*.psd', 'drafts/a.txt': '', 'b.psd': '', 'c.txt': '' },
-      ['c.txt'],
-    ],
+    ['what .publishignore excludes', { '.publishignore': 'drafts/\n*.psd' }, 'drafts/a b.psd c', 'c'],
     [
       'what such files in its folders exclude, there and below, and nowhere else',
-      {
-        'x/.gitignore': 'secret\n/top\ny/deep',
-        secret: '',
-        top: '',
-        'x/secret': '',
-        'x/y/secret': '',
-        'x/top': '',
-        'x/y/top': '',
-        'x/y/deep': '',
-        'x/y/y/deep': '',
-      },
-      ['secret', 'top', 'x/y/top', 'x/y/y/deep'],
+      { 'x/.gitignore': 'secret\n/top\ny/deep' },
+      'secret top x/secret x/y/secret x/top x/y/top x/y/deep x/y/y/deep',
+      'secret top x/y/top x/y/y/deep',
     ],
     [
       'what a .gitignore excludes, but for what a .publishignore brings back, wherever the two are',
-      { 'x/.gitignore': '*', '.publishignore': '!x/a.txt', 'x/a.txt': '', 'x/b.txt': '' },
-      ['x/a.txt'],
+      { 'x/.gitignore': '*', '.publishignore': '!x/a.txt' },
+      'x/a.txt x/b.txt',
+      'x/a.txt',
     ],
     [
       'what is built, unless that is what is meant',
-      {
-        '.gitignore': 'dist/\n',
-        '.publishignore': '!dist/\n*.map',
-        'dist/a.js': '',
-        'dist/sub/b.js': '',
-        'dist/a.map': '',
-      },
-      ['dist/a.js', 'dist/sub/b.js'],
+      { '.gitignore': 'dist/\n', '.publishignore': '!dist/\n*.map' },
+      'dist/a.js dist/sub/b.js dist/a.map',
+      'dist/a.js dist/sub/b.js',
     ],
     [
       'what is hidden, unless a .publishignore brings it back; what is hidden in it stays out',
-      { '.publishignore': '!.well-known/', '.well-known/a.txt': '', '.well-known/.env': '', '.env': '' },
-      ['.well-known/a.txt'],
+      { '.publishignore': '!.well-known/' },
+      '.well-known/a.txt .well-known/.env .env',
+      '.well-known/a.txt',
     ],
-    [
-      'what is hidden, though a .gitignore brings it back: that is about git',
-      { '.gitignore': '!.env', '.env': '', a: '' },
-      ['a'],
-    ],
+    ['what is hidden, though a .gitignore brings it back', { '.gitignore': '!.env' }, '.env a', 'a'],
     [
       'everything of git, and the ignore files, whatever they bring back',
-      {
-        '.publishignore': '!.*',
-        '.gitignore': '',
-        '.git/config': '',
-        'a/.git': 'gitdir: x',
-        '.env.example': '',
-      },
-      ['.env.example'],
+      { '.publishignore': '!.*', '.gitignore': '', 'a/.git': 'gitdir: x' },
+      '.git/config .env.example',
+      '.env.example',
     ],
     [
       'node_modules where an ignore file says so',
-      { 'a/node_modules/x.js': '', 'b/node_modules/x.js': '', 'a/.gitignore': 'node_modules' },
-      ['b/node_modules/x.js'],
-    ],
-    [
-      'what patterns of folders with odd names exclude',
-      {
-        '[slug] *!#/.gitignore': '/a\nb\n',
-        '[slug] *!#/a': '',
-        '[slug] *!#/x/b': '',
-        '[slug] *!#/c': '',
-        's/a': '',
-      },
-      ['[slug] *!#/c', 's/a'],
+      { 'a/.gitignore': 'node_modules' },
+      'a/node_modules/x.js b/node_modules/x.js',
+      'b/node_modules/x.js',
     ],
     [
       'nothing by lines that mean nothing',
-      { '.gitignore': '\ufeff\n#a\n/\n!\n   \n', 'x/.gitignore': '/\n!\n   \n//\n', a: '', 'x/a': '' },
-      ['a', 'x/a'],
+      { '.gitignore': NOTHING, 'x/.gitignore': NOTHING },
+      'a x/a',
+      'a x/a',
     ],
-    [
-      'what lines after a byte order mark exclude',
-      { '.gitignore': '\ufeffa\nb ', a: '', b: '', c: '' },
-      ['c'],
-    ],
-  ])('%s', async (_, files, paths) => {
-    expect((await published(await folderOf(files))).paths).toEqual(paths)
+    ['what lines after a byte order mark exclude', { '.gitignore': '\ufeffa\nb ' }, 'a b c', 'c'],
+  ])('%s', async (_, ignoring, empty, kept) => {
+    const folder = await folderOf({
+      ...ignoring,
+      ...Object.fromEntries(empty.split(' ').map((path) => [path, ''])),
+    })
+    expect((await published(folder)).paths).toEqual(kept.split(' '))
+  })
+
+  test('what patterns of folders with odd names exclude', async () => {
+    const odd = '[slug] *!#'
+    const files = { [`${odd}/.gitignore`]: '/a\nb\n', [`${odd}/a`]: '', [`${odd}/x/b`]: '', [`${odd}/c`]: '' }
+    expect((await published(await folderOf({ ...files, 's/a': '' }))).paths).toEqual([`${odd}/c`, 's/a'])
   })
 
   test('what git leaves out, by the word of git itself', async () => {
@@ -270,52 +239,49 @@ describe('what changes between finding and reading is not read', () => {
     return { outside, folder, found, path: join(folder, 'a/b.txt') }
   }
   const CHANGED = 'changed while it was published: try again'
+  /** Puts a link in the place of what is there. */
+  const linked = async (to: string, path: string): Promise<void> => {
+    await rm(path, { recursive: true })
+    await symlink(to, path)
+  }
 
-  test('a file that becomes a link out of the folder', async () => {
-    const { outside, found, path } = await site()
-    await rm(path)
-    await symlink(join(outside, 'b.txt'), path)
-    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
-  })
-
-  test('a file whose folder becomes such a link', async () => {
-    const { outside, folder, found, path } = await site()
-    await rename(join(folder, 'a'), join(folder, 'was'))
-    await symlink(outside, join(folder, 'a'))
-    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
-  })
-
-  test('the same file, once it is elsewhere and a link leads there', async () => {
-    const { outside, folder, found, path } = await site()
-    await rename(join(folder, 'a'), join(outside, 'a'))
-    await symlink(join(outside, 'a'), join(folder, 'a'))
-    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
-  })
-
-  test('a file that another takes the place of, a pipe among them', async () => {
-    const { found, path, folder } = await site()
-    await writeFile(join(folder, 'new'), 'other!')
-    await rename(join(folder, 'new'), path)
-    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
-    await rm(path)
-    await promisify(execFile)('mkfifo', [path])
-    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
-  })
-
-  test('a file that grows or shrinks', async () => {
-    for (const change of [(path: string) => appendFile(path, 'x'), (path: string) => writeFile(path, '')]) {
-      const { found, path } = await site()
-      await change(path)
-      await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
-    }
+  test.each<[what: string, change: (made: Awaited<ReturnType<typeof site>>) => Promise<unknown>]>([
+    ['becomes a link out of the folder', ({ outside, path }) => linked(join(outside, 'b.txt'), path)],
+    ['is in a folder that becomes such a link', ({ outside, folder }) => linked(outside, join(folder, 'a'))],
+    [
+      'is moved, and a link leads there',
+      async ({ outside, folder }) => {
+        await rename(join(folder, 'a'), join(outside, 'a'))
+        await symlink(join(outside, 'a'), join(folder, 'a'))
+      },
+    ],
+    [
+      'is another one now',
+      async ({ folder, path }) => {
+        await writeFile(join(folder, 'new'), 'other!')
+        await rename(join(folder, 'new'), path)
+      },
+    ],
+    [
+      'is a pipe now',
+      async ({ path }) => {
+        await rm(path)
+        await promisify(execFile)('mkfifo', [path])
+      },
+    ],
+    ['grows', ({ path }) => appendFile(path, 'x')],
+    ['shrinks', ({ path }) => writeFile(path, '')],
+  ])('a file that %s', async (_, change) => {
+    const made = await site()
+    await change(made)
+    await expect(readEntries(made.found)).rejects.toThrow(`${made.path} ${CHANGED}`)
   })
 
   test('a file that is published as a stream', async () => {
     const { outside, path } = await site()
     const { found } = (await findAt(path, 'b.txt')) as { found: FoundFile }
     expect(countOf(found)).toBe(1)
-    await rm(path)
-    await symlink(join(outside, 'b.txt'), path)
+    await linked(join(outside, 'b.txt'), path)
     await expect(hashOf(found)).rejects.toThrow(CHANGED)
     await expect(readChunks(found, 10).next()).rejects.toThrow(CHANGED)
   })

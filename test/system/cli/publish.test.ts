@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { outpointOfLabel } from '../../../backend/src/protocol/host-label.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
-import { type Answer, ask, type TestServer, useServers } from '../../support/server/test-server.js'
+import { type Answer, type TestServer, useServers } from '../../support/server/test-server.js'
 
 // The command as it is installed, as a process of its own, and a server of a local network.
 
@@ -126,17 +124,6 @@ describe('what is published is served', () => {
     expect(await ownerOf(second)).toMatchObject({ owner })
   })
 
-  test('what symbolic links in the folder lead to, several times too', async () => {
-    const folder = await folderOf({ 'real/a.txt': 'a' })
-    await symlink('real', join(folder, 'link'))
-    await symlink('real/a.txt', join(folder, 'b.txt'))
-    const { url } = await server
-    const { stdout } = await cli.run(['publish', folder, '--url', url])
-    const root = pathOf(await server, stdout.trim())
-    for (const path of ['real/a.txt', 'link/a.txt', 'b.txt'])
-      expect(file(await get(`${root}/${path}`)).body).toEqual(Buffer.from('a'))
-  })
-
   /** The content of a stream's ordinal at each step, from its origin on. */
   async function steps(path: string): Promise<{ contents: Answer[]; tip: Answer }> {
     const [, origin = ''] = /^\/svc\/gateway\/stream\/([0-9a-f]{64}_0)$/.exec(path) ?? []
@@ -166,24 +153,4 @@ describe('what is published is served', () => {
     expect(stream.body.equals(film)).toBe(true)
     expect(tip.headers['x-outpoint']).toBe(contents.at(-1)?.headers['x-outpoint'])
   })
-
-  test.each([
-    ['an exact multiple', 'abcdef', 2, ['ab', 'cd', 'ef']],
-    ['a shorter end', 'abcde', 2, ['ab', 'cd', 'e']],
-    ['one chunk', 'abc', 100, ['abc']],
-    ['nothing', '', 1, ['']],
-  ])('a stream of chunks of a size of one’s own: %s', async (_, text, size, chunks) => {
-    const path = join(await folderOf({ 'a.txt': text }), 'a.txt')
-    const { contents } = await steps(await published(await server, [path, '--chunk-size', String(size)]))
-    expect(contents.map(({ body }) => body.toString())).toEqual(chunks)
-  })
-})
-
-test('what is published outlives the server', async () => {
-  const DATA_DIR = await servers.folder()
-  const server = await servers.start({ DATA_DIR })
-  const path = await published(server, [join(await folderOf({ 'a.txt': 'kept' }), 'a.txt')])
-  await server.stop()
-  const again = await servers.start({ DATA_DIR })
-  expect((await ask(again.url, path)).body).toEqual(Buffer.from(utf8('kept')))
 })

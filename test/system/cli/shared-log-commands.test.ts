@@ -127,10 +127,7 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     await submit(one, chain.genesis, 'tm_names')
     const notes = [1, 2, 3].map((n) => chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }))
     const [old, left, young] = notes as [FakeTransaction, FakeTransaction, FakeTransaction]
-    const child = chain.spend({
-      inputs: [{ transaction: old, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
-    })
+    const child = chain.move(old, 0, p2pkh(1))
     const log = await openLog(env)
     const at = Date.now() - 15 * 86_400_000
     const aged = [old, child, left].map((each) => ({ ...transactionFact(each), at }))

@@ -69,25 +69,13 @@ describe('minetree.env in the folder of a start', () => {
 
 describe('a start that fails says what to do, in one line', () => {
   test.each<[string, string[], RegExp]>([
-    [
-      'an address that this machine lacks',
-      ['--host', '192.0.2.1', '--port', '0'],
-      /no such address: choose one/,
-    ],
-    [
-      'a host without an address',
-      ['--host', 'nowhere.invalid', '--port', '0'],
-      /no host has this name: correct it/,
-    ],
-    [
-      'a file in place of the folder',
-      ['--port', '0', '--data', 'file'],
-      /a file is in its place: choose another folder/,
-    ],
+    ['an address that this machine lacks', ['--host', '192.0.2.1'], /no such address: choose one/],
+    ['a host without an address', ['--host', 'nowhere.invalid'], /no host has this name: correct it/],
+    ['a file for the folder', ['--data', 'file'], /a file is in its place: choose another folder/],
   ])('%s', async (_, args, said) => {
     const folder = await servers.folder()
     await writeFile(join(folder, 'file'), '')
-    const { code, stderr } = await run(folder, ['serve', ...args], { SEED: 'none' })
+    const { code, stderr } = await run(folder, ['serve', '--port', '0', ...args], { SEED: 'none' })
     expect(stderr).toMatch(said)
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
     expect(code).toBe(5)

@@ -43,11 +43,7 @@ describe('minetree status', () => {
   test('where there is no store, nothing is made', async () => {
     const folder = await servers.folder()
     const { code, stdout } = await cli.call([
-      'status',
-      '--url',
-      'http://127.0.0.1:2',
-      '--data',
-      join(folder, 'none'),
+      ...['status', '--url', 'http://127.0.0.1:2', '--data', join(folder, 'none')],
     ])
     expect(code).toBe(5)
     expect(stdout).toContain(`store: none in ${join(folder, 'none')}`)
@@ -90,7 +86,6 @@ describe('minetree complete', () => {
   test.each([
     [['ser'], 'serve'],
     [['serve', '--po'], '--port'],
-    [['mine', '--ur'], '--url'],
   ])('of %j has %s', async (typed, expected) => {
     const { code, stdout } = await cli.run(['complete', '--', ...typed])
     expect(code).toBe(0)

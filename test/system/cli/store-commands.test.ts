@@ -69,7 +69,7 @@ test('beside a service, commands either work or say in one line that it runs', a
   await url
   const copy = join(env.DATA_DIR, '..', 'copy')
   for (const args of [['check'], ['build-index'], ['setting'], ['copy', env.DATA_DIR, copy]])
-    expect([args, (await cli.run(args, env)).code]).toEqual([args, 0])
+    expect([args, (await cli.call(args, env)).code]).toEqual([args, 0])
   for (const args of [
     ['build-index', '--again'],
     ['setting', 'tracker', 'headers'],
@@ -105,13 +105,13 @@ const BAD_SETTINGS: [args: string[], code: number, says: RegExp][] = [
 
 test('a setting that is none, or cannot be that, is refused, and nothing changes', async () => {
   const { env } = await stored()
-  const before = await cli.run(['setting'], env)
+  const before = await cli.call(['setting'], env)
   for (const [args, code, says] of BAD_SETTINGS)
     expect([args, await refused(['setting', ...args], env)]).toEqual([
       args,
       { code, line: expect.stringMatching(says) },
     ])
-  expect(await cli.run(['setting'], env)).toEqual(before)
+  expect(await cli.call(['setting'], env)).toEqual(before)
 })
 
 let unchanged: Promise<Store> | undefined
@@ -174,22 +174,14 @@ test('what is no outpoint, or has no content, is not purged', async () => {
 
 test('after a setting was replaced, build-index derives the index by it', async () => {
   const { env } = await filled()
-  expect(await cli.run(['build-index'], env)).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining('--again'),
-  })
-  expect((await cli.run(['setting', 'DIFFICULTY', '5'], env)).code).toBe(0)
-  const changed = { ...env, DIFFICULTY: '5' }
-  expect(await cli.run(['check'], changed)).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('no index'),
-  })
-  expect(await cli.run(['build-index'], changed)).toMatchObject({ code: 0, stdout: 'built the index\n' })
-  expect(await cli.run(['check'], changed)).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining('and their index'),
-  })
-  expect((await cli.run(['build-index', '--again'], changed)).stdout).toBe('built the index\n')
+  const run = async (...args: string[]) => await cli.call(args, { ...env, DIFFICULTY: '5' })
+  const said = (text: string) => ({ code: 0, stdout: expect.stringContaining(text) })
+  expect(await cli.call(['build-index'], env)).toMatchObject(said('--again'))
+  expect((await cli.call(['setting', 'DIFFICULTY', '5'], env)).code).toBe(0)
+  expect(await run('check')).toMatchObject({ code: 0, stderr: expect.stringContaining('no index') })
+  expect(await run('build-index')).toMatchObject(said('built the index\n'))
+  expect(await run('check')).toMatchObject(said('and their index'))
+  expect(await run('build-index', '--again')).toMatchObject(said('built the index\n'))
 })
 
 const DAMAGES: [string, (file: string) => void][] = [
@@ -228,16 +220,13 @@ describe.each(sampleOf(DAMAGES, 2))('an index that %s', (_, damage) => {
 
   test('is found by check, and built again by build-index', async () => {
     const { env } = store
-    const checked = await cli.run(['check', '--json'], env)
+    const checked = await cli.call(['check', '--json'], env)
     expect(checked.code).toBe(1)
-    expect(JSON.parse(checked.stdout.split('\n')[0] ?? '')).toEqual({
-      kind: 'index',
-      id: index,
-      problem: 'damaged',
-    })
+    const found = { kind: 'index', id: index, problem: 'damaged' }
+    expect(JSON.parse(checked.stdout.split('\n')[0] ?? '')).toEqual(found)
     expect(checked.stderr).toContain('minetree build-index --again')
-    expect((await cli.run(['build-index'], env)).stdout).toBe('built the index\n')
-    expect((await cli.run(['check'], env)).code).toBe(0)
+    expect((await cli.call(['build-index'], env)).stdout).toBe('built the index\n')
+    expect((await cli.call(['check'], env)).code).toBe(0)
   })
 
   test('is derived again by a start, with a line that says so', async () => {
@@ -279,7 +268,7 @@ test('a damaged page of the log is 503 DAMAGED, and named by check and by a star
   expect([answer.status, (answer.json as { code: string }).code]).toEqual([503, 'DAMAGED'])
   child.kill('SIGTERM')
   await ended
-  const checked = await cli.run(['check'], env)
+  const checked = await cli.call(['check'], env)
   expect(checked).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/^damaged: (transaction [0-9a-f]{64}|fact \d+)/m),
