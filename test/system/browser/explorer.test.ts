@@ -306,14 +306,6 @@ inBrowser('a page that may ask another host is seen to: this test would notice',
   expect(elsewhere.splice(before)).toEqual(['other.example/tracker.png'])
 })
 
-inBrowser('a search leads to a name, by keyboard', async () => {
-  const { page } = await open('/', SCREENS.phone)
-  await page.focus('input[type=search]')
-  await page.keyboard.type('Alice')
-  await page.keyboard.press('Enter')
-  await arrivesAt(page, '/name/alice')
-})
-
 describe('the first page, while it is open', () => {
   /** Opens it, and gives what lets some time pass: a look at what is new. */
   async function opened(): Promise<Seen & { look(): Promise<void> }> {

@@ -225,6 +225,8 @@ inBrowser('the site of a local network works on the host of its name', async () 
     return {
       seconds: audio.duration,
       picture: (document.querySelector('figure img') as HTMLImageElement).naturalWidth,
+      width: getComputedStyle(document.body).maxWidth,
+      names: document.querySelector('#names')?.textContent,
       list: (document.querySelector('a[href*="/openapi.json"]') as HTMLAnchorElement).href,
       command: document.querySelector('.command')?.textContent,
     }
@@ -232,6 +234,8 @@ inBrowser('the site of a local network works on the host of its name', async () 
   expect(shown).toEqual({
     seconds: 6,
     picture: 480,
+    width: '640px',
+    names: 'h, ho, hom, home, hu, hum',
     list: `http://localhost${own}/openapi.json`,
     command: `npx minetree mine hey --url http://localhost${own}`,
   })

@@ -1,37 +1,12 @@
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { fundedTransaction } from '../../../src/cli/fake-transactions.js'
-import { NOBODY_LOCK } from '../../../src/payments/fake.js'
-import { says, useBrowser } from '../../support/browser/browser.js'
+import { useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { emptyLocalNetwork } from '../../support/cli/local-network.js'
-import { inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
 const { open } = useBrowser()
 const pages = await builtPages()
-
-const noteOf = (text: string): Uint8Array => {
-  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text), lock: NOBODY_LOCK })
-  return fundedTransaction([{ satoshis: 1, lockingScript }]).beef
-}
-
-inBrowser('the open first page shows what was mined, without a reload', async () => {
-  const server = await emptyLocalNetwork(servers, {}, { pages })
-  const { page, complaints } = await open(server.url)
-  await page.evaluate(() => Object.assign(self, { isSamePage: true }))
-  for (const text of ['the first note', 'the second note']) {
-    await server.take(noteOf(text), ['tm_ordinals'])
-    await says(page, '#newest .tile', text)
-    // Whoever is in the list with the keyboard sees it later.
-    await page.focus('#newest .tile')
-    await page.evaluate(() => (document.activeElement as HTMLElement).blur())
-  }
-  await says(page, '#counts', '2')
-  expect(await page.evaluate(() => 'isSamePage' in self)).toBe(true)
-  expect(complaints).toEqual([])
-})
 
 inBrowser('an open page asks by its entity tag, and not at all while it is hidden', async () => {
   const server = await emptyLocalNetwork(servers, {}, { pages })

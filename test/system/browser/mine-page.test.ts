@@ -1,9 +1,7 @@
 import { PrivateKey } from '@bsv/sdk'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
-import { checkMint } from '../../../backend/src/protocol/mint.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
-import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { POLLING, press, retype, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
@@ -29,24 +27,6 @@ async function localNetwork(): Promise<TestServer> {
 }
 
 describe('a wallet', () => {
-  inBrowser('pays for a mint, and the name is its own', async () => {
-    const server = await localNetwork()
-    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
-    const { page, complaints } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
-    await order(page, { name: 'q', payer: 'wallet' })
-    await says(page, '#status', 'All of q is mined.')
-    const [shown] = await shownMints(page)
-    const { deployment } = await serverDeployment(server.url)
-    if (shown === undefined) throw new Error('nothing is shown')
-    expect(checkMint({ transaction: shown.transaction, input: 0, deployment }).name).toBe('q')
-    expect(wallet.sent.map((each) => each.id('hex'))).toEqual([shown.transaction.txid])
-    expect(shown.transaction.outputs.length).toBeGreaterThan(3)
-    const { json } = await server.ask('/svc/names/q')
-    expect(json).toMatchObject({ origin: `${shown.transaction.txid}_2` })
-    expect(wallet.actions[0]?.outputs?.[2]).toMatchObject({ basket: 'minetree names' })
-    expect(complaints).toEqual([])
-  })
-
   inBrowser('has signed a mint when the page is closed: it is there again, and sent', async () => {
     const server = await localNetwork()
     const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
@@ -82,25 +62,6 @@ describe('a wallet', () => {
       'no wallet answers in this browser or on this machine: start one and try again.',
     )
     expect(await shownMints(page)).toEqual([])
-  })
-
-  inBrowser('has paid for a mint that the server does not hear of: it is submitted again', async () => {
-    const server = await localNetwork()
-    let submitted = 0
-    const { page } = await browser.open(`${server.url}/mine`, async (each) => {
-      await each.setRequestInterception(true)
-      each.on('request', (request) => {
-        if (request.url().endsWith('/submit') && submitted++ === 0) void request.abort()
-        else void request.continue()
-      })
-    })
-    await order(page, { name: 'q' })
-    await says(page, '#status', 'Mining ended:')
-    await says(page, 'article .badge', 'this server does not have it')
-    expect((await server.ask('/svc/names/q')).status).toBe(404)
-    await press(page, 'article .badge button')
-    await says(page, 'article .badge', 'q is minted.')
-    expect((await server.ask('/svc/names/q')).status).toBe(200)
   })
 })
 
@@ -176,19 +137,6 @@ describe('what cannot be', () => {
     await says(page, '#status', 'Found.')
     const [shown] = await shownMints(page)
     expect(shown?.fields.Owner).toBe(ADDRESS)
-  })
-
-  inBrowser('a search for a wallet that gives no key', async () => {
-    const server = await localNetwork()
-    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
-    const { page } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
-    wallet.faults.key = () => {
-      throw new Error('the user said no')
-    }
-    await order(page, { name: 'q', payer: 'wallet' })
-    await says(page, '#status', 'Mining ended:')
-    expect(await textOf(page, '#hashes')).toBe('0')
-    expect(wallet.actions).toEqual([])
   })
 
   inBrowser('a name that is taken', async () => {

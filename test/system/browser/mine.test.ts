@@ -236,23 +236,3 @@ inBrowser('a competing mint restarts the search from its successor node', async 
   expect(shown?.transaction.inputs[0]).toMatchObject({ txid: origin.replace(/_2$/, ''), vout: 0 })
   expect(complaints).toEqual([])
 })
-
-inBrowser('where there is no WebAssembly, names are mined without', async () => {
-  const server = await localNetwork()
-  const { body: worker } = await server.ask('/mine/search-worker.js')
-  let loaded = 0
-  const { page, complaints } = await browser.open(`${server.url}/mine`, async (each) => {
-    await each.setRequestInterception(true)
-    each.on('request', (request) => {
-      if (!request.url().endsWith('/search-worker.js')) return void request.continue()
-      loaded++
-      const body = `delete globalThis.WebAssembly; ${worker}`
-      return void request.respond({ contentType: 'text/javascript', body })
-    })
-  })
-  await order(page, { name: 'qx' })
-  await says(page, '#status', 'All of qx is mined.')
-  expect(loaded).toBeGreaterThan(0)
-  expect((await server.ask('/svc/names/qx')).status).toBe(200)
-  expect(complaints).toEqual([])
-})
