@@ -46,16 +46,8 @@ test('a service says how far it has followed the chain, and a crawl beside it re
     const { output, written } = keptOutput({ json })
     const { signal } = new AbortController()
     await runCrawl({
-      ...{
-        config,
-        output,
-        signal,
-        logger: SILENT,
-        parallel: 1,
-        namesOnly: false,
-        maxUnproven: 1,
-        maxTime: 60,
-      },
+      ...{ config, output, signal, logger: SILENT, parallel: 1 },
+      ...{ namesOnly: false, maxUnproven: 1, maxTime: 60 },
     })
     const text = await written()
     if (json)

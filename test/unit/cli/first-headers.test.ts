@@ -58,9 +58,7 @@ async function setUp() {
 /** Has a service of headers wait. @returns What lets it go on. */
 function hold(service: { held: Promise<void> | undefined }): () => void {
   let release = (): void => undefined
-  service.held = new Promise((resolve) => {
-    release = resolve
-  })
+  service.held = new Promise((resolve) => (release = resolve))
   return release
 }
 

@@ -50,11 +50,8 @@ test.each<[string, Uint8Array | string]>([
   const found = await findTransactions([await file(contents)])
   const [only] = found.transactions
   if (only === undefined) throw new Error('nothing was found')
-  expect({ txid: only.txid, raw: toHex(await found.raw(only)), isInBeef: found.isInBeef(only) }).toEqual({
-    txid: note.txid,
-    raw: hex(note),
-    isInBeef: false,
-  })
+  const read = [only.txid, toHex(await found.raw(only)), found.isInBeef(only)]
+  expect(read).toEqual([note.txid, hex(note), false])
   expect(found).toMatchObject({ transactions: { length: 1 }, skipped: [] })
 })
 
@@ -69,22 +66,16 @@ test.each<[string, Uint8Array | string]>([
 
 test('a line each, of either kind', async () => {
   const lines = [hex(note), toHex(beefOf(chain.genesis)), ...mints.map(hex)]
-  expect(await txids(await file(lines.join('\n')))).toEqual([
-    note.txid,
-    chain.genesis.txid,
-    ...mints.map(({ txid }) => txid),
-  ])
+  const all = [note, chain.genesis, ...mints].map(({ txid }) => txid)
+  expect(await txids(await file(lines.join('\n')))).toEqual(all)
 })
 
 test('all that a BEEF holds is found, and each transaction once', async () => {
   const [a, ab] = mints
   if (a === undefined || ab === undefined) throw new Error('no mints')
   const beef = beefOf(ab, { with: [chain.genesis, a] })
-  expect(await txids(await file(beef), await file(hex(a)), await file(beef))).toEqual([
-    chain.genesis.txid,
-    a.txid,
-    ab.txid,
-  ])
+  const found = await txids(await file(beef), await file(hex(a)), await file(beef))
+  expect(found).toEqual([chain.genesis.txid, a.txid, ab.txid])
 })
 
 test('parents come before children, whatever the order of the lines', async () => {
@@ -105,13 +96,8 @@ test('of several copies of a transaction, the most complete is used', async () =
   const proven = await file(beefOf(note))
   const unproven = await file(beefOf(note, { proven: false }))
   const raw = await file(hex(note))
-  const orders = [
-    [proven, unproven, raw],
-    [raw, unproven, proven],
-    [unproven, proven, raw],
-    [raw, proven, unproven],
-  ]
-  for (const paths of orders) {
+  const first = [proven, unproven, raw]
+  for (const paths of [first, first.toReversed(), [unproven, proven, raw], [raw, proven, unproven]]) {
     const found = await findTransactions(paths)
     expect(found.transactions).toHaveLength(1)
     expect(await provenAt(found, note.txid)).toBe(note.height)
@@ -168,11 +154,8 @@ test('a path that is not there is an error that names it', async () => {
 test('a proof in one file, its sources in others and the values of its coins are put together', async () => {
   const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
   const spender = chain.move(coin, 0, p2pkh(1))
-  const files = [
-    await file(beefOf(spender, { proven: false })),
-    await file(beefOf(coin)),
-    await file(beefOf(spender)),
-  ]
+  const beefs = [beefOf(spender, { proven: false }), beefOf(coin), beefOf(spender)]
+  const files = await Promise.all(beefs.map((beef) => file(beef)))
   for (const paths of [files, files.toReversed()]) {
     const found = await findTransactions(paths)
     const transaction = found.transactions.find(({ txid }) => txid === spender.txid)
@@ -187,10 +170,7 @@ test('a proof in one file, its sources in others and the values of its coins are
 })
 
 test('what is held does not grow with the bytes of the files', async () => {
-  const body = (index: number) => ({
-    contentType: 'application/octet-stream',
-    body: new Uint8Array(4 * 1024 ** 2).fill(index),
-  })
+  const body = (index: number) => ({ contentType: 'a/b', body: new Uint8Array(4 * 1024 ** 2).fill(index) })
   const folder = await servers.folder()
   for (let index = 0; index < 36; index++)
     await writeFile(join(folder, `${index}.beef`), beefOf(chain.inscribe(body(index))))

@@ -42,9 +42,7 @@ beforeAll(async () => {
 const fileOf = (key: PrivateKey): string => join(folder, `${key === alice ? 'alice' : 'bob'}.wif`)
 
 /** What a command prints, and what it remarks. */
-async function printed(
-  command: (output: CommandOutput) => Promise<void>,
-): Promise<{ out: string; err: string }> {
+async function printed(command: (output: CommandOutput) => Promise<void>) {
   const streams = [new PassThrough(), new PassThrough()] as const
   const [stdout, stderr] = streams
   await command(new CommandOutput({ stdout, stderr, json: false, env: {} }))
@@ -105,16 +103,13 @@ test('a name is bound, transferred into the lock of its new holder, and unbound;
 
   await move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })
   expect((await resolve('o')).err).toContain('before: send nothing of value')
-  await expect(move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })).rejects.toMatchObject({
-    code: 'REFUSED',
-  })
+  const again = move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })
+  await expect(again).rejects.toMatchObject({ code: 'REFUSED' })
 })
 
 test('a key pays with its coins, and each transaction is kept with its change', async () => {
-  const coins = chain.spend({
-    inputs: [],
-    outputs: [{ satoshis: 3000, lockingScript: p2pkhLockOf(alice.toPublicKey()) }],
-  })
+  const lockingScript = p2pkhLockOf(alice.toPublicKey())
+  const coins = chain.spend({ inputs: [], outputs: [{ satoshis: 3000, lockingScript }] })
   const file = join(folder, 'coins.beef')
   await writeFile(file, beefOf(coins))
   const paying = { keyFile: fileOf(alice), coins: [file] }
@@ -123,9 +118,8 @@ test('a key pays with its coins, and each transaction is kept with its change', 
   expect((await move('0', bind, paying)).err).toMatch(/paid \d+ satoshis of fees/)
   // The coin is spent; its change pays for the way to an address.
   const address = bob.toAddress()
-  expect((await move('0', { kind: 'transfer', address }, paying)).err).toContain(
-    'leaves 0 bound to no identity',
-  )
+  const moved = await move('0', { kind: 'transfer', address }, paying)
+  expect(moved.err).toContain('leaves 0 bound to no identity')
   expect((await resolve('0')).out).toContain(`owner   ${address}\n`)
 })
 
@@ -149,10 +143,8 @@ describe('with a wallet', () => {
     const { wallet, moveIt, data } = await holding('w')
     await moveIt(bind)
     expect(wallet.keysAsked).toEqual(['identity', expect.stringMatching(/^opns:/), 'w'])
-    expect(wallet.actions.map(({ description }) => description)).toEqual([
-      'Move the name w',
-      'Send the name w',
-    ])
+    const read = wallet.actions.map(({ description }) => description)
+    expect(read).toEqual(['Move the name w', 'Send the name w'])
     const [txid] = wallet.sent.map((sent) => sent.id('hex'))
     expect(paymentsIn(data)).toMatchObject([{ txid, kind: 'move', subject: 'w', isAdmitted: true }])
     expect((await resolve('w')).out).toContain(`key     ${keyOf(wallet.key)} `)
@@ -263,11 +255,14 @@ test('what a server does not accept is not paid for, and is no patch where it ac
 })
 
 test('mistakes are reported before anything is asked', async () => {
-  const usage = { code: 'USAGE' }
-  await expect(move('o', { kind: 'transfer' })).rejects.toMatchObject(usage)
-  await expect(move('o', { kind: 'transfer', address: 'x', lock: '00' })).rejects.toMatchObject(usage)
-  await expect(move('o', { kind: 'transfer', lock: 'xy' })).rejects.toMatchObject(usage)
-  await expect(move('o', { kind: 'transfer', lock: '00' })).rejects.toMatchObject({ code: 'BAD_LOCK' })
-  await expect(move('o', bind)).rejects.toMatchObject(usage)
-  await expect(move('o', bind, { keyFile: fileOf(bob), wallet: 'http://x' })).rejects.toMatchObject(usage)
+  const mistakes: [Command, code?: string, more?: Partial<MoveOptions>][] = [
+    [{ kind: 'transfer' }],
+    [{ kind: 'transfer', address: 'x', lock: '00' }],
+    [{ kind: 'transfer', lock: 'xy' }],
+    [{ kind: 'transfer', lock: '00' }, 'BAD_LOCK'],
+    [bind],
+    [bind, 'USAGE', { keyFile: fileOf(bob), wallet: 'http://x' }],
+  ]
+  for (const [deed, code = 'USAGE', more] of mistakes)
+    await expect(move('o', deed, more)).rejects.toMatchObject({ code })
 })

@@ -16,11 +16,7 @@ describe('the first line of minetree.env without a setting', () => {
   test.each<[string, string, object]>([
     ['nothing', '', {}],
     ['comments, also behind settings, with quotes', '# a="b\r\nA=1 # c "\r\n \t\n', { A: '1' }],
-    [
-      'quoted values, also of several lines',
-      'A="x\ny" # c\nB=\'#\'\n  export C=`d=e`',
-      { A: 'x\ny', B: '#', C: 'd=e' },
-    ],
+    ['quoted values', 'A="x\ny" # c\nB=\'#\'\n  export C=`d=e`', { A: 'x\ny', B: '#', C: 'd=e' }],
     ['empty values, and a quote that does not end', 'A=\nB="c\nD=', { A: '', B: '"c', D: '' }],
   ])('is none in %s', (_, text, settings) => {
     expect(lineWithoutSetting(text)).toBeUndefined()

@@ -34,12 +34,8 @@ describe('the output of a command', () => {
   test('is its result alone on standard output, as text or as JSON', () => {
     for (const json of [false, true]) {
       const [out, err] = [stream(true), stream(true)]
-      const output = new CommandOutput({
-        stdout: out.stream,
-        stderr: err.stream,
-        json,
-        env: { NO_COLOR: '1' },
-      })
+      const env = { NO_COLOR: '1' }
+      const output = new CommandOutput({ stdout: out.stream, stderr: err.stream, json, env })
       output.note('a remark')
       output.result({ name: 'a\u202e' }, 'the name', 'is a')
       output.warn('a warning')

@@ -37,38 +37,30 @@ test('the client agrees with each', () => {
   expect(Object.keys(found)).toHaveLength(vectors.length)
 })
 
+const AVATAR_ALONE = 'by position: an avatar alone, an unset slot signed as a zero byte'
+const NOT_KNOWN = 'by key and value: pairs and members that are not known'
 const avatar = { txid: 'ef'.repeat(32), vout: 1 }
 const profile = { domain: 'Names.Example', name: 'Alice', avatar }
 
 test.each<[title: string, terms: BindingTerms, replaces?: string]>([
   ['by position: a key', { layout: 'positional' }],
   ['by position: a name and an avatar', { layout: 'positional', profile: { name: 'Añjali', avatar } }],
-  [
-    'by position: an avatar alone, an unset slot signed as a zero byte',
-    { layout: 'positional', profile: { avatar } },
-  ],
+  [AVATAR_ALONE, { layout: 'positional', profile: { avatar } }],
   ['by position, under the later protocol', { layout: 'positional', protocol: 'onesat' }],
   ['by key and value: an identity', {}],
   ['by key and value: a profile', { profile }],
   ['by key and value, under the earlier protocol', { protocol: 'p 1sat' }],
-  [
-    'by key and value: the same, rebuilt with another name',
-    { profile: { name: 'B' } },
-    'by key and value: pairs and members that are not known',
-  ],
+  ['by key and value: the same, rebuilt with another name', { profile: { name: 'B' } }, NOT_KNOWN],
 ])('our builder makes it, always the same: %s', async (title, terms, replaces) => {
   const vector = (wanted: string | undefined) => vectors.find((each) => each.title === wanted)
-  const [spent, firstInput] = [`${'ab'.repeat(32)}_2`, `${'cd'.repeat(32)}_0`].map(parseOutpoint) as [
-    typeof avatar,
-    typeof avatar,
+  const [outpoint, firstInput] = [
+    { txid: 'ab'.repeat(32), vout: 2 },
+    { txid: 'cd'.repeat(32), vout: 0 },
   ]
   const before = vector(replaces)?.script
+  const lockingScript = before === undefined ? p2pkh(1) : fromHex(before)
   const lock = await bindingLock({
-    coin: {
-      outpoint: spent,
-      lockingScript: before === undefined ? p2pkh(1) : fromHex(before),
-      bindingInputs: [spent, firstInput],
-    },
+    coin: { outpoint, lockingScript, bindingInputs: [outpoint, firstInput] },
     signer: new ProtoWallet(new PrivateKey(4242)),
     ...terms,
   })

@@ -6,7 +6,7 @@ import { readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
-import { isFresh, type ResolvedName, resolveName } from '../../../src/client/resolve.js'
+import { isFresh, resolveName } from '../../../src/client/resolve.js'
 import {
   type BindingTerms,
   bindingLock,
@@ -48,17 +48,10 @@ beforeAll(async () => {
   await server.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])
 })
 
-const resolve = async (
-  name: string,
-  more: Partial<Parameters<typeof resolveName>[0]> = {},
-): Promise<ResolvedName> =>
-  await resolveName({
-    name,
-    deployment: chain.deployment,
-    sources: [server.url],
-    chainTracker: 'scripts only',
-    ...more,
-  })
+const resolve = async (name: string, more: Partial<Parameters<typeof resolveName>[0]> = {}) => {
+  const { deployment } = chain
+  return await resolveName({ name, deployment, sources: [server.url], chainTracker: 'scripts only', ...more })
+}
 
 const coinOf = async (name: string): Promise<NameCoin> => {
   const { tip, origin } = await resolve(name)
@@ -100,18 +93,13 @@ test('a provenance is read once, for the output of a name and for all of its ste
 test('a name is bound, rebound as it is transferred, and unbound', async () => {
   expect(await resolve('a')).toMatchObject({ identity: { state: 'unbound' }, confusables: [] })
 
-  const first = await bind('a', alice, { profile: { domain: 'a.example', name: 'Alice' } })
+  const profile = { domain: 'a.example', name: 'Alice' }
+  const said = { identityKey: identityOf(alice), profile, layout: 'key-value' }
+  const first = await bind('a', alice, { profile })
   const bound = await resolve('a', { known: new Map([['a', identityOf(alice)]]) })
   expect(bound).toMatchObject({
     tip: { sequence: 1 },
-    identity: {
-      state: 'bound',
-      identityKey: identityOf(alice),
-      profile: { domain: 'a.example', name: 'Alice' },
-      layout: 'key-value',
-      protocol: 'onesat',
-      keyId: `opns:${mint.txid}_2`,
-    },
+    identity: { ...said, state: 'bound', protocol: 'onesat', keyId: `opns:${mint.txid}_2` },
     freshness: { until: bound.checkedAt + 60_000, agreeing: 1, asked: 1 },
   })
   expect(bound).not.toHaveProperty('previousIdentityKey')
@@ -120,11 +108,8 @@ test('a name is bound, rebound as it is transferred, and unbound', async () => {
   expect((await server.ask('/svc/names/a')).json).toMatchObject({
     tip: {
       binding: {
-        identityKey: identityOf(alice),
-        layout: 'key-value',
-        profile: { domain: 'a.example', name: 'Alice' },
+        ...{ ...said, spent: mint.outpoint(2) },
         lockingKey: (bound.identity as { lockingKey?: string }).lockingKey,
-        spent: mint.txid.concat('_2'),
       },
     },
   })
@@ -136,10 +121,8 @@ test('a name is bound, rebound as it is transferred, and unbound', async () => {
   const index = new HttpNameSource({ url: server.url })
   const ask: NameSource['ask'] = async (...asked) =>
     (await index.ask(...asked)).map((reply) => ({ ...reply, spent: true }))
-  expect(await resolve('a', { sources: [{ ask }] })).toMatchObject({
-    spendStatus: 'spent',
-    identity: { state: 'unbound' },
-  })
+  const ended = { spendStatus: 'spent', identity: { state: 'unbound' } }
+  expect(await resolve('a', { sources: [{ ask }] })).toMatchObject(ended)
 
   // Bob makes the lock, Alice moves the name into it: she never has his key. What the profile said was about her.
   const offered = await bindingLock({ coin: await coinOf('a'), signer: signer(bob) })
@@ -150,9 +133,8 @@ test('a name is bound, rebound as it is transferred, and unbound', async () => {
   expect(moved.previousIdentityKey).toBe(identityOf(alice))
   // A lock counts for one move alone.
   const late = await coinOf('a')
-  expect(() => requireBindingLock({ coin: late, lock: offered })).toThrow(
-    expect.objectContaining({ code: 'BAD_LOCK' }),
-  )
+  const refusal = expect.objectContaining({ code: 'BAD_LOCK' })
+  expect(() => requireBindingLock({ coin: late, lock: offered })).toThrow(refusal)
   await expect(move('a', alice, offered)).rejects.toMatchObject({ code: 'NOT_YOURS' })
 
   await move('a', bob, coinLock(bob))
@@ -177,19 +159,13 @@ test('what a binding says that is not known is kept, and an inscription may foll
   const bound = Uint8Array.from(lock.toUint8Array())
   const envelope = encodeEnvelope({ contentType: 'text/plain', body: Uint8Array.of(104, 105) })
   await move(name, alice, concatBytes(bound, envelope))
-  expect((await resolve(name)).identity).toMatchObject({
-    layout: 'positional',
-    protocol: 'p 1sat',
-    profile: { avatar },
-  })
+  const positional = { layout: 'positional', protocol: 'p 1sat', profile: { avatar } }
+  expect((await resolve(name)).identity).toMatchObject(positional)
   expect((await server.ask(`/content/${minted.outpoint(2)}:-1`)).body.toString()).toBe('hi')
   // Layout, protocol and profile stay unless others are asked for.
   await bind(name, alice, { profile: { name: 'Al' } })
-  expect((await resolve(name)).identity).toMatchObject({
-    layout: 'positional',
-    protocol: 'p 1sat',
-    profile: { avatar, name: 'Al' },
-  })
+  const named = { ...positional, profile: { avatar, name: 'Al' } }
+  expect((await resolve(name)).identity).toMatchObject(named)
   const fields = readBinding((await resolve(name)).tip.lockingScript)?.fields.slice(3)
   expect(fields?.map((field) => Array.from(field))).toEqual(later)
   await expect(bind(name, alice, { layout: 'key-value' })).rejects.toMatchObject({ code: 'UNKNOWN_FIELDS' })
@@ -212,12 +188,8 @@ test('a lock for a name whose holder only claims to be somebody says nothing tha
 
 test('a name may be minted into a binding: its key ID names the node that the mint spends', async () => {
   const node = { outpoint: chain.node('').outpoint, lockingScript: new Uint8Array(), bindingInputs: [] }
-  const ownerLock = await bindingLock({
-    coin: node,
-    signer: signer(alice),
-    layout: 'positional',
-    profile: { name: 'Al' },
-  })
+  const terms = { layout: 'positional', profile: { name: 'Al' } } as const
+  const ownerLock = await bindingLock({ coin: node, signer: signer(alice), ...terms })
   const minted = chain.mint('d', { ownerLock, nodeInputPosition: 1 })
   await server.submit(beefOf(minted), ['tm_names', 'tm_ordinals'])
   expect(await resolve('d')).toMatchObject({

@@ -30,13 +30,9 @@ const purpose = (subject: string): Purpose => ({ kind: 'move', subject, place: '
 async function store(
   journal: Journal,
   subject: string,
-  {
-    spends = [],
-    change = 9,
-    of = draft,
-    payer = address,
-  }: { spends?: [Transaction, number][]; change?: number; of?: Draft; payer?: string },
+  given: { spends?: [Transaction, number][]; change?: number; of?: Draft; payer?: string },
 ): Promise<Transaction> {
+  const { spends = [], change = 9, of = draft, payer = address } = given
   const transaction = coinsFor(key, change)
   delete transaction.merklePath
   for (const [sourceTransaction, sourceOutputIndex] of spends)
@@ -123,15 +119,10 @@ test('what only its holder spends is spent once where a wallet pays, too, and it
   const name = coinsFor(key, 1)
   const of = { ...draft, inputs: [{ source: name, vout: 0, description: 'A name' }] }
   const coin = coinsFor(key, 50)
-  const spends: [Transaction, number][] = [
-    [name, 0],
-    [coin, 0],
-  ]
-  const first = await store(journal, 'a', { payer: WALLET, of, spends, change: 40 })
+  const both = { payer: WALLET, of, spends: [name, coin].map((each): [Transaction, number] => [each, 0]) }
+  const first = await store(journal, 'a', { ...both, change: 40 })
   const undecided = { code: 'UNDECIDED', message: expect.stringContaining(first.id('hex')) }
-  await expect(store(journal, 'b', { payer: WALLET, of, spends, change: 30 })).rejects.toMatchObject(
-    undecided,
-  )
+  await expect(store(journal, 'b', { ...both, change: 30 })).rejects.toMatchObject(undecided)
   await store(journal, 'c', { payer: WALLET, spends: [[coin, 0]], change: 20 })
 })
 

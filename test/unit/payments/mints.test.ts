@@ -1,13 +1,10 @@
 import { PrivateKey, Transaction } from '@bsv/sdk'
-import { concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import {
   type CovenantVersion,
   checkMint,
-  meetsDifficulty,
   ownerCommitment,
   type PlacedNode,
-  proofOfWork,
 } from '../../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import type { MintPlan, PaidMint } from '../../../src/mining/mint-transaction.js'
@@ -28,6 +25,8 @@ import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
 import { coinsFor, sdkTransaction } from '../../support/protocol/transactions.js'
 
 const key = new PrivateKey(5)
+
+const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
 
 /** Mints with coins of a key. */
 const fundWithKey = async ({
@@ -56,32 +55,18 @@ function draft(terms: { tld?: string; covenantVersion?: CovenantVersion } = {}):
   source: Transaction
 } {
   const chain = new FakeChain({ difficulty: 3, ...terms })
-  const node = chain.node('')
-  const { deployment } = chain
-  const { seed } = decodeMineNode(node.lockingScript)
-  const character = 'q'
-  const ownerLock = p2pkh(9)
-  const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
-  let nonce = concatBytes(commitment, Uint8Array.of(0))
-  for (let tried = 1; !meetsDifficulty(proofOfWork({ seed, character, nonce }), 3); tried++)
-    nonce = concatBytes(commitment, Uint8Array.of(tried))
-  return {
-    plan: { node, deployment, character, nonce, ownerLock },
-    source: sdkTransaction(chain.genesis),
-  }
+  const [node, ownerLock] = [chain.node(''), p2pkh(9)]
+  chain.mint('q', { from: node, ownerLock })
+  const plan = { node, deployment: chain.deployment, character: 'q', nonce: chain.lastNonce, ownerLock }
+  return { plan, source: sdkTransaction(chain.genesis) }
 }
 
 const bytesOf = (transaction: Transaction): Uint8Array => Uint8Array.from(transaction.toUint8Array())
-
-function feeOf(transaction: Transaction): number {
-  return transaction.getFee()
-}
 
 test.each([1, 2] as const)(
   'a mint in a tree of version %i has version 1 and lock time 0',
   async (covenantVersion) => {
     const { plan, source } = draft({ covenantVersion })
-    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
     const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
     const mints = [
       await fundWithKey({ plan, source, coins, key }),
@@ -124,8 +109,7 @@ test.each([1, 2] as const)(
 describe('a mint paid with a key', () => {
   test('is one that indexers take and that scripts let through', async () => {
     const { plan, source } = draft({ tld: 'test' })
-    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
-    const { transaction, mint } = await fundWithKey({ plan, source, coins: [coin], key })
+    const { transaction, mint } = await fundWithKey({ plan, source, coins, key })
     expect(mint.name).toBe('q')
     const view = readTransaction(bytesOf(transaction))
     expect(checkMint({ transaction: view, input: 0, deployment: plan.deployment })).toEqual(mint)
@@ -133,20 +117,18 @@ describe('a mint paid with a key', () => {
   })
 
   test.each([1, 50, 100, 1000])('pays %i satoshis per 1,000 bytes', async (feeRate) => {
-    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
-    const { transaction } = await fundWithKey({ ...draft(), coins: [coin], key, feeRate })
+    const { transaction } = await fundWithKey({ ...draft(), coins, key, feeRate })
     const wanted = (bytesOf(transaction).length * feeRate) / 1000
     // A signature may turn out a byte or two shorter than it was reckoned.
-    expect(feeOf(transaction)).toBeGreaterThanOrEqual(Math.floor(wanted))
-    expect(feeOf(transaction)).toBeLessThanOrEqual(Math.ceil(wanted + (4 * feeRate) / 1000))
+    expect(transaction.getFee()).toBeGreaterThanOrEqual(Math.floor(wanted))
+    expect(transaction.getFee()).toBeLessThanOrEqual(Math.ceil(wanted + (4 * feeRate) / 1000))
   })
 
   test('gives what is left back to the key', async () => {
-    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
-    const { transaction } = await fundWithKey({ ...draft(), coins: [coin], key, feeRate: 10 })
+    const { transaction } = await fundWithKey({ ...draft(), coins, key, feeRate: 10 })
     expect(transaction.outputs).toHaveLength(4)
     const [, , , change] = transaction.outputs
-    expect(change?.satoshis).toBe(20_000 - 2 - feeOf(transaction))
+    expect(change?.satoshis).toBe(20_000 - 2 - transaction.getFee())
     const again = await fundWithKey({ ...draft(), coins: [{ transaction, vout: 3 }], key, feeRate: 10 })
     expect(await again.transaction.verify('scripts only')).toBe(true)
   })
@@ -196,31 +178,26 @@ describe('a mint paid with a key', () => {
   })
 
   test('is not signed where the fee is more than allowed', async () => {
-    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
     const { transaction } = await fundWithKey({ ...draft(), coins, key })
-    const fee = feeOf(transaction)
+    const fee = transaction.getFee()
     expect((await fundWithKey({ ...draft(), coins, key, maxFee: fee })).transaction.getFee()).toBe(fee)
     const dear = fundWithKey({ ...draft(), coins, key, maxFee: fee - 1 })
-    await expect(dear).rejects.toMatchObject({ code: 'OVER_BUDGET' })
-    await expect(dear).rejects.toThrow(
-      `the fee of the mint of q would be ${fee} satoshis, and ${fee - 1} are allowed`,
-    )
+    const message = `the fee of the mint of q would be ${fee} satoshis, and ${fee - 1} are allowed`
+    await expect(dear).rejects.toMatchObject({ code: 'OVER_BUDGET', message })
     // What is too dear is said before what is missing.
-    await expect(fundWithKey({ ...draft(), coins: [], key, maxFee: 1 })).rejects.toMatchObject({
-      code: 'OVER_BUDGET',
-    })
+    const poor = fundWithKey({ ...draft(), coins: [], key, maxFee: 1 })
+    await expect(poor).rejects.toMatchObject({ code: 'OVER_BUDGET' })
   })
 
   test('is not made of a solution for another seed', async () => {
     const { plan, source } = draft()
     const harder = { ...plan, deployment: { ...plan.deployment, difficulty: 50 } }
-    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
-    await expect(fundWithKey({ plan: harder, source, coins, key })).rejects.toMatchObject({
-      code: 'BAD_WORK',
-    })
+    const mint = fundWithKey({ plan: harder, source, coins, key })
+    await expect(mint).rejects.toMatchObject({ code: 'BAD_WORK' })
   })
 })
 
+const VALUE = { satoshis: 2 }
 describe('a mint paid by a wallet', () => {
   const wallet = (changeOutputs?: number) =>
     new TestWallet(coinsFor(new PrivateKey(7), 20_000), changeOutputs)
@@ -239,19 +216,14 @@ describe('a mint paid by a wallet', () => {
     const payer = wallet()
     const basket = { name: 'names', customInstructions: '{"key":"q"}' }
     await fundWithWallet({ ...draft(), wallet: payer, basket })
-    const [action] = payer.actions
-    const texts = [
-      action?.description,
-      ...(action?.inputs ?? []).map((input) => input.inputDescription),
-      ...(action?.outputs ?? []).map((output) => output.outputDescription),
-    ]
+    const [{ description, inputs = [], outputs = [] } = { description: '' }] = payer.actions
+    const ofInputs = inputs.map(({ inputDescription }) => inputDescription)
+    const texts = [description, ...ofInputs, ...outputs.map(({ outputDescription }) => outputDescription)]
     expect(texts).toHaveLength(5)
     for (const text of texts) expect(text).toMatch(/^.{5,50}$/)
-    expect(action?.outputs?.map((output) => [output.basket, output.customInstructions])).toEqual([
-      [undefined, undefined],
-      [undefined, undefined],
-      ['names', '{"key":"q"}'],
-    ])
+    const none = [undefined, undefined]
+    const baskets = outputs.map((output) => [output.basket, output.customInstructions])
+    expect(baskets).toEqual([none, none, ['names', '{"key":"q"}']])
   })
 
   test.each([
@@ -259,7 +231,7 @@ describe('a mint paid by a wallet', () => {
     ['took the node away', ({ inputs }: Transaction) => void inputs.shift()],
     [
       'gave the name another value',
-      ({ outputs }: Transaction) => void (outputs[2] as { satoshis: number }).satoshis++,
+      ({ outputs }: Transaction) => void Object.assign(outputs[2] ?? {}, VALUE),
     ],
   ])('is given up where the wallet %s', async (_, fault) => {
     const payer = wallet()
@@ -269,13 +241,9 @@ describe('a mint paid by a wallet', () => {
     expect(payer.sent).toEqual([])
   })
 
-  const locked = (transaction: Transaction): void => {
-    transaction.lockTime = 900_000
-  }
-
   test('may have a lock time in a tree of the first covenant', async () => {
     const payer = wallet()
-    payer.faults.draft = locked
+    payer.faults.draft = (transaction) => void Object.assign(transaction, { lockTime: 900_000 })
     const { transaction } = await fundWithWallet({ ...draft({ covenantVersion: 1 }), wallet: payer })
     expect(payer.sent).toHaveLength(1)
     expect(transaction.lockTime).toBe(900_000)

@@ -12,12 +12,15 @@ import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
 const key = new PrivateKey(21)
-const output = {
-  satoshis: 10,
-  lockingScript: p2pkhLockOf(new PrivateKey(22).toPublicKey()),
-  description: 'It',
-}
+const lockingScript = p2pkhLockOf(new PrivateKey(22).toPublicKey())
+const output = { satoshis: 10, lockingScript, description: 'It' }
 const draft: Draft = { what: 'the test', description: 'A test', inputs: [], outputs: [output], maxFee: 1000 }
+/** A server that shows nothing. */
+const nowhere = {
+  chainTracker: 'scripts only',
+  beefOf: async () => undefined,
+  spendersOf: async () => [],
+} as const
 const purpose: Purpose = { kind: 'move', subject: 'a', place: 'here' }
 
 test('what the server shows in a block is not sent again, and so not given up where it is rejected as spent', async () => {
@@ -52,9 +55,7 @@ test('what is in a block before a server has it is submitted until one does, and
   let isAway = true
   const submitted: string[] = []
   const to: Destination = {
-    chainTracker: 'scripts only',
-    beefOf: async () => undefined,
-    spendersOf: async () => [],
+    ...nowhere,
     async submit({ transaction }) {
       if (isAway) throw new Error('away')
       submitted.push(transaction.id('hex'))
@@ -74,14 +75,7 @@ test('what is in a block before a server has it is submitted until one does, and
 })
 
 test('with fake money, too, it is refused where another transaction counts', async () => {
-  const to: Destination = {
-    chainTracker: 'scripts only',
-    beefOf: async () => undefined,
-    spendersOf: async () => [],
-    submit: async () => ({ kind: 'conflict', why: 'it is spent' }),
-  }
-  await expect(payAndSubmit(undefined, { draft, purpose, to })).rejects.toMatchObject({
-    message: 'it is spent',
-    exit: 'refused',
-  })
+  const to: Destination = { ...nowhere, submit: async () => ({ kind: 'conflict', why: 'it is spent' }) }
+  const paying = payAndSubmit(undefined, { draft, purpose, to })
+  await expect(paying).rejects.toMatchObject({ message: 'it is spent', exit: 'refused' })
 })

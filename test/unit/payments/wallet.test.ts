@@ -1,7 +1,4 @@
 import { P2PKH, PrivateKey, type Transaction } from '@bsv/sdk'
-import { concatBytes } from '../../../backend/src/protocol/bytes.js'
-import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
-import { meetsDifficulty, ownerCommitment, proofOfWork } from '../../../backend/src/protocol/mint.js'
 import { draftMove } from '../../../src/identity/index.js'
 import { payForMint } from '../../../src/payments/mints.js'
 import { payWithWallet } from '../../../src/payments/wallet.js'
@@ -20,13 +17,9 @@ const root = chain.node('')
 const { deployment } = chain
 
 async function mint(wallet: TestWallet, keep: Keep): Promise<unknown> {
-  const { seed } = decodeMineNode(root.lockingScript)
   const ownerLock = p2pkh(9)
-  const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
-  let nonce = commitment
-  for (let tried = 0; !meetsDifficulty(proofOfWork({ seed, character: 'q', nonce }), 3); tried++)
-    nonce = concatBytes(commitment, Uint8Array.of(tried))
-  const plan = { node: root, deployment, character: 'q', nonce, ownerLock }
+  chain.mint('q', { from: root, ownerLock })
+  const plan = { node: root, deployment, character: 'q', nonce: chain.lastNonce, ownerLock }
   return await payForMint({ plan, source: sdkTransaction(chain.genesis) }, async (draft) =>
     payWithWallet(wallet).pay(draft, keep),
   )
@@ -44,41 +37,32 @@ async function move(wallet: TestWallet, keep: Keep): Promise<unknown> {
 
 async function advertise(wallet: TestWallet, keep: Keep): Promise<unknown> {
   const key = new PrivateKey(77)
-  const lock = await advertisementLock(key, {
-    ...{ protocol: 'SHIP', topicOrService: 'tm_names', url: 'https://names.example' },
-  })
+  const said = { protocol: 'SHIP', topicOrService: 'tm_names', url: 'https://names.example' } as const
+  const lock = await advertisementLock(key, said)
   const output = { satoshis: 1, lockingScript: Uint8Array.from(lock.toUint8Array()), description: 'A token' }
-  const description = 'Advertise this overlay host'
-  return await payWithWallet(wallet).pay(
-    { what: 'the advertisements', description, inputs: [], outputs: [output], maxFee: 5000 },
-    keep,
-  )
+  const draft = { what: 'the advertisements', description: 'Advertise this overlay host', inputs: [] }
+  return await payWithWallet(wallet).pay({ ...draft, outputs: [output], maxFee: 5000 }, keep)
 }
 
 const mine = new P2PKH().lock(new PrivateKey(7).toAddress())
 const change = ({ outputs }: Transaction): { satoshis?: number } => outputs.at(-1) ?? {}
 
+function locked(transaction: Transaction, lockTime: number, sequence: number, from: number): void {
+  transaction.lockTime = lockTime
+  for (const input of transaction.inputs.slice(from)) input.sequence = sequence
+}
+
 const DRAFTED: [what: string, fault: (transaction: Transaction) => void][] = [
   ['with another version', (transaction) => void Object.assign(transaction, { version: 2 })],
-  [
-    'that waits for a height',
-    (transaction) => {
-      transaction.lockTime = 2_000_000
-      for (const input of transaction.inputs) input.sequence = 0
-    },
-  ],
+  ['that waits for a height', (transaction) => locked(transaction, 2_000_000, 0, 0)],
   [
     'that waits for a time, by one input',
-    (transaction) => {
-      transaction.lockTime = 1_900_000_000
-      const input = transaction.inputs.at(-1)
-      if (input !== undefined) input.sequence = 0xfffffffe
-    },
+    (transaction) => locked(transaction, 1_900_000_000, 0xfffffffe, -1),
   ],
   ['that makes money', (transaction) => void Object.assign(change(transaction), { satoshis: 10_000_000 })],
   [
     'that spends a coin twice',
-    ({ inputs }) => void inputs.push({ ...(inputs.at(-1) as (typeof inputs)[0]) }),
+    ({ inputs }) => void inputs.push(...inputs.slice(-1).map((one) => ({ ...one }))),
   ],
   ['without outputs', ({ outputs }) => void outputs.splice(0)],
 ]
@@ -86,12 +70,7 @@ const DRAFTED: [what: string, fault: (transaction: Transaction) => void][] = [
 const SIGNED: [what: string, fault: (transaction: Transaction) => void][] = [
   ['with another version', (transaction) => void Object.assign(transaction, { version: 2 })],
   ['with a lock time', (transaction) => void Object.assign(transaction, { lockTime: 1 })],
-  [
-    'with other sequence numbers',
-    ({ inputs }) => {
-      for (const input of inputs) input.sequence = 5
-    },
-  ],
+  ['with other sequence numbers', (transaction) => locked(transaction, 0, 5, 0)],
   ['with another change', (transaction) => void Object.assign(change(transaction), { satoshis: 1 })],
   ['with one output more', ({ outputs }) => void outputs.push({ satoshis: 1, lockingScript: mine })],
   ['with one output less', ({ outputs }) => void outputs.pop()],
@@ -121,13 +100,10 @@ describe.each([
   })
 
   test.each(DRAFTED)('is not signed where the wallet drafts a transaction %s', async (_, draft) => {
-    let isSigned = false
-    const sign = (): void => {
-      isSigned = true
-    }
+    const sign = vi.fn()
     const came = await payWith({ draft, sign })
     expect(came).toMatchObject({ error: { code: 'BAD_WALLET' }, kept: 0, aborted: 1, sent: 0 })
-    expect(isSigned).toBe(false)
+    expect(sign).not.toHaveBeenCalled()
   })
 
   test.each(SIGNED)('is not kept where the wallet signs a transaction %s', async (_, sign) => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { directoryEntries, pointerOf } from '../../../backend/src/protocol/directory.js'
@@ -42,10 +43,10 @@ const plan = (next: FolderEntry, steps: readonly PublishedStep[], format?: Direc
 /** What was planned, as the next step. */
 const after = (steps: readonly PublishedStep[], { outputs }: SitePlan): PublishedStep[] => [
   ...steps,
-  step(
-    steps.length,
-    outputs.map(({ lockingScript }) => lockingScript),
-  ),
+  {
+    ...step(steps.length, []),
+    outputs: outputs.map(({ lockingScript }) => ({ satoshis: 1, lockingScript })),
+  },
 ]
 const changes = ({ changes: all }: SitePlan): string[] =>
   all.map(({ path, kind, bytes }) => `${kind} ${path} ${bytes}`)
@@ -122,10 +123,7 @@ test('any sequence of sites reads back from the steps alone, and nothing but the
         for (const entries of sites) {
           const planned = plan(site(...entries), steps, format.next().value)
           const before = steps.length > 1 ? filesOf(steps) : {}
-          expect(planned.isUnchanged).toBe(
-            JSON.stringify(Object.entries(before).sort()) ===
-              JSON.stringify(Object.entries(wanted(site(...entries))).sort()),
-          )
+          expect(planned.isUnchanged).toBe(isDeepStrictEqual(before, wanted(site(...entries))))
           for (const { path, kind } of planned.changes)
             if (kind !== 'kept' && path !== './') expect(`/${path}` in before).toBe(kind !== 'new')
           steps = after(steps, planned)
@@ -206,6 +204,8 @@ describe('what strangers inscribed', () => {
   const envelope = (more: object) =>
     encodeEnvelope({ contentType: 'text/plain; charset=utf-8', body, ...more })
   const note = file('note.txt', 'shown')
+  const field = { tag: utf8('x'), value: body }
+  const shown = { lockingScript: envelope({}) }
   const pointersOf = ({ outputs: [root] }: SitePlan) =>
     new Map(
       directoryEntries(readInscription(root?.lockingScript ?? lock).content?.body ?? body, 'gw-fs/json'),
@@ -213,16 +213,8 @@ describe('what strangers inscribed', () => {
 
   test.each([
     ['the same bytes and type', step(1, [envelope({})]), true],
-    [
-      'a field that may say how to read them',
-      step(1, [envelope({ fields: [{ tag: utf8('x'), value: body }] })]),
-      false,
-    ],
-    [
-      'more satoshis than an ordinal',
-      { ...step(1, []), outputs: [{ satoshis: 2, lockingScript: envelope({}) }] },
-      false,
-    ],
+    ['a field that may say how to read them', step(1, [envelope({ fields: [field] })]), false],
+    ['more satoshis than an ordinal', { ...step(1, []), outputs: [{ satoshis: 2, ...shown }] }, false],
   ])('%s', (_, inscribed, isKept) => {
     expect(pointersOf(plan(site(note), [mint, inscribed])).get('note.txt')).toBe(
       isKept ? `${inscribed.txid}_0` : '_1',
@@ -246,9 +238,8 @@ describe('what strangers inscribed', () => {
   ])('a directory that %s is not taken for the folder', (_, scripts) => {
     const planned = plan(site(folder('x', note)), [mint, step(1, scripts)])
     expect(pointersOf(planned).get('x')).toBe('_1')
-    expect(
-      planReturn({ published: published([mint, step(1, scripts)]), sequence: 1, lock }).isUnchanged,
-    ).toBe(true)
+    const back = planReturn({ published: published([mint, step(1, scripts)]), sequence: 1, lock })
+    expect(back.isUnchanged).toBe(true)
   })
 
   test('a link is not taken for the file that its text would be, and comes back as it was', () => {
@@ -302,9 +293,8 @@ test('a patch is published where it has at most half of the bytes, for a file of
   expect(second.outputs[1]?.tags).toEqual([contentTag(utf8(`${text}more`))])
   expect(typesIn(next('a.txt', lines(3)))).toEqual(['gw-fs/json', 'text/plain; charset=utf-8'])
   expect(typesIn(next('c.txt', `${text}more`))).not.toContain(PATCH_TYPE)
-  expect(typesIn(plan(site(file('a.txt', `${text}more`), file('b.txt', 'b')), [mint]))).not.toContain(
-    PATCH_TYPE,
-  )
+  const alone = plan(site(file('a.txt', `${text}more`), file('b.txt', 'b')), [mint])
+  expect(typesIn(alone)).not.toContain(PATCH_TYPE)
 })
 
 test('a patch is the eighth on the others at most, and then the file is inscribed whole', () => {
@@ -337,16 +327,11 @@ test('a patch may make a directory, and an earlier state that is put back', () =
   expect(filesOf(after(steps, back))).toEqual(wanted(site(...files, file('new.txt'))))
 })
 
+const patchAt = (txid: string, delta: Uint8Array) => encodePatch({ base: { txid, vout: 0 }, delta })
 test.each([
-  [
-    'on what is not of this name',
-    encodePatch({ base: { txid: 'ab'.repeat(32), vout: 0 }, delta: encodeDelta(utf8(''), utf8('x')) }),
-  ],
+  ['on what is not of this name', patchAt('ab'.repeat(32), encodeDelta(utf8(''), utf8('x')))],
   ['that is none', utf8('no record')],
-  [
-    'that cannot be applied',
-    encodePatch({ base: { txid: step(1, []).txid, vout: 0 }, delta: utf8('no delta') }),
-  ],
+  ['that cannot be applied', patchAt(step(1, []).txid, utf8('no delta'))],
 ])('a patch %s is shown as inscribed, and nothing is built on it', (_, body) => {
   const steps = [mint, step(1, [inscriptionScript({ contentType: 'text/plain', body: utf8(lines(50)) })])]
   const inscribed = [...steps, step(2, [inscriptionScript({ contentType: PATCH_TYPE, body })])]
@@ -355,8 +340,7 @@ test.each([
 })
 
 test('a state that is a patch on what is not of this name is put back as it was inscribed', () => {
-  const record = (count: number): Uint8Array =>
-    encodePatch({ base: { txid: 'ab'.repeat(32), vout: 0 }, delta: utf8(lines(count)) })
+  const record = (count: number): Uint8Array => patchAt('ab'.repeat(32), utf8(lines(count)))
   const states = [50, 51].map((count, at) =>
     step(at + 1, [inscriptionScript({ contentType: PATCH_TYPE, body: record(count) })]),
   )
