@@ -2,7 +2,7 @@ import { deflateSync } from 'node:zlib'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { DIRECTORY, directory, type File, text } from '../gateway/site.js'
+import { directory, type File, text } from '../gateway/site.js'
 import {
   beefOf,
   FakeChain,
@@ -87,42 +87,27 @@ export function explorerWorld({
   ): string => {
     // From a coin that is known, so that its origin is.
     const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
-    const transaction = chain.spend({
-      inputs: [{ transaction: coin, vout: 0 }],
-      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ ...file, ...rest }) }],
-    })
+    const transaction = chain.move(coin, 0, inscriptionScript({ ...file, ...rest }))
     submissions.push([transaction, ['tm_ordinals'], [coin]])
     return transaction.outpoint(0)
   }
   const inscribed = Object.fromEntries(
     Object.entries(FILES).map(([name, file]) => [name, inscribe(file)]),
   ) as Record<keyof typeof FILES, string>
-  const entries = Object.fromEntries(
-    Array.from({ length: 10_000 }, (_, at) => [
-      `file-${at}${at % 7 ? '' : HOSTILE.replaceAll('/', '')}`,
-      '_0',
-    ]),
-  )
-  const long = inscribe(directory(entries))
-  const short = inscribe(directory(Object.fromEntries(Object.keys(entries).map((_, at) => [`f${at}`, '_0']))))
-  const listed = Array.from({ length: 20 }, (_, at): [string, string] => [`file ${at}.txt`, inscribed.gm])
-  const files = inscribe(
-    directory({
-      [HOSTILE.replaceAll('/', '')]: inscribed.gm,
-      '..': inscribed.gm,
-      ...Object.fromEntries(listed),
-    }),
-  )
+  const bad = HOSTILE.replaceAll('/', '')
+  const listing = (count: number, to: string, nameAt: (at: number) => string, first: string[] = []) =>
+    directory(
+      Object.fromEntries(
+        [...first, ...Array.from({ length: count }, (_, at) => nameAt(at))].map((each) => [each, to]),
+      ),
+    )
+  const long = inscribe(listing(10_000, '_0', (at) => `file-${at}${at % 7 ? '' : bad}`))
+  const short = inscribe(listing(10_000, '_0', (at) => `f${at}`))
+  const files = inscribe(listing(20, inscribed.gm, (at) => `file ${at}.txt`, [bad, '..']))
+  const map = { [HOSTILE]: HOSTILE, app: 'example', long: 'x'.repeat(60_000), ['k'.repeat(2000)]: 'v' }
   const hostile = inscribe(
     { contentType: `text/plain; x="\u202e${'<b>'.repeat(20)}"`, body: utf8(HOSTILE) },
-    {
-      suffix: mapTail({
-        [HOSTILE]: HOSTILE,
-        app: 'example',
-        long: 'x'.repeat(60_000),
-        ['k'.repeat(2000)]: 'v',
-      }),
-    },
+    { suffix: mapTail(map) },
   )
   const parent = parseOutpoint(inscribed.svg)
   const child = inscribe(text('a child'), { parent })
@@ -131,38 +116,21 @@ export function explorerWorld({
   // The ordinal of a name moves, and shows a site.
   const mint = mints.get('alice')
   if (mint === undefined) throw new Error('alice is not mined')
-  const moved = chain.spend({
-    inputs: [{ transaction: mint, vout: 2 }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(7) }],
-  })
+  const moved = chain.move(mint, 2, p2pkh(7))
+  const shown = { 'index.html': '_1', 'notes.md': inscribed.notes }
+  const suffix = mapTail({ app: 'site', title: 'The site of Alice' })
+  const scripts = [{ ...directory(shown), suffix }, FILES.page].map((file) => inscriptionScript(file))
   const site = chain.spend({
     inputs: [{ transaction: moved, vout: 0 }],
-    outputs: [
-      {
-        satoshis: 1,
-        lockingScript: inscriptionScript({
-          ...{
-            contentType: DIRECTORY,
-            body: utf8(JSON.stringify({ 'index.html': '_1', 'notes.md': inscribed.notes })),
-          },
-          suffix: mapTail({ app: 'site', title: 'The site of Alice' }),
-        }),
-      },
-      { satoshis: 1, lockingScript: inscriptionScript(FILES.page) },
-    ],
+    outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
   })
   submissions.push([moved, ['tm_ordinals']], [site, ['tm_ordinals']])
   return {
     chain,
     deployment: chain.deployment,
     outpoints: {
-      ...inscribed,
-      'long directory': long,
-      'short directory': short,
-      files,
-      hostile,
-      child,
-      site: site.outpoint(0),
+      ...{ ...inscribed, 'long directory': long, 'short directory': short },
+      ...{ files, hostile, child, site: site.outpoint(0) },
     },
     names,
     blocks: submissions.length,

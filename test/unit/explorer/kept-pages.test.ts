@@ -19,26 +19,23 @@ const mint = async (name: string): Promise<void> => {
   await server.take(beefOf(chain.mint(name)))
 }
 
-/** Inscribes a coin that is known, so that its origin is. */
-async function inscribe(text: string, parent?: string): Promise<FakeTransaction> {
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
-  const lockingScript = inscriptionScript({
+const noted = (text: string, parent?: string): Uint8Array =>
+  inscriptionScript({
     ...{ contentType: 'text/plain', body: utf8(text) },
     ...(parent !== undefined && { parent: parseOutpoint(parent) }),
   })
-  const inscribed = chain.spend({
-    inputs: [{ transaction: coin, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript }],
-  })
+const coinOf = () => chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
+
+/** Inscribes a coin that is known, so that its origin is. */
+async function inscribe(text: string, parent?: string): Promise<FakeTransaction> {
+  const coin = coinOf()
+  const inscribed = chain.move(coin, 0, noted(text, parent))
   await submit(inscribed, coin)
   return inscribed
 }
 
 async function passOn(transaction: FakeTransaction, vout = 0): Promise<FakeTransaction> {
-  const next = chain.spend({
-    inputs: [{ transaction, vout }],
-    outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
-  })
+  const next = chain.move(transaction, vout, p2pkh(2))
   await submit(next, transaction)
   return next
 }
@@ -73,15 +70,11 @@ await mint('bo')
 
 /** Inscribes a child of an ordinal, which it moves to output 2. */
 async function bear(text: string, ordinal: string, parent: { transaction: FakeTransaction; vout: number }) {
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
-  const lockingScript = inscriptionScript({
-    ...{ contentType: 'text/plain', body: utf8(text) },
-    parent: parseOutpoint(ordinal),
-  })
+  const coin = coinOf()
   const child = chain.spend({
     inputs: [{ transaction: coin, vout: 0 }, parent],
     outputs: [
-      { satoshis: 1, lockingScript },
+      { satoshis: 1, lockingScript: noted(text, ordinal) },
       { satoshis: 999, lockingScript: p2pkh(0) },
       { satoshis: 1, lockingScript: p2pkh(3) },
     ],

@@ -16,25 +16,17 @@ const HTML = { headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } 
 const txid = outpoints.site.slice(0, 64)
 
 const PAGES = [
-  '/',
-  '/names',
-  '/names?order=name&prefix=a&after=al',
-  '/tree',
-  '/tree?prefix=al',
-  '/charts',
-  '/name/alice',
-  '/name/alice?from=1',
-  '/name/alicia',
-  '/inscriptions',
+  ...['/', '/names', '/names?order=name&prefix=a&after=al', '/tree', '/tree?prefix=al', '/charts'],
+  ...['/name/alice', '/name/alice?from=1', '/name/alicia', '/inscriptions', '/status', '/api'],
   ...Object.values(outpoints).map((outpoint) => `/ordinal/${outpoint}`),
   `/type?type=${encodeURIComponent('text/plain')}`,
   `/map?${new URLSearchParams({ key: HOSTILE, value: HOSTILE })}`,
   `/parent/${outpoints.svg}`,
   `/tx/${txid}`,
   `/search?q=${encodeURIComponent(HOSTILE)}`,
-  '/status',
-  '/api',
 ]
+const htmlOf = async (path: string, from = server): Promise<string> =>
+  (await from.ask(path, HTML)).body.toString('utf8')
 
 /** What the markup of a page may not have: strangers' markup, and anything inline. */
 const FORBIDDEN = /<script(?! type="module" src="\/)|<style|\sstyle=|\son\w+="|javascript:|<img src=x|<b><b>/
@@ -66,9 +58,8 @@ describe.each(PAGES)('%s', (path) => {
     const head = await server.ask(path, { ...HTML, method: 'HEAD' })
     expect([head.status, head.body.length]).toEqual([status, 0])
     expect(headers.etag === undefined).toBe(status === 404)
-    const again = await server.ask(path, {
-      headers: { ...HTML.headers, 'If-None-Match': status === 200 ? String(headers.etag) : '*' },
-    })
+    const tag = { 'If-None-Match': status === 200 ? String(headers.etag) : '*' }
+    const again = await server.ask(path, { headers: { ...HTML.headers, ...tag } })
     expect(again.status).toBe(status === 200 ? 304 : status)
   })
 })
@@ -93,13 +84,13 @@ test('no link leads nowhere', async () => {
 })
 
 test('what is hostile is shown, as text', async () => {
-  const html = (await server.ask(`/ordinal/${outpoints.hostile}`)).body.toString('utf8')
+  const html = await htmlOf(`/ordinal/${outpoints.hostile}`)
   expect(html).toContain('<bdi dir="auto">&lt;script>alert(1)&lt;/script>')
   expect(html).toContain('\\u{202e}gnirts\\u{0}\\u{200b}')
 })
 
 test('a frame of the explorer cannot reach another host, and is sandboxed twice', async () => {
-  const html = (await server.ask(`/ordinal/${outpoints.page}`)).body.toString('utf8')
+  const html = await htmlOf(`/ordinal/${outpoints.page}`)
   const [frame = ''] = /<iframe[^>]*>/.exec(html) ?? []
   expect(frame).toContain('sandbox="allow-scripts"')
   expect(frame).toContain('loading="lazy"')
@@ -112,15 +103,15 @@ test('a frame of the explorer cannot reach another host, and is sandboxed twice'
 })
 
 test('a directory of ten thousand entries is counted, and a hundred of them are shown', async () => {
-  const html = (await server.ask(`/ordinal/${outpoints['short directory']}`)).body.toString('utf8')
+  const html = await htmlOf(`/ordinal/${outpoints['short directory']}`)
   expect(html).toContain('10,000 files')
   expect(html).toContain('And 9,900 more files')
-  const long = (await server.ask(`/ordinal/${outpoints['long directory']}`)).body.toString('utf8')
+  const long = await htmlOf(`/ordinal/${outpoints['long directory']}`)
   expect(long).toContain('too long to list here')
 })
 
 test('a directory without an index is a list of its files, which are links, and a tile with their names', async () => {
-  const html = (await server.ask(`/ordinal/${outpoints.files}`)).body.toString('utf8')
+  const html = await htmlOf(`/ordinal/${outpoints.files}`)
   const preview = html.slice(html.indexOf('class="frame"'), html.indexOf('</ul>'))
   expect(preview).not.toContain('<iframe')
   const host = `${outpointLabel(parseOutpoint(outpoints.files))}.c.localhost:${new URL(server.url).port}`
@@ -132,7 +123,7 @@ test('a directory without an index is a list of its files, which are links, and 
   expect(preview).toContain('A directory of 22 files without an index')
   expect(html.match(/file%2019\.txt"/g)).toHaveLength(1)
   expect(html).toContain(`<a class="btn" href="//${host}/?raw">Open content</a>`)
-  const tile = (await server.ask('/inscriptions')).body.toString('utf8')
+  const tile = await htmlOf('/inscriptions')
   expect(tile).toMatch(new RegExp(`href="/ordinal/${outpoints.files}">(?:(?!</a>).)*and 17 more`, 's'))
 })
 
@@ -141,10 +132,8 @@ let streaming: Promise<string> | undefined
 function streamed(): Promise<string> {
   streaming ??= (async () => {
     const lockingScript = inscriptionScript({ contentType: 'gw/stream', body: new Uint8Array(9) })
-    const chunk = world.chain.spend({
-      inputs: [parseOutpoint(outpoints.audio)],
-      outputs: [{ satoshis: 1, lockingScript }],
-    })
+    const inputs = [parseOutpoint(outpoints.audio)]
+    const chunk = world.chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
     await server.take(beefOf(chunk), ['tm_ordinals'])
     return chunk.outpoint(0)
   })()
@@ -153,7 +142,7 @@ function streamed(): Promise<string> {
 
 test('a stream is played as a whole, though its ordinal holds the last chunk', async () => {
   for (const outpoint of [outpoints.audio, await streamed()]) {
-    const html = (await server.ask(`/ordinal/${outpoint}`)).body.toString('utf8')
+    const html = await htmlOf(`/ordinal/${outpoint}`)
     expect(html).toMatch(new RegExp(`<audio [^>]*src="/svc/gateway/stream/${outpoints.audio}"`))
   }
   expect((await server.ask(`/svc/gateway/stream/${outpoints.audio}`)).body.length).toBe(9009)
@@ -173,7 +162,7 @@ test('a page changes with what it shows', async () => {
 })
 
 test('a name leads to its host, at the port that the system chose', async () => {
-  const page = (await server.ask('/name/alice')).body.toString('utf8')
+  const page = await htmlOf('/name/alice')
   expect(page).toContain(`href="//alice.localhost:${new URL(server.url).port}/"`)
 })
 
@@ -210,13 +199,12 @@ test.each(['names', 'inscriptions'])('the feed of %s is well-formed Atom', async
   for (const [, id] of xml.matchAll(/<id>([^<]*)<\/id>/g)) expect(id).toMatch(/^tag:minetree,2026:\//)
   // Whoever asks cannot put a host into it.
   const Host = 'elsewhere.example'
-  const named: Record<string, string>[] = [
-    { Host },
-    { 'X-Forwarded-Host': Host },
-    { Forwarded: `host=${Host}` },
-  ]
-  for (const headers of named) {
-    const elsewhere = await server.ask(`/feeds/${kind}.atom`, { headers })
+  for (const [name, value] of [
+    ['Host', Host],
+    ['X-Forwarded-Host', Host],
+    ['Forwarded', `host=${Host}`],
+  ] as const) {
+    const elsewhere = await server.ask(`/feeds/${kind}.atom`, { headers: { [name]: value } })
     expect(elsewhere.body.toString('utf8')).toBe(xml)
   }
   const opened = [...xml.matchAll(/<(\w+)(?: [^>]*[^/])?>/g)].map(([, tag]) => tag).sort()
@@ -242,42 +230,34 @@ describe('an error', () => {
     [400, '/submit', 'POST'],
   ]
 
+  const typeOf = ({ status, headers }: Awaited<ReturnType<typeof server.ask>>) =>
+    [status, headers.vary, headers['content-type']].join()
+
   test.each(ROUTES)(
-    '%i of %s is a page for people, and JSON for everyone else',
+    '%i of %s is a page for people, and JSON for all else',
     async (status, path, method = 'GET') => {
-      const answers = await Promise.all(
-        [undefined, '*/*', 'application/json', 'application/json, text/html;q=0.9', 'image/png'].map(
-          (accept) => server.ask(path, { method, headers: accept === undefined ? {} : { Accept: accept } }),
-        ),
+      const accepting = async (accept?: string) =>
+        await server.ask(path, { method, headers: accept === undefined ? {} : { Accept: accept } })
+      const plain = await accepting()
+      const data = ['*/*', 'application/json', 'application/json, text/html;q=0.9', 'image/png'].map(
+        accepting,
       )
-      for (const { status: answered, headers, json } of answers) {
-        expect([answered, headers.vary, headers['content-type']]).toEqual([
-          status,
-          'Accept',
-          'application/json; charset=utf-8',
-        ])
-        expect(json).toMatchObject({ error: expect.any(String), code: expect.any(String) })
-        expect(headers['content-security-policy']).toBeUndefined()
+      for (const answer of [plain, ...(await Promise.all(data))]) {
+        expect(typeOf(answer)).toBe(`${status},Accept,application/json; charset=utf-8`)
+        expect(answer.json).toMatchObject({ error: expect.any(String), code: expect.any(String) })
+        expect(answer.headers['content-security-policy']).toBeUndefined()
       }
-      const [plain] = answers
       for (const accept of ['text/html', HTML.headers.Accept, 'application/json;q=0.5, text/html']) {
-        const page = await server.ask(path, { method, headers: { Accept: accept } })
-        expect([page.status, page.headers.vary, page.headers['content-type']]).toEqual([
-          status,
-          'Accept',
-          'text/html; charset=utf-8',
-        ])
+        const page = await accepting(accept)
+        expect(typeOf(page)).toBe(`${status},Accept,text/html; charset=utf-8`)
         expect(page.headers['cache-control']).toBe('no-store')
-        expect(page.headers['www-authenticate']).toBe(plain?.headers['www-authenticate'])
-        expect(page.headers['access-control-allow-origin']).toBe(
-          plain?.headers['access-control-allow-origin'],
-        )
+        for (const name of ['www-authenticate', 'access-control-allow-origin'])
+          expect(page.headers[name]).toBe(plain.headers[name])
         expect(page.headers['content-security-policy']).toMatch(
           /^default-src 'none'; .*frame-ancestors 'self'$/,
         )
         expect(page.body.toString('utf8')).not.toMatch(/<script|<style/)
-        const { code = '' } = (plain?.json ?? {}) as { code?: string }
-        expect(page.body.toString('utf8')).toContain(code)
+        expect(page.body.toString('utf8')).toContain((plain.json as { code: string }).code)
       }
     },
   )
@@ -301,6 +281,6 @@ describe('an error', () => {
     const page = await server.ask(`/ordinal/${outpoints.gm}`, HTML)
     expect(page.status).toBe(451)
     expect(page.body.toString('utf8')).toContain('The operator has blocked this.')
-    expect((await server.ask('/inscriptions')).body.toString('utf8')).not.toContain(outpoints.gm)
+    expect(await htmlOf('/inscriptions')).not.toContain(outpoints.gm)
   })
 })

@@ -52,10 +52,8 @@ async function treeFor(): Promise<Tree> {
         const known = [...mined.values()]
         const unproven = known.filter(({ isProven }) => !isProven).map(({ mint }) => mint)
         const ancestors = known.flatMap((each) => (each.isProven ? [each.mint] : [each.purse, each.mint]))
-        const beef =
-          height === undefined
-            ? beefOf(mint, { proven: false, with: [chain.genesis, ...ancestors, purse], unproven })
-            : beefOf(mint, { height })
+        const beside = { proven: false, with: [chain.genesis, ...ancestors, purse], unproven }
+        const beef = beefOf(mint, height === undefined ? beside : { height })
         const { status, body } = await server.submit(beef, ['tm_names', 'tm_ordinals'])
         expect([status, status === 200 ? '' : body.toString()]).toEqual([200, ''])
         mined.set(prefix, {
@@ -149,23 +147,15 @@ describe('names', () => {
     const { mine, rows } = await treeFor()
     await mine('m'.repeat(66), 10)
     await mine('n'.repeat(65), 20)
-    expect(await rows()).toEqual([
-      `${'n'.repeat(65)}, and 64 prefixes`,
-      `${'m'.repeat(66)}, and more than 64 prefixes`,
-    ])
+    const [n, m] = ['n'.repeat(65), 'm'.repeat(66)]
+    expect(await rows()).toEqual([`${n}, and 64 prefixes`, `${m}, and more than 64 prefixes`])
   })
 })
 
 describe('inscriptions', () => {
   /** Inscribes outputs of one transaction, from a coin that is known. */
-  async function inscribe(
-    { chain, server }: Tree,
-    files: { contentType: string; body: Uint8Array }[],
-  ): Promise<FakeTransaction> {
-    const coin = chain.spend({
-      inputs: [],
-      outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }],
-    })
+  async function inscribe({ chain, server }: Tree, files: File[]): Promise<FakeTransaction> {
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }] })
     const inscribed = chain.spend({
       inputs: [{ transaction: coin, vout: 0 }],
       outputs: files.map((file) => ({ satoshis: 1, lockingScript: inscriptionScript(file) })),
@@ -173,20 +163,17 @@ describe('inscriptions', () => {
     await server.take(beefOf(inscribed, { with: [coin] }), ['tm_ordinals'])
     return inscribed
   }
-  const tiles = async ({ page }: Tree, path = '/inscriptions'): Promise<Record<string, string>> =>
-    Object.fromEntries(
-      [
-        ...(await page(path)).matchAll(
-          /class="tile" href="\/ordinal\/([^"]+)">.*?class="caption">(.*?)<\/a>/gs,
-        ),
-      ].map(([, outpoint = '', caption = '']) => [
-        outpoint,
-        caption
-          .replace(/<[^>]+>/g, ' ')
-          .trim()
-          .replace(/ +/g, ' '),
-      ]),
+  const TILE = /class="tile" href="\/ordinal\/([^"]+)">.*?class="caption">(.*?)<\/a>/gs
+  const tiles = async ({ page }: Tree, path = '/inscriptions'): Promise<Record<string, string>> => {
+    const words = (caption: string) => caption.replace(/<[^>]+>/g, ' ').match(/\S+/g) ?? []
+    const found = Array.from((await page(path)).matchAll(TILE))
+    return Object.fromEntries(
+      found.map(([, outpoint = '', caption = '']) => [outpoint, words(caption).join(' ')]),
     )
+  }
+  /** A directory of numbered files in the outputs from one on. */
+  const numbered = (count: number, from: number, end = '') =>
+    directory(Object.fromEntries(Array.from({ length: count }, (_, at) => [`${at}${end}`, `_${at + from}`])))
 
   test.each<[string, (file: File) => File]>([
     ['JSON', (file) => file],
@@ -197,9 +184,7 @@ describe('inscriptions', () => {
     const site = await inscribe(tree, [
       written(directory({ 'index.html': '_1', img: '_2', kept: other.outpoint(0), 'a.css': '_15' })),
       text('<p>hello</p>', 'text/html'),
-      written(
-        directory(Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`${at}.txt`, `_${at + 3}`]))),
-      ),
+      written(numbered(12, 3, '.txt')),
       ...Array.from({ length: 12 }, (_, at) => text(`file ${at}`.padEnd(100))),
       text('p {}'.padEnd(100), 'text/css'),
     ])
@@ -223,12 +208,12 @@ describe('inscriptions', () => {
     const both = await inscribe(tree, [directory({ b: '_1' }), directory({ a: '_0' })])
     const broken = await inscribe(tree, [directory('{"a": "_1", '), text('a')])
     const odd = await inscribe(tree, [directory({ a: 'x', b: '_7', c: `${'ab'.repeat(32)}_0` }), text('b')])
-    expect(Object.keys(await tiles(tree)).sort()).toEqual(
-      [own, both, broken, odd]
-        .flatMap((each) => each.outpoint(0))
-        .concat(broken.outpoint(1), odd.outpoint(1))
-        .sort(),
-    )
+    const all = [
+      ...[own, both, broken, odd].map((each) => each.outpoint(0)),
+      broken.outpoint(1),
+      odd.outpoint(1),
+    ]
+    expect(Object.keys(await tiles(tree)).sort()).toEqual(all.sort())
   })
 
   test('a blocked directory hides none of its files', async () => {
@@ -241,10 +226,7 @@ describe('inscriptions', () => {
   test('a directory is followed within bounds', async () => {
     const tree = await treeFor()
     const files = Array.from({ length: 150 }, (_, at) => text(`${at}`.padEnd(1000)))
-    const site = await inscribe(tree, [
-      directory(Object.fromEntries(files.map((_, at) => [`${at}.txt`, `_${at + 1}`]))),
-      ...files,
-    ])
+    const site = await inscribe(tree, [numbered(150, 1, '.txt'), ...files])
     expect((await tiles(tree))[site.outpoint(0)]).toBe('directory more than 100 files, 100 KB')
     expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('150 files, 150 KB')
   })
@@ -252,11 +234,7 @@ describe('inscriptions', () => {
   test('of many directories below one, some are opened', async () => {
     const tree = await treeFor()
     const below = Array.from({ length: 30 }, (_, at) => directory({ [`${at}`]: '_31' }))
-    const site = await inscribe(tree, [
-      directory(Object.fromEntries(below.map((_, at) => [`${at}`, `_${at + 1}`]))),
-      ...below,
-      text('deep'),
-    ])
+    const site = await inscribe(tree, [numbered(30, 1), ...below, text('deep')])
     expect((await tiles(tree))[site.outpoint(0)]).toBe('directory more than 1 file, 4 B')
     expect(await tree.page(`/ordinal/${site.outpoint(0)}`)).toContain('>1 file, 4 B<')
   })
@@ -336,15 +314,8 @@ describe('inscriptions', () => {
     expect(await tiles(tree)).toEqual({ [outpoint]: 'video 1.0 KB' })
     let last = first
     for (const length of [2000, 3000]) {
-      const next = chain.spend({
-        inputs: [{ transaction: last, vout: 0 }],
-        outputs: [
-          {
-            satoshis: 1,
-            lockingScript: inscriptionScript({ contentType: 'gw/stream', body: utf8('b'.repeat(length)) }),
-          },
-        ],
-      })
+      const chunk = inscriptionScript({ contentType: 'gw/stream', body: new Uint8Array(length) })
+      const next = chain.move(last, 0, chunk)
       await server.take(beefOf(next, { with: [last] }), ['tm_ordinals'])
       last = next
       expect(await tiles(tree)).toEqual({ [outpoint]: `video ${length === 2000 ? '3.0' : '6.0'} KB` })
