@@ -371,10 +371,7 @@ export class Door {
     } else this.lower(txid)
   }
 
-  /**
-   * Queues what a loss of rank of a pending transaction and its ancestors may change: losers to them may win, rejected ancestors may
-   * lose.
-   */
+  /** A pending transaction lost rank, and so its ancestors: queues those that may win against them, and ancestors that may lose. */
   private lower(txid: string): void {
     const { pending } = this.options
     this.queue.add(txid)
