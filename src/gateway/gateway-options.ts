@@ -76,10 +76,7 @@ export interface GatewayOptions {
 
 /** Limits of a single request (`docs/settings.md`). */
 export interface GatewayLimits {
-  /**
-   * The longest JSON of a directory that paths may lead into, in bytes; all directories on one path may have twice as much in
-   * total.
-   */
+  /** The longest JSON of a directory that paths may lead into, in bytes; all those on one path may have twice as much. */
   maxDirectoryBytes: number
   /** The longest body that a patch may make, in bytes: as for content inscribed as a whole. */
   maxContentBytes: number

@@ -18,20 +18,14 @@ export interface EngineCatchUpOptions {
   onFailure: (error: unknown) => void
 }
 
-/**
- * How often to look for outputs that the index has admitted since, and the first pause while the engine takes nothing, in
- * milliseconds.
- */
+/** How often to look for newly admitted outputs, and the first pause while the engine takes nothing, in milliseconds. */
 const EVERY = 1000
 const LONGEST_PAUSE = 60_000
 /** The number of outputs that are compared with the engine's tables at once. */
 const PAGE = 500
 /** The pause before the first retry of a failed submission, in milliseconds. */
 const FIRST_PAUSE = 5000
-/**
- * After this many failures in a row, the rest waits: more likely the engine's chain tracker is down than that many transactions are
- * wrong.
- */
+/** After this many failures in a row, the rest waits: the engine's chain tracker is probably down. */
 const MOST_FAILURES = 3
 
 /**

@@ -30,10 +30,7 @@ export interface FollowerOptions {
   settings?: Readonly<Record<string, string | undefined>>
   /** The host's engine, so that its `/lookup` has the follower's finds. Without it, only the gateway's routes do. */
   engine?: HostEngine | undefined
-  /**
-   * The host's own chain tracker, which then decides which proofs count; by default, the one that `CHAIN_TRACKER` names:
-   * `headers`.
-   */
+  /** The host's own chain tracker, which then decides which proofs count; by default, the one in `CHAIN_TRACKER`. */
   chainTracker?: HostTracker | 'scripts only' | undefined
   /** Logs what the follower does; standard output in JSON by default. */
   logger?: FollowerLogger
@@ -57,10 +54,7 @@ export interface HostFollower {
   stop(): Promise<void>
 }
 
-/**
- * The state of the follower, with the same parts of the chain as `/health` of our server. Parts that another process runs are
- * missing.
- */
+/** The state of the follower, with the parts of the chain in our server's `/health`, except those that another process runs. */
 export interface FollowerStatus {
   /** `waiting`: another process that shares the database follows. */
   state: 'starting' | 'following' | 'waiting' | 'failed' | 'stopped'

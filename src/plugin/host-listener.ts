@@ -136,7 +136,7 @@ const EVICTED = 'evicted'
 /** The most blocked outputs of one transaction that are examined. */
 const MOST_BLOCKED = 1000
 
-/** Unblocks an output, unless the operator has blocked it. If its transaction is unproven, the ban was recorded as a rejection. */
+/** Unblocks an output, unless the operator has blocked it. For an unproven one, the ban was recorded as a rejection. */
 async function liftEviction(graph: FactStore, text: string): Promise<void> {
   await graph.opened?.()
   const { blocklist, sightings } = graph

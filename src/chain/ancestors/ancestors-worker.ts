@@ -29,9 +29,7 @@ export interface AncestorsWorkerOptions {
   logger: Logger
   /** Whether this process fetches ancestors; by default, it always does. */
   isMine?: IsMine | undefined
-  /**
-   * The longest transaction that is fetched in parallel with others, in bytes; 16 MiB by default. A longer one is fetched alone.
-   */
+  /** The longest transaction to fetch in parallel with others, in bytes; 16 MiB by default. Longer ones are fetched alone. */
   small?: number
   /** The shortest time between two reads of a queue in which nothing is due, in milliseconds; 1000 by default. */
   pause?: number

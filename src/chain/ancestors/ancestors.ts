@@ -43,10 +43,7 @@ export interface Gathered {
   unproven: number
   /** A parent that places its ordinals, but that neither the store nor the source knows. */
   unknown?: string
-  /**
-   * Why some parents of a proven transaction are missing. It can be admitted without them, and those that came are not fetched
-   * again.
-   */
+  /** Why parents of a proven transaction are missing. It can be admitted without them, and the others are not fetched again. */
   failure?: FollowError | ChainSourceError
 }
 

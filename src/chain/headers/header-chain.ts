@@ -101,9 +101,7 @@ interface Tip {
   header: Uint8Array
 }
 
-/**
- * The depths below the tip at which a branch point is looked for, in turn; the last is the deepest reorganisation that is followed.
- */
+/** The depths below the tip at which a branch point is looked for; the last is the deepest reorganisation that is followed. */
 const DEPTHS = [10, 100, 1000, 10_000]
 /** The most headers of a branch that are held in memory until it has more work. */
 const MAX_BRANCH = 20_000
@@ -277,7 +275,7 @@ export class HeaderChain {
     return header.length === 0 ? undefined : rootOf(header)
   }
 
-  /** Whether the chain has a block. Known headers are final up to the checkpoint; those above it count once there is enough work. */
+  /** Whether the chain has a block. Headers up to the checkpoint are final; those above it count once there is enough work. */
   async verdict({ root, height }: { root: string; height: number }): Promise<Verdict> {
     const isBelieved = height <= this.options.checkpoint.height || this.hasEnoughWork
     const known = isBelieved ? await this.rootAt(height) : undefined
@@ -326,7 +324,7 @@ export class HeaderChain {
     return isLinked ? headers : 'unlinked'
   }
 
-  /** All headers of a range of heights, in as many questions as needed; undefined if the source does not have the first. */
+  /** All headers of a range of heights, in several questions if needed; undefined if the source does not have the first. */
   private async span(
     source: HeaderSource,
     { from, to, tip }: { from: number; to: number; tip?: number },

@@ -79,10 +79,7 @@ export async function sightingsOneByOne(
   return sightings
 }
 
-/**
- * The longest proof, in bytes. The path of one transaction has some 2 KiB; a source may return one path for all transactions
- * of a block.
- */
+/** The longest proof, in bytes. A path has some 2 KiB; a source may return one for all transactions of a block. */
 export const MAX_PROOF_BYTES = 4 * 1024 * 1024
 
 /**

@@ -224,10 +224,7 @@ export class ChainSources implements ChainSource {
     }
   }
 
-  /**
-   * Waits until a source's rest is over. @throws `error` if every source rests for longer than `patience` milliseconds, or is
-   * closed.
-   */
+  /** Waits for a source to end its rest. @throws `error` if all rest for longer than `patience` milliseconds, or are closed. */
   private async oneRested(
     sources: readonly SingleSource[],
     { patience, error }: { patience: number; error: Error },

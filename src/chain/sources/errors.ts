@@ -40,9 +40,7 @@ type FollowErrorCode =
   | 'TOO_LARGE'
   /** The ancestors are more than a submission may have. */
   | 'TOO_MANY'
-  /**
-   * The transaction is unmined, and enough unmined ones were followed before, or too many of its ancestors are unmined.
-   */
+  /** The transaction is unmined, and too many unmined ones were followed before, or too many of its ancestors are unmined. */
   | 'UNPROVEN'
   /** The node refused a transaction from the source. */
   | 'REFUSED'

@@ -62,7 +62,7 @@ export class OverlaySource implements SingleSource {
       tooLarge: 'TOO_LARGE',
       read: (raw) => parseSourced(txid, raw),
     })
-    // A host holds outputs of few transactions: usually there is nothing to prove, so the proof is not requested in parallel.
+    // A host holds outputs of few transactions: usually nothing is left to prove, so the proof is not fetched in parallel.
     const proof = record && (await this.proof(txid))
     return record && { ...record, ...(proof && { proof }) }
   }

@@ -16,10 +16,7 @@ export interface GivenTracker {
 /** How long an answer counts as recent, in milliseconds. */
 const RECENT = 5000
 
-/**
- * The chain tracker of another host, which is asked about each block, and trusted. It shows no headers, and also says no to blocks
- * that it does not know.
- */
+/** The chain tracker of another host, which is trusted. It shows no headers, and also says no to blocks that it does not know. */
 export class GivenHeaders implements BlockHeaders {
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private downSince: Date | undefined
@@ -33,10 +30,7 @@ export class GivenHeaders implements BlockHeaders {
 
   constructor(private readonly tracker: GivenTracker) {}
 
-  /**
-   * Set if the last question failed. If that was a while ago, the tracker is asked again in the background, as nobody may submit
-   * meanwhile.
-   */
+  /** Set if the last question failed. After a while, the tracker is asked again in the background: nobody may submit until then. */
   get outage(): string | undefined {
     if (!this.isClosed && monotonic() - this.askedAt > RECENT) this.probe()
     const since = this.downSince?.toISOString()

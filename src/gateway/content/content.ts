@@ -58,10 +58,7 @@ export interface ContentOptions {
 export interface AnswersOptions {
   store: GraphReads
   directoryContentTypes: string[]
-  /**
-   * The longest JSON of a directory that paths may lead into, in bytes; all directories on one path may have twice as much in
-   * total.
-   */
+  /** The longest JSON of a directory that paths may lead into, in bytes; all those on one path may have twice as much. */
   maxDirectoryBytes: number
   /** The longest body that a patch may make, in bytes. */
   maxContentBytes: number
@@ -81,10 +78,7 @@ const CONTENT_ROUTE = { path: CONTENT_PATH }
 export const FRAMED_POLICY =
   "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'none'; object-src 'none'; form-action 'none'; base-uri 'self'"
 
-/**
- * A redirect to another place for the requested content: an index of a directory, the origin of a page, or a target that a site
- * names.
- */
+/** A redirect to the requested content: to the index of a directory, the origin of a page, or a target that a site names. */
 export class ContentRedirect {
   readonly weight: number
 

@@ -327,9 +327,7 @@ export class LongReads {
   private readonly turn = new Mutex()
   private readonly inProgress = new Map<string, Promise<LongResult>>()
 
-  /**
-   * @param most The most reads in progress or waiting; further ones are refused. Reads of clients that have left still count.
-   */
+  /** @param most The most reads in progress or waiting; more are refused. Reads of clients that have left still count. */
   constructor(private readonly most = Number.POSITIVE_INFINITY) {}
 
   get isBusy(): boolean {

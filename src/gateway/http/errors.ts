@@ -131,9 +131,7 @@ export function originPending(): AnswerError {
   )
 }
 
-/**
- * The only mapping from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL.
- */
+/** The only mapping from errors to answers. Undefined for others: our fault, logged in full and reported as INTERNAL. */
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError || error instanceof BlockedError || error instanceof ChainTrackerError)

@@ -286,10 +286,7 @@ class Received {
     this.length += chunk.copy(this.room, this.length)
   }
 
-  /**
-   * All bytes, in a buffer of exactly their length, which is what counts while a submission waits, and is sent to other
-   * threads.
-   */
+  /** All bytes, in a buffer of exactly their length: that is counted while a submission waits, and sent to other threads. */
   all(): Buffer {
     if (this.room.length > this.length) this.moveTo(this.length)
     return this.room

@@ -191,7 +191,7 @@ export async function sendChunks<Chunk extends Uint8Array | string>(
       response.end(next.value)
       return
     }
-    // Reads, and writes to a socket with room, are synchronous: without yielding, one long body would block other requests.
+    // Reads, and writes to a socket with room, are synchronous: without yielding, a long body would block other requests.
     const slice = new TimeSlice()
     // Not `pipeline`, whose setup takes longer than sending a chunk from memory.
     while (!next.done) {

@@ -370,9 +370,7 @@ function takesGzip(request: Request): boolean {
   return request.headers['accept-encoding'] === undefined || request.acceptsEncodings('gzip') === 'gzip'
 }
 
-/**
- * Uncompresses stored gzip for a client that does not accept it. If it is too long, or not gzip after all, it is sent unchanged.
- */
+/** Uncompresses stored gzip for a client that does not accept it; unchanged if it is too long, or not gzip after all. */
 async function sendUncompressed(asked: Parameters<typeof sendStored>[0]): Promise<void> {
   const { request, response, stored } = asked
   const { representation, body } = stored

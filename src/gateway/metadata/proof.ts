@@ -200,10 +200,7 @@ function storedProof(
   return new StoredResponse(representation, body, dependsOn)
 }
 
-/**
- * The output to which a transaction moves the ordinal that it spends. @throws AnswerError if the ordinal is burnt, or the
- * output unknown.
- */
+/** The output to which a transaction moves the ordinal that it spends. @throws AnswerError if it is burnt or unknown. */
 async function movedTo(
   from: Outpoint,
   { txid, inputs, outputValues }: TransactionOutline,

@@ -97,7 +97,7 @@ export type FullNameRecord = Omit<z.output<typeof nameRecordShape>, keyof typeof
 
 /** The longest script of a tip that is shown, in bytes: a lock has some dozens, but it may contain a reinscription. */
 const MAX_SCRIPT_BYTES = 64 * 1024
-/** The most chunks of a tip's transaction that are read for its script, 4 MiB in total: a script after larger inputs is not shown. */
+/** The most chunks of a tip's transaction to read for its script, 4 MiB in total: later scripts are not shown. */
 const MAX_SCRIPT_CHUNKS = 16
 
 /** The dependencies of a record. A name without a tip or a node may still get one. */

@@ -237,8 +237,7 @@ function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
     const { store, progress, asksNetwork } = options
     const { names, transactions } = store
     const { unseen } = validate(mineQuery, query, 'unseen must be true or false')
-    // A mint that nobody has seen may never be mined. If the host asks the network, mining does not continue from such a
-    // mint.
+    // A mint that nobody has seen may never be mined, so mining does not continue from it if the network can be asked.
     const seen = asksNetwork && unseen === 'false' ? names.longestNode(name, { seen: true }) : undefined
     const node = seen ?? names.longestNode(name)
     if (node?.domain === name) throw noName(`${name} is taken`, { progress, isTaken: true })

@@ -284,10 +284,7 @@ class DocumentWriter {
     }
   }
 
-  /**
-   * References to these headers and to those of every answer. Pages of other origins may not read the operator's
-   * answers.
-   */
+  /** References to these headers and those of every answer. Pages of other origins may not read the operator's answers. */
   private headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
     const { isServer, hasCors } = this.host
     const all: HeaderName[] = [

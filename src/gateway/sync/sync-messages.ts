@@ -62,10 +62,7 @@ export const nodeAnswer = z.strictObject({
   txMetadata: writtenHex,
 })
 
-/**
- * The answer of an overlay engine's lookup service. The numbers are validated when they are read, as there may be
- * millions.
- */
+/** The answer of an overlay engine's lookup service. The numbers are validated when read, as there may be millions. */
 export const lookupResponse = z.object({
   outputs: z.array(z.object({ beef: z.custom<number[]>((value) => Array.isArray(value)) })),
 })

@@ -125,9 +125,7 @@ function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
   }
 }
 
-/**
- * The outputs of a transaction that topics hold; an empty list if there are none, or the transaction has lost a conflict.
- */
+/** The outputs of a transaction that topics hold; none if the transaction has lost a conflict. */
 function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
     const txid = readTxid(params)
@@ -261,10 +259,7 @@ function recordOf(
   }
 }
 
-/**
- * Bounds for reading nodes and advertisements, which are near the front of their transactions; ordinals, which may be
- * anywhere, have records.
- */
+/** Bounds for reading nodes and advertisements, which are near the front of transactions. Ordinals have records. */
 const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
 
 async function valueIn(

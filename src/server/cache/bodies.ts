@@ -9,10 +9,7 @@ const READ_ONCE = 1000
 /** The largest share of the memory for a body made by patches. */
 const MAX_SHARE = 1 / 4
 
-/**
- * Short bodies, bodies made by patches, and those first chunks of longer ones that were read twice; most are read once. Keys are
- * hashes, so entries never go stale.
- */
+/** Short bodies, bodies made by patches, and first chunks of longer ones that were read twice. Keys are hashes, so nothing gets stale. */
 export class Bodies implements BodyMemory {
   readonly chunksOfBody = CHUNKS_OF_BODY
   /** Hits and misses since the start. */

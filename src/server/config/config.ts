@@ -112,7 +112,7 @@ const settings = {
   port: wholeNumber(0, 65535).default(8080),
   host: z.string().default('127.0.0.1'),
   dataDir: z.string().default('./data'),
-  /** The URL of the MySQL or MariaDB database that holds the log; if undefined, the log is in MongoDB or in the folder. */
+  /** The URL of the MySQL or MariaDB database with the log; if undefined, the log is in MongoDB or in the folder. */
   knexUrl: z
     .string()
     .refine(
@@ -211,9 +211,7 @@ const settings = {
     )
     .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot contain sandbox: that is set already')
     .optional(),
-  /**
-   * The domain whose subdomains are hosts of names and outpoints; `none`: there are no such hosts. By default, the profile's.
-   */
+  /** The domain whose subdomains are hosts of names and outpoints; `none`: they have no hosts. By default, the profile's. */
   gatewayHost: hostName
     .refine(({ length }) => length <= MAX_GATEWAY_HOST, `must be at most ${MAX_GATEWAY_HOST} characters`)
     .optional(),
@@ -276,9 +274,7 @@ export interface Config
   terms: DeploymentTerms
   /** The rules that were set explicitly, rather than by the profile. */
   setTerms: TermsOverrides
-  /**
-   * The tree to follow. If no genesis is set, it is the tree of the store; undefined if there is none, which turns names off.
-   */
+  /** The tree to follow; if no genesis is set, the tree in the store. Undefined if there is none, which turns names off. */
   deployment: Deployment | undefined
   /** Whether to fill an empty store with a local network. */
   seed: boolean

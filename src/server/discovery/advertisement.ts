@@ -152,9 +152,7 @@ export interface Approval {
 /** The request header that an approval is sent in, as `<txid>.<signature>`. */
 export const APPROVAL_HEADER = 'X-Advertisement'
 
-/**
- * Signs that a transaction advertises. Its tokens do not prove that, as they are not bound to it and anyone can copy them.
- */
+/** Signs that a transaction advertises. Tokens do not prove it, as they are not bound to it and anyone can copy them. */
 export function approvalOf(key: PrivateKey, txid: string): Approval {
   return { txid, signature: key.sign(Array.from(approvalText(txid))).toDER('hex') as string }
 }

@@ -70,9 +70,7 @@ export interface PeerOptions {
   maxBytes: number
 }
 
-/**
- * An output whose transaction is requested, the offered output whose graph it is part of, and the topic that would hold it.
- */
+/** An output whose transaction is requested, the offered output that its graph belongs to, and the topic that would hold it. */
 export interface AskedNode {
   graph: Outpoint
   outpoint: Outpoint

@@ -162,7 +162,7 @@ export class SyncGraph {
     }
   }
 
-  /** Loads the transactions that place the 1-sat outputs of a transaction, and follows the coins that these outputs continue. */
+  /** Loads the transactions that place the 1-sat outputs of a transaction, and follows the coins that they continue. */
   private async followOrdinals(record: TransactionRecord, sourceOf: SourceOf): Promise<void> {
     const view = viewOf(record)
     const outputValues = view.outputs.map(({ satoshis }) => satoshis)

@@ -158,10 +158,7 @@ export function dnsResolver(servers: readonly string[]): TxtResolver {
   return resolver
 }
 
-/**
- * The reference in a domain's records: in those with the tag, or else in those that are nothing but a reference. Undefined if they
- * differ.
- */
+/** The reference in a domain's tagged records, or else in those that are nothing but a reference. Undefined if they differ. */
 function referenceIn(records: readonly string[][]): ContentReference | undefined {
   const texts = records
     .slice(0, MAX_RECORDS)

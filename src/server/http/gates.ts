@@ -15,11 +15,9 @@ const TRANSACTIONS_PER_READ = 100
 const ADMIN = /^\/admin(?:\/|$)/i
 /** Routes for monitoring, which are never limited: otherwise a flood would look like an outage. */
 const ABOUT_HOST = /^\/(?:health|metrics)(?:\/|$)/
-/** Routes that wait for the write lock, or cost as much. The overlay is at the root, and below the prefixes for wallets. */
+/** Routes that wait for the write lock, or cost as much. The overlay is at the root, and below wallets' prefixes. */
 export const SUBMISSIONS = /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncResponse)\/?$/i
-/**
- * An engine that syncs sends requests for many outputs in parallel, and gives up on refused ones: so these count as reads, and wait.
- */
+/** A syncing engine sends many requests in parallel, and gives up on refused ones: so these count as reads, and wait. */
 const LOOKUPS =
   /^(?:\/\w+\/overlay)?\/(?:lookup|requestForeignGASPNode|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
 

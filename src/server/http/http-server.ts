@@ -233,7 +233,7 @@ function classesOf(app: Express, connections: Map<Socket, Connection>) {
 /** An id assigned by a proxy: short, and without special characters. */
 const SAFE_ID = /^[\w.-]{1,64}$/
 
-/** The common beginning of all ids of this process; a counter follows, as a random id takes as long as several headers. */
+/** The common beginning of this process's ids; a counter follows, as a random id takes as long as several headers. */
 const BEGINNING = randomUUID().slice(0, -12)
 let issued = 0
 

@@ -28,9 +28,7 @@ export const IMAGE_PROGRAM = new URL('./image-process.js', import.meta.url)
 
 /** The most images waiting to be made. */
 const MAX_WAITING = 32
-/**
- * How long the process of an image may run, in milliseconds: it ends itself earlier, unless the machine is busy or it hangs.
- */
+/** How long the process of an image may run, in milliseconds; it ends itself earlier unless the machine is busy or it hangs. */
 const PATIENCE = 30_000
 /** The most CPU time for an image, in milliseconds. */
 const MAX_MILLISECONDS = 10_000
@@ -151,10 +149,7 @@ export class Images implements ImageMaker {
     }
   }
 
-  /**
-   * The turn of a client's next image: clients alternate, so each image that a client already waits for makes its next one a
-   * turn later.
-   */
+  /** The turn of a client's next image: a turn later for each image that it waits for already, as clients take turns. */
   private nextTurn(client: string): number {
     const own = [...this.jobs.values()].filter(({ charges }) =>
       [...charges.values()].some((each) => each.client === client),
@@ -191,8 +186,7 @@ export class Images implements ImageMaker {
       this.turn = turnOf(job)
       try {
         const made = await this.work(job)
-        // Stored before any client has it, so that a client that finds its content purged meanwhile can remove it. The disk
-        // may be full.
+        // Stored before any client gets it, so that one that finds its content purged can remove it. The disk may be full.
         await this.cache.set(name, made.whole).catch(() => {})
         job.resolve(made)
       } catch (error) {

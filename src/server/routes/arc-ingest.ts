@@ -29,9 +29,7 @@ export interface ArcIngestOptions {
   graph: Pick<FactStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
-  /**
-   * Passes on a verified proof of a transaction that this host does not have: another gateway on the same log may be waiting for it.
-   */
+  /** Passes on a verified proof of an unknown transaction: another gateway on the same log may be waiting for it. */
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
   /** Records what a callback with the token says about transactions. */
   record(sightings: SightingRecord[]): Promise<unknown>

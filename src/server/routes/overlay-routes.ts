@@ -171,10 +171,7 @@ function approvedBy(header: string | undefined, discovery: Discovery | undefined
   return txid
 }
 
-/**
- * Restricts a STEAK to the topics that a client named, under those names: newer clients of `@bsv/sdk` refuse an answer with
- * others.
- */
+/** Keeps the topics that a client named, under those names: newer clients of `@bsv/sdk` refuse an answer with others. */
 function asAsked(steak: STEAK, asked: string[], topics: (name: string) => string): STEAK {
   const answer: STEAK = {}
   for (const name of asked) {

@@ -20,7 +20,7 @@ function assertComplete(status: IndexStatus): void {
   if (reason !== undefined && status.state !== 'behind') throw new AnswerError('NOT_READY', reason)
 }
 
-/** The error to answer with while the index is rebuilt, or may lack what others have written; undefined at any other time. */
+/** The error to answer with while the index is rebuilt, or may lack others' writes; undefined at any other time. */
 export function incompleteError(status: IndexStatus): AnswerError | undefined {
   const reason = notReadyReason(status)
   const isWrong = status.state === 'rebuilding' || status.state === 'stale'

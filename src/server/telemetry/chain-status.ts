@@ -9,9 +9,7 @@ interface Reporting<Status> {
   status(): Status
 }
 
-/**
- * The parts of a host that follow the chain. Those that are not configured are missing; those run by another process have no status.
- */
+/** The parts of a host that follow the chain. Unconfigured ones are missing; those run by another process have no status. */
 export interface ChainParts {
   headers?: Reporting<HeadersStatus>
   follower?: Reporting<FollowStatus | undefined>

@@ -190,7 +190,7 @@ export class Metrics {
   }
 }
 
-/** The value of a source; NaN if it fails, for instance because the store is down: the other metrics are needed all the more. */
+/** The value of a source; NaN if it fails, such as without a store: the other metrics are needed all the more. */
 async function sampleOf(source: (() => number | Promise<number>) | undefined): Promise<number> {
   try {
     return (await source?.()) ?? 0

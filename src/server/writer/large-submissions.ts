@@ -11,7 +11,7 @@ import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import type { Submit } from './submission-queue.js'
 import type { LogRecord, PlainRefusal, WorkerData, WorkerReport } from './submission-worker.js'
 
-/** The length in bytes from which a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
+/** From this length in bytes, a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
 export const LARGE = 64 * 1024
 const MiB = 1024 * 1024
 /** How many MiB of large submissions the worker thread holds parsed at once. One is always accepted. */
@@ -21,7 +21,7 @@ const LARGE_AT_ONCE = 128
  * If it runs out, the thread ends rather than the process.
  */
 const MAX_HEAP_MIB = 768
-/** The thread's heap for short-lived objects. The default is twice as much, and a thread that follows the chain fills it. */
+/** The thread's heap for short-lived objects. The default is twice as much, which a thread that follows the chain fills. */
 const YOUNG_HEAP_MIB = 24
 /** The heap that an input of a transaction takes while it is written. */
 const BYTES_PER_INPUT = 2560

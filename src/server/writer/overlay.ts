@@ -103,10 +103,7 @@ export function createOverlay(options: {
   }
 }
 
-/**
- * The topics to submit to when a client names `topics`, without duplicates: a mint belongs in both (`docs/spec/overlay.md`, Topics
- * and lookups).
- */
+/** The topics to submit to, without duplicates: a mint belongs in both (`docs/spec/overlay.md`, Topics and lookups). */
 export function withOrdinals(topics: string[]): string[] {
   return [...new Set(topics.includes(TOPICS.names) ? [...topics, TOPICS.ordinals] : topics)]
 }

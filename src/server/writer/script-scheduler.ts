@@ -14,7 +14,7 @@ const SLICE = 5
 const LONG_STEP = 500_000
 /** The most bytes that a run may hold in parallel with others; of those that need more, one runs at a time. */
 const SMALL = 128 * 1024
-/** A large run gives up its memory to a waiting one once its work exceeds the other's by this factor and this many units. */
+/** A large run gives up its memory once its work exceeds that of a waiting one by this factor and this many units. */
 const AHEAD = { times: 2, units: 5_000_000 }
 
 type Steps = Iterator<Readonly<StepDemand>, void>

@@ -49,7 +49,7 @@ export function askingBeforeLoss(submit: Submit, sightings: Pick<Sightings, 'ask
   }
 }
 
-/** Asks the network about a conflict lost to a transaction that it has not seen. Resolves to whether a new attempt may win. */
+/** Asks the network about a conflict lost to a transaction that it has not seen. Returns whether a retry may win. */
 async function mayWin(error: unknown, sightings: Pick<Sightings, 'ask' | 'notice'>): Promise<boolean> {
   if (!(error instanceof ConflictError)) return false
   const { txid, reason } = error.lost

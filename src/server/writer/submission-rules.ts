@@ -108,8 +108,7 @@ function assertParts(unproven: readonly TransactionView[], limits: Limits): void
   const outputs = counts.reduce((sum, each) => sum + each.outputs, 0)
   if (inputs + outputs > maxBeefParts)
     throw new SubmissionError('TOO_LARGE', `a BEEF may have at most ${maxBeefParts} inputs and outputs`)
-  // Each takes about 0.1 ms to write, while other submissions wait. Most transactions have so few outputs that their scripts are
-  // not read.
+  // Each takes about 0.1 ms to write, while other submissions wait. Scripts are read only if there are too many outputs.
   const ordinals = (): number =>
     unproven.reduce((sum, each) => sum + each.outputs.filter(holdsOrdinal).length, 0)
   if (inputs + outputs > maxUnprovenParts && inputs + ordinals() > maxUnprovenParts)

@@ -61,7 +61,7 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
   }
 }
 
-/** Keeps other processes from building an index of a log. @throws StartError, which names the process, if one is building. */
+/** Keeps other processes from building an index of a log. @throws StartError that names a process that is building. */
 export function lockBuild(folder: string): () => void {
   const holder = join(folder, 'build-index.pid')
   let unlock: () => void
@@ -81,9 +81,7 @@ export function lockBuild(folder: string): () => void {
   }
 }
 
-/**
- * Derives an index up to the last fact of the log, continuing from its last one; from the first fact if it belongs to another log.
- */
+/** Completes an index up to the last fact of the log; starts at the first fact if it belongs to another log. */
 export async function completeIndex(file: string, options: DeriveOptions): Promise<void> {
   await readFolder(storeFolder(options.config), async ({ log }) => {
     const indexFile = new Sql(file)

@@ -23,10 +23,7 @@ import { logPlaceIn, readLog } from './log-place.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
 export interface FactDamage {
-  /**
-   * The kind of fact; for the index, a table whose rows differ from a new index, or `index` for its file; `copy of …` for a gateway's
-   * copy of the log.
-   */
+  /** The kind of fact; a table whose rows differ from a new index; `index` for its file; `copy of …` for a gateway's copy. */
   kind: string
   /** The key of the fact in hex, or its place if the key cannot be read; the name of the table or the file. */
   id: string

@@ -138,7 +138,7 @@ class Copy {
   private isAtEnd = false
   /** The numbers of pending and held transactions in the copy, if the log does not have them as rows. */
   private readonly known = new Map<string, number>()
-  /** Of the base of scores: its last number in log and copy, its last number in the copy alone, and the highest value in the log. */
+  /** The base of scores: its last number in log and copy, that in the copy alone, and the highest value in the log. */
   private readonly bases = { all: 0, own: 0, highest: 0 }
   /** Facts of the log that do not match their keys, except those from which content was removed. */
   private readonly unsound = new Map<string, string>()
@@ -215,7 +215,7 @@ class Copy {
       return [changeRow(subject, n + 1, row.body)]
     }
     if (row.kind === CHANGE && into.state !== undefined) {
-      // A folder does not keep changes as rows. If it has rows after a removal, these may be the fact itself, which came again.
+      // A folder keeps no changes as rows. Rows after a removal may be the fact itself, which came again.
       const isDone = prunedBy(row) !== undefined && (await this.behindOwn()) !== undefined
       return isDone ? [] : [row]
     }
@@ -291,9 +291,7 @@ class Copy {
 
 const NONE = { subject: '', n: 0 }
 
-/**
- * Whether a row of a copy says the same as one of its source, from which changes may have been discarded and content removed since.
- */
+/** Whether a row of a copy equals its source, where changes may have been discarded and content removed since. */
 function isSame({ kind, key, body, ...row }: LogRow, own: NewRow): boolean {
   if (kind !== own.kind || !equalBytes(key, own.key)) return false
   if (kind === CHANGE || body === undefined) return true

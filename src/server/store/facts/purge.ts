@@ -80,10 +80,7 @@ class Purge {
   private readonly holders = new Map<string, PurgedValue | undefined>()
   /** The number and value of the registers that block the bodies, by subject. */
   private readonly blocks = new Map<string, { n: number; value: BlockedValue }>()
-  /**
-   * Pending or held transactions that contain such a body, by subject: the last number, whether it is still there, and the places of
-   * its changes.
-   */
+  /** Pending or held transactions with such a body, by subject: last number, presence, and the places of their changes. */
   private readonly waiting = new Map<string, { n: number; isThere: boolean; seqs: number[] }>()
 
   constructor(private readonly log: CommandLog) {}
