@@ -99,8 +99,8 @@ export class Gateways {
   }
 
   /**
-   * The answers of all gateways, asked at once, in their order. They get half of the time, so that a silent gateway leaves the
-   * rest for later questions.
+   * The answers of all gateways, asked at once, in their order. They get half of the time, so that one that does not answer
+   * leaves the rest for later questions.
    *
    * @throws the reason of the signal.
    */

@@ -64,7 +64,7 @@ export interface KnownNode extends SpentOutput {
   outpoint: Outpoint
 }
 
-/** The most nodes that a source is told: the furthest, and others in case the source is on another branch. */
+/** The most nodes that a source learns of: the furthest, and others in case the source is on another branch. */
 const MAX_NODES = 3
 
 /**
@@ -117,7 +117,7 @@ export interface KnownPlaces {
   tip?: Outpoint
 }
 
-/** The known places that a source is told. */
+/** The known places that a source learns of. */
 export function placesIn(
   known: KnownName,
   { name, deployment }: { name: string; deployment: Deployment },

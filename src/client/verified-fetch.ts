@@ -359,7 +359,7 @@ class VerifiedFetcher {
     try {
       return await resolveName({
         ...{ ...this.trust, deployment, name },
-        // All gateways are waited for, and a silent one must leave time for the content.
+        // All gateways are waited for, and one that does not answer must leave time for the content.
         timeout: timeout * TIP_SHARE,
         maxTotalBytes: this.trust.maxBytes,
         segments: this.segments,

@@ -4,7 +4,7 @@ import { steadyTime } from '../protocol/monotonic.js'
 
 /** How often a gateway renews its leases and checks those of others, in milliseconds. */
 export const BEAT = 5000
-/** How long a job's holder may be silent before another gateway takes the job over, in milliseconds. */
+/** How long a job's holder may give no sign before another gateway takes the job over, in milliseconds. */
 const EXPIRES = 30_000
 /** A holder that could not renew its lease for this long stops the job, in milliseconds. */
 const GIVES_UP = 20_000

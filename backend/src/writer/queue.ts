@@ -243,7 +243,7 @@ export function withPatience<Result>(
 const BYTES_PER_SUBMISSION = 16 * 1024
 /** How much later a submission is due for each doubling of its weight, in milliseconds. */
 const DELAY = 1000
-/** How long a submission waits behind one long write before its client is told to retry, in milliseconds. */
+/** How long a submission waits behind one long write before its client is asked to retry, in milliseconds. */
 const PATIENCE = 2000
 
 /**
