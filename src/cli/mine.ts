@@ -174,12 +174,19 @@ async function mineMissing(
       },
     })
   } catch (error) {
-    const own = undecided.find(({ payment }) => payment.subject === name)
-    if (own === undefined || !(error instanceof MiningError) || error.code !== 'TAKEN') throw error
-    throw new CommandError(
-      `${name} is taken, perhaps by ${own.payment.txid}, which you paid for: run the same command again later`,
-      { exit: 'unavailable', cause: error },
-    )
+    if (!(error instanceof MiningError) || error.code !== 'TAKEN') throw error
+    const stuck = undecided.find(({ payment }) => payment.subject === name)
+    if (stuck !== undefined)
+      throw new CommandError(
+        `${name} is taken, perhaps by ${stuck.payment.txid}, which you paid for: run the same command again later`,
+        { exit: 'unavailable', cause: error },
+      )
+    // A command that was killed may have mined it.
+    const { kind, ...of } = purposeOf(tree, name)
+    const own = payments?.journal.payments({ ...of, kinds: [kind] }).find(({ state }) => state !== 'lost')
+    const mint = own && (await mintForOwner(own, tree))
+    if (mint === undefined) throw error
+    output.result({ name, origin: `${mint.txid}_2` }, `${name} ${mint.txid}_2`)
   } finally {
     progress.end()
     if (payments !== undefined && paid.length > 0) output.note(summary(paid, payments.journal.path))
@@ -237,7 +244,7 @@ async function sendAgain(
       output.result({ name: subject, submittedAgain: true }, `${subject} was submitted again`)
       isDone ||= subject === name
     }
-    const other = outcome === 'lost' ? await mintByOther(payment, tree) : undefined
+    const other = outcome === 'lost' ? await mintForOwner(payment, tree) : undefined
     if (other === undefined) continue
     output.result({ name: subject, origin: `${other.txid}_2`, byOther: true }, `${subject} ${other.txid}_2`)
     output.note(byOtherText({ name: subject, txid: other.txid }))
@@ -263,8 +270,8 @@ function destinationOf({ url, index, trust }: Tree, signal: AbortSignal): Destin
   })
 }
 
-/** The mint that gave a lost mint's name to the same owner, if the index knows one. */
-async function mintByOther(
+/** The mint that gave a paid mint's name to the same owner, whatever its txid, if the index knows one. */
+async function mintForOwner(
   { transaction, subject: name }: Followed['payment'],
   { index, server, trust }: Tree,
 ): ReturnType<typeof ownersMint> {

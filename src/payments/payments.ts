@@ -162,7 +162,7 @@ export class Payments {
       if (kind === 'undecided' && state === 'pending') {
         const conflict = await conflictWith(transaction, conflicting, to)
         if (conflict?.isProven) return await this.lose(txid, conflict)
-        return { outcome: 'undecided', why }
+        return { outcome: 'undecided', why: `${why} (to give it up: minetree payments --lose ${txid})` }
       }
     }
     const submitted = await this.submitted({ ...payment, beef: writeBeef(transaction) }, to)

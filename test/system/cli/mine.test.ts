@@ -104,6 +104,9 @@ describe('with a key', () => {
     expect((await runIn(data, mine(server, 'ab', ...args, '--fee-rate', '50'))).code).toBe(0)
     const { code, stdout } = await runIn(data, mine(server, 'abcd', ...args, '--fee-rate', '50'))
     expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['abc', 'abcd'] })
+    // The same command again, after a kill that it knows nothing of.
+    const again = await runIn(data, mine(server, 'abcd', ...args))
+    expect(again).toMatchObject({ code: 0, stdout: stdout.split('\n').slice(1).join('\n') })
     expect(statesIn(data)).toEqual(['admitted', 'admitted', 'admitted', 'admitted'])
     // The name is the key's, and its scripts were run: nothing of this is proven by a block.
     expect((await recordOf(server, 'abcd')).tip.owner).toBe(key.toAddress())
@@ -269,6 +272,7 @@ test('a mint that is stuck concerns its own name, and is not paid for again', as
   const other = await run('x')
   expect({ code: other.code, names: other.stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['x'] })
   expect(other.stderr).toContain(`a (${stuck}) is still undecided: SEEN_IN_ORPHAN_MEMPOOL`)
+  expect(other.stderr).toContain(`(to give it up: minetree payments --lose ${stuck})`)
   const same = await run('ab')
   expect(same).toMatchObject({ code: 5, stdout: '' })
   expect(same.stderr).toContain(`a is paid for by ${stuck}, and it is not known yet whether that counts`)
