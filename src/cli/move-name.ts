@@ -1,8 +1,9 @@
-import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { isDeepStrictEqual } from 'node:util'
+import { equalBytes, fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import type { BindingProfile } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
+import { type BindingTerms, bindingIn, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
 import { draftMove, type Holder, type NameMove, signerOf } from '../identity/move-name.js'
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -65,6 +66,12 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
     kind: 'move',
     async move() {
       const lock = await lockFor(deed, found)
+      if (isLockedSo(found, lock)) {
+        const outpoint = formatOutpoint(found.coin.outpoint)
+        output.result({ name, outpoint, isUnchanged: true }, `${name} ${outpoint}`)
+        output.note(`nothing changed: ${name} is locked like that already, and nothing needs to be paid`)
+        return undefined
+      }
       if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
         output.note(`this leaves ${name} bound to no identity`)
       return { lock }
@@ -75,6 +82,14 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
     },
   })
   if (finished !== undefined) reportFinished(name, finished, output)
+}
+
+/** Whether a move would change nothing. Each output has its own lock for a binding, so what the bindings say is compared. */
+function isLockedSo({ coin, checked: { identity } }: FoundName, lock: Uint8Array): boolean {
+  const next = bindingIn({ coin, lock })
+  if (next.state !== 'bound') return equalBytes(coin.lockingScript.subarray(0, lock.length), lock)
+  const { keyId: _, lockingKey: __, ...said } = next
+  return isDeepStrictEqual({ ...identity, ...said }, identity)
 }
 
 /** Reports that a change signed by an earlier command was finished, and nothing else was done. */

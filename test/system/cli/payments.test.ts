@@ -77,6 +77,21 @@ test('the same change of a name that two commands make at once is paid for once'
   expect(new Set(spent).size).toBe(spent.length)
 })
 
+test('a change of a name that was made is not paid for again', async () => {
+  const { at, data } = await scene()
+  const changes = [
+    ['bind', 'a', '--display-name', 'Ann', '--domain', 'a.example'],
+    ['bind', 'a', '--display-name', 'Anna'],
+    ['transfer', 'a', hostKey.toAddress()],
+  ]
+  for (const [made, change] of changes.entries()) {
+    const { code, stdout } = await at(data, ...change)
+    expect(code).toBe(0)
+    expect(await at(data, ...change)).toMatchObject({ code: 0, stdout })
+    expect(statesIn(data)).toHaveLength(made + 1)
+  }
+})
+
 test('the payments of one command are understood by the others, and its change pays for theirs', async () => {
   const { at, arc, data } = await scene()
   for (const args of [['advertise'], ['bind', 'a'], ['unbind', 'a'], ['advertise', '--revoke']])

@@ -197,7 +197,7 @@ describe('with a wallet', () => {
     for (const _ of ['first', 'again'])
       await expect(moveIt(bind)).rejects.toMatchObject({
         code: 'UNDECIDED',
-        message: expect.stringContaining('the wallet failed: User rejected the request; it is stored'),
+        message: expect.stringMatching(/the wallet failed: User rejected the request.*; it is stored/),
       })
     const [pending] = paymentsIn(data)
     wallet.faults = {}
