@@ -51,7 +51,7 @@ const DEPTH = 6
 const MAX_USELESS = 100
 /** How many transactions are remembered so that they are not passed on again. */
 const MAX_REMEMBERED = 10_000
-/** The cursor is stored at least every so many blocks. */
+/** The cursor is stored at least once in this many blocks. */
 const SAVE_EVERY = 100
 const CURSOR = 'feed-cursor'
 

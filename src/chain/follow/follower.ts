@@ -57,9 +57,9 @@ type Task = FrontierCoin | { kind: 'unproven'; txid: string }
 const MAX_WAITING = 10_000
 /** How many coins are remembered as asked about since the last block, so that none is asked about twice. */
 const MAX_ASKED = 100_000
-/** The position of the rotation is stored every so many coins. */
+/** The position of the rotation is stored after this many coins. */
 const SAVE_EVERY = 500
-/** One task of the rotation runs for every so many urgent ones: frequent blocks must not keep it from moving on. */
+/** One task of the rotation runs for this many urgent ones: frequent blocks must not keep it from moving on. */
 const URGENT_SHARE = 9
 /** The first pause of a branch that failed, in milliseconds: a source may not have indexed the whole block yet. */
 const FIRST_RETRY = 1000
@@ -307,7 +307,7 @@ export class Follower {
     }
   }
 
-  /** The next urgent tasks, at most so many; the others follow the next time. A new block starts over with the latest. */
+  /** The next urgent tasks, up to a number; the others follow the next time. A new block starts over with the latest. */
   private async *urgentTasks(count: number): AsyncGenerator<Task> {
     for (let left = count; left > 0; left--) {
       if (this.isUrgent) this.urgent = this.urgentOnce()

@@ -111,8 +111,8 @@ const MINUTE = 60_000
 
 /**
  * The block headers of the chain with the most work: from a checkpoint up, verified by the consensus rules that headers show, and
- * below it by their links. Sources are not trusted: one can withhold blocks, but cannot move the chain to less work. Call {@link
- * load} first, and again whenever others may have written to the store.
+ * below it by their links. Sources are not trusted: one can withhold blocks, but cannot move the chain to less work. Call
+ * {@link load} first, and again whenever others may have written to the store.
  */
 export class HeaderChain {
   tip: Tip | undefined

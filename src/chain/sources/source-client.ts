@@ -280,7 +280,7 @@ export class SourceClient {
       this.restFor(this.restOf(this.rests, this.options.longestRest), error)
   }
 
-  /** The length of the next rest after so many rests. */
+  /** The length of the next rest after a number of rests. */
   private restOf(rests: number, longest = MAX_REST): number {
     const { firstRest = DEFAULT_REST } = this.options
     return Math.min(longest, firstRest * 2 ** rests)

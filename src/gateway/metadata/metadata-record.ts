@@ -86,7 +86,7 @@ function recordOf(
   const { outpoint, satoshis, owner } = found.output
   const isStep = 'origin' in found
   const parent = isStep ? found.parent : found.output.parent
-  // If no MAP is to be shown, only its existence matters.
+  // If the limit is 0, only the existence of MAP matters.
   const map = isStep
     ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
     : ownMap(store, found.output, maxMapBytes)
@@ -119,7 +119,7 @@ export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRec
   return isFixed ? ofOutput : [...ofOutput, dependency.lineages]
 }
 
-/** Undefined if there is MAP but none is to be shown. */
+/** Undefined if there is MAP but the limit is 0. */
 function ownMap(
   store: GraphReads,
   { outpoint, mapLength }: OutputRecord,

@@ -146,8 +146,8 @@ export const MEDIAN_BLOCKS = 11
 /**
  * The data in the header of a block.
  *
- * @param headers Consecutive headers: the block's at `index`, the next one if there is one, and the ones before it, up to {@link
- * MEDIAN_BLOCKS} including the block's.
+ * @param headers Consecutive headers: the block's at `index`, the next one if there is one, and the ones before it, up to
+ * {@link MEDIAN_BLOCKS} including the block's.
  */
 export function blockInfo(
   headers: Uint8Array,

@@ -9,7 +9,7 @@ const READ_ONCE = 1000
 /** The largest share of the memory for a body made by patches. */
 const MAX_SHARE = 1 / 4
 
-/** Short bodies, bodies made by patches, and first chunks of longer ones that were read twice. Keys are hashes, so nothing gets stale. */
+/** Short bodies, bodies made by patches, and first chunks of longer ones that were read twice. Keys are hashes: nothing goes stale. */
 export class Bodies implements BodyMemory {
   readonly chunksOfBody = CHUNKS_OF_BODY
   /** Hits and misses since the start. */
