@@ -65,7 +65,7 @@ export class Attributes {
       this.sql.run('update or replace found set attribute = ? where lin = ? and attribute = ?', now, lin, old)
     if (isReplaced) return
     if (old) this.sql.run('delete from found where lin = ? and attribute = ?', lin, old)
-    if (now) this.add(lin, this.placeOf(lin), now)
+    if (now && after) this.add(lin, this.placeOf(lin), new Map([[now, ownerAttribute(after)]]))
   }
 
   /** Adds the attributes of an unspent output that begins a lineage or a run: they follow from that output alone. */
@@ -77,11 +77,7 @@ export class Attributes {
       ...(row.latestparent === row.oid && row.parent ? [attribute.parent(outpointIn(row.parent))] : []),
       ...(row.lastmap === row.oid && row.map ? mapAttributes(mergeMap(EMPTY_MAP, decodeMap(row.map))) : []),
     ]
-    const lin = row.lin ?? -row.oid
-    for (const each of attributes) {
-      if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
-      this.add(lin, row, this.idOf(each))
-    }
+    this.add(row.lin ?? -row.oid, row, new Map(attributes.map((each) => [this.idOf(each), each])))
   }
 
   private indexLineage(lin: number): void {
@@ -157,12 +153,7 @@ export class Attributes {
         this.noteLost(id)
         this.sql.run('delete from found where lin = ? and attribute = ?', lin, id)
       }
-    if (wanted.size === 0) return
-    const place = this.placeOf(first)
-    for (const [id, each] of wanted) {
-      if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
-      this.add(lin, place, id)
-    }
+    if (wanted.size > 0) this.add(lin, this.placeOf(first), wanted)
   }
 
   /** Treats every lost attribute as a parent, as only its hash is stored: answers list what is found by a parent. */
@@ -177,11 +168,11 @@ export class Attributes {
     return { tkey: row.tkey, vout: row.vout }
   }
 
-  private add(lin: number, { tkey, vout }: ListPlace, attribute: number): void {
-    this.sql.run(
-      'insert into found (attribute, okey, vout, lin) values (?, ?, ?, ?) on conflict do nothing',
-      ...[attribute, tkey, vout, lin],
-    )
+  private add(lin: number, { tkey, vout }: ListPlace, wanted: ReadonlyMap<number, Attribute>): void {
+    for (const each of wanted.values())
+      if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
+    const rows = [...wanted.keys()].map((id) => [id, tkey, vout, lin])
+    this.sql.insertAll('insert or ignore into found (attribute, okey, vout, lin)', rows)
   }
 
   private idOf({ hash }: Attribute): number {

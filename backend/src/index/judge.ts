@@ -138,26 +138,24 @@ export class Judge {
 
   /** @returns Whether anything has changed that its children depend on. */
   private judge(judged: Case): boolean {
-    const isNamesChanged = this.judgeNames(judged)
-    const isOrdinalsChanged = this.judgeOrdinals(judged)
+    const held: Held[] = []
+    const isNamesChanged = this.judgeNames(judged, held)
+    const isOrdinalsChanged = this.judgeOrdinals(judged, held)
     const { row, view, others, isNew } = judged
-    if (isNew && others.length > 0)
-      this.tables.admissions.add(
-        view.txid,
-        others.map(({ topic, vout }) => ({ tid: row.id, vout, topic })),
-      )
+    if (isNew) for (const { topic, vout } of others) held.push({ tid: row.id, vout, topic })
+    this.tables.admissions.add(view.txid, held)
     const isChanged = isNamesChanged || isOrdinalsChanged
     if (isChanged && !isNew) this.tables.journal.changeAll()
     return isChanged
   }
 
-  private judgeNames(judged: Case): boolean {
+  private judgeNames(judged: Case, held: Held[]): boolean {
     const { row, view, inputs, names: admitted, isNew } = judged
     const isRoot = this.isRoot(view)
     const before = isNew || (row.mint === 0 && !isRoot) ? 0 : this.countNames(row.id)
     if (admitted.length === before) return false
     if (before > 0) this.removeNames(row)
-    if (admitted.length > 0) this.addNames(judged, admitted)
+    if (admitted.length > 0) this.addNames(judged, admitted, held)
     const mint = admitted.length > 0 && !isRoot ? 1 : 0
     if (mint !== row.mint) this.sql.run('update tx set mint = ? where id = ?', mint, row.id)
     row.mint = mint
@@ -183,12 +181,11 @@ export class Judge {
   }
 
   /** @param admitted The outputs that `tm_names` admits, in order. */
-  private addNames({ row, view }: Case, admitted: readonly number[]): void {
+  private addNames({ row, view }: Case, admitted: readonly number[], held: Held[]): void {
     const { sql } = this
-    const { admissions, journal } = this.tables
+    const { journal } = this.tables
     const { id: tid, active } = row
     const nodes: SqlValue[][] = []
-    const held: Held[] = []
     let domain = ''
     for (const vout of admitted) {
       held.push({ tid, vout, topic: TOPICS.names })
@@ -209,7 +206,6 @@ export class Judge {
       journal.counters.names += active
     }
     sql.insertAll('insert into node (tid, vout, domain, active)', nodes)
-    admissions.add(view.txid, held)
   }
 
   private isNode({ txid }: TransactionView, vout: number): boolean {
@@ -235,9 +231,9 @@ export class Judge {
     )?.n
   }
 
-  private judgeOrdinals(judged: Case): boolean {
+  private judgeOrdinals(judged: Case, held: Held[]): boolean {
     const { row, view, refused, inputs, names, coins, isNew, hasChildren } = judged
-    const { lineages, admissions, journal } = this.tables
+    const { lineages, journal } = this.tables
     const outputs = firstOutputs(view, OUTPUTS_WITH_ORDINALS)
     let known: Predecessor[] | undefined
     const flow = (vout: number): Predecessor | undefined => {
@@ -280,7 +276,7 @@ export class Judge {
       } else lineages.relink(before.oid, link)
       if (!isAdmitted || wasAdmitted) continue
       isChanged = true
-      admissions.add(view.txid, [{ tid: row.id, vout, topic: TOPICS.ordinals }])
+      held.push({ tid: row.id, vout, topic: TOPICS.ordinals })
       if (link.recency === null) continue
       journal.change(dependency.inscriptions)
       journal.counters.inscriptions += row.active

@@ -141,6 +141,7 @@ export class Mirror {
         this.removeImages()
       }
       this.end(last)
+      logFile.run('delete from captured')
       logFile.exec('commit')
     } catch (error) {
       if (logFile.inTransaction) logFile.exec('rollback')
@@ -164,18 +165,13 @@ export class Mirror {
    * @throws as `SharedLog.insert`.
    */
   async append({ isLate = false } = {}): Promise<boolean> {
-    const { shared, log, logFile } = this.options
+    const { shared, log } = this.options
     const { place } = this
     const { seq } = place
     const all = this.changes()
     const changes = all.flatMap(({ row }) => row ?? [])
     const facts = log.after(seq, ALL)
-    if (facts.length + changes.length === 0) {
-      if (isLate && (await this.read()).rows.length > 0) return false
-      // Otherwise each later write would look at refused transactions again.
-      logFile.run('delete from captured')
-      return true
-    }
+    if (facts.length + changes.length === 0) return !isLate || (await this.read()).rows.length === 0
     for (const change of changes) log.insert(placeOf(change))
     const batch = { ...appended(seq, [...facts, ...changes]), ...(isLate && { after: place }) }
     if (facts.at(-1) !== undefined && facts.at(-1)?.seq !== seq + facts.length)
@@ -217,7 +213,6 @@ export class Mirror {
       "insert into log_meta values ('place', ?) on conflict (name) do update set value = excluded.value",
       value,
     )
-    logFile.run('delete from captured')
   }
 
   /** @returns The hash of a body that was removed, if the row says so. */
@@ -281,6 +276,8 @@ export class Mirror {
     // Transactions that were refused here, and count now, come last for all gateways.
     if (changes.some(({ isMoved }) => isMoved))
       for (const { isAdded, txid } of changes) if (isAdded) this.options.logFile.run(MOVE, txid)
+    // Otherwise each later write would look at refused transactions again.
+    if (changes.length > 0) this.options.logFile.run('delete from captured')
     return changes
   }
 

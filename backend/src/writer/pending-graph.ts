@@ -220,10 +220,15 @@ export function neededOf(
   const needing = new Set<string>()
   // Ancestors of a fact become facts even if they lost: the fact loses with them.
   const beneath = new Set<string>()
-  for (const each of candidates) {
-    if (isNeeded(each.txid)) needing.add(each.txid)
-    if (needing.has(each.txid) && isEligible(each)) continue
-    if (indexed.hasChildBeside(each.txid, own)) beneath.add(each.txid)
+  // If nothing is barred, ancestors of what is needed become facts, so the index need not be asked about them.
+  const carried = new Set<string>()
+  const areEligible = candidates.every(isEligible)
+  for (const each of candidates.toReversed()) {
+    const { txid, spends } = each
+    if (carried.has(txid) || isNeeded(txid)) needing.add(txid)
+    if (!needing.has(txid) || !isEligible(each)) {
+      if (indexed.hasChildBeside(txid, own)) beneath.add(txid)
+    } else if (areEligible) for (const spent of spends) carried.add(spent.txid)
   }
   for (const txid of beneath) for (const spent of byTxid.get(txid)?.spends ?? []) beneath.add(spent.txid)
   const mayEnter = (each: Candidate): boolean => isEligible(each) || beneath.has(each.txid)

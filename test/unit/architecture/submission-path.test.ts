@@ -24,7 +24,7 @@ const ELSEWHERE = ['src/server/writer/submission-worker.ts', 'src/chain/tracker/
  * event loop runs between.
  */
 const LONGEST = {
-  mint: { files: 75, functions: 670, promises: 54, statements: 59 },
+  mint: { files: 75, functions: 670, promises: 54, statements: 56 },
   path: { files: 35, functions: 215, promises: 6, statements: 12 },
   lookup: { files: 44, functions: 286, promises: 64, statements: 38 },
 }
