@@ -222,7 +222,7 @@ function boundedCommand(command: MapCommand, fits: (bytes: number) => boolean): 
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 
-/** Keys whose texts are JSON (`protocol.md` 4). */
+/** Keys whose texts are JSON (`docs/spec/protocol.md`, Ordinals). */
 const JSON_KEYS: ReadonlySet<string> = new Set(['subTypeData', 'royalties'])
 
 export interface ServedMap {

@@ -79,7 +79,7 @@ export interface AdmissionRecord {
   score: number
 }
 
-/** An ordinal at a step of its life (`service.md` 3.1). */
+/** An ordinal at a step of its life (`docs/spec/protocol.md`, Ordinals). */
 export interface OrdinalStep {
   /** The output at this step. */
   output: OutputRecord

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Outpoint } from '../protocol/outpoint.js'
 
-/** The stream of an output: its own content, and the chunks that its ordinal continues with (`service.md` 2.5). */
+/** The stream of an output: its own content, and the chunks that its ordinal continues with (`docs/spec/protocol.md`, Ordinals). */
 export interface StreamQuery {
   outpoint: Outpoint
   /** The content types of further chunks, each an essence in lower case (`Profile`). */

@@ -64,7 +64,7 @@ export function admissionRules({
   })
 }
 
-/** The outputs that `tm_names` admits of a transaction that spends these nodes (`protocol.md` 7). */
+/** The outputs that `tm_names` admits of a transaction that spends these nodes (`docs/spec/protocol.md`, Mints). */
 export function admittedNames({
   transaction,
   nodeInputs,

@@ -14,14 +14,14 @@ export interface BitcomProtocol {
   pushes: Uint8Array[]
 }
 
-/** The fields of B (protocol.md 4: data, media type, encoding, file name) that are used. */
+/** The fields of B (data, media type, encoding, file name) that are used. */
 export interface BData {
   data: Uint8Array
   /** Also absent if it is not UTF-8, or has 256 bytes or more, as in an envelope. */
   mediaType?: string
 }
 
-/** One change of metadata (protocol.md 4). */
+/** One change of metadata (`docs/spec/protocol.md`, Scripts). */
 export type MapCommand =
   | { command: 'SET'; entries: Array<[key: string, value: string]> }
   | { command: 'REMOVE'; keys: string[] }

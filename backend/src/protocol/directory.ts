@@ -26,8 +26,8 @@ export function pointerOf(entry: string | Link): string {
 }
 
 /**
- * Reads a directory: a binary one, or a JSON object (service.md 2.4) from names, each a single path segment, to pointers, which
- * are not checked here. If a name in JSON occurs several times, the last one counts, as in JSON.parse. Entries come one by one,
+ * Reads a directory (`docs/spec/protocol.md`, Ordinals): a binary one, or a JSON object from names, each a single path segment,
+ * to pointers, which are not checked here. If a name in JSON occurs several times, the last one counts, as in JSON.parse. Entries come one by one,
  * for callers that yield in between: a body of a mebibyte may have a hundred thousand, and `JSON.parse` cannot be interrupted.
  *
  * @throws DirectoryError (`BAD_DIRECTORY`) if the body is no directory of its type: JSON that is not valid UTF-8 or not an
@@ -111,7 +111,7 @@ function unescaped(plain: string): string {
   }
 }
 
-/** The entries with a meaning of their own (`service.md` 2.4). */
+/** The entries with a meaning of their own (`docs/spec/protocol.md`, Ordinals). */
 const DEFAULT = '.'
 const INDEX = 'index.html'
 /** Shown for paths that a site does not have. */
@@ -159,7 +159,7 @@ const NO_DIRECTORY = missing('an entry in the middle of this path is not a direc
 const NO_INDEX = missing('this directory has neither this entry nor an index')
 const NO_DEFAULT = missing('this directory has no default entry')
 
-/** Follows a path below `/content/` (`service.md` 4.2). */
+/** Follows a path below `/content/` (`docs/spec/http.md`, Content). */
 export function contentPath<File>(walk: Directories<File>, question: PathQuestion<File>): Found<File> {
   const { root, segments, raw } = question
   // Every path below a file leads to the file: there is no map to look the segments up in.

@@ -207,7 +207,7 @@ export interface Inscription {
 
 /**
  * Reads a locking script once for content, parent, MAP and owner: the first envelope before a top-level OP_RETURN, then
- * the protocols after it (protocol.md 3 and 4). Accepts any bytes, never throws, takes linear time.
+ * the protocols after it (`docs/spec/protocol.md`, Scripts). Accepts any bytes, never throws, takes linear time.
  */
 export function readInscription(script: Uint8Array): Inscription {
   const { envelope, span, tail } = readEnvelope(script)

@@ -1,6 +1,6 @@
 import { readStrictUtf8, utf8 } from './bytes.js'
 
-/** protocol.md 3: a content type is under 256 bytes. */
+/** A content type is under 256 bytes (`docs/spec/protocol.md`, Scripts). */
 const MAX_MEDIA_TYPE = 255
 
 /** The type of content whose type is unknown. */

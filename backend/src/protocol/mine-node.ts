@@ -32,7 +32,7 @@ export function versionOfCode(code: Uint8Array): CovenantVersion | undefined {
   return SPLITS.find(([, split]) => has(split, SPLIT_AT))?.[0]
 }
 
-/** A node of the mine tree as its locking script states it (service.md 2.6, protocol.md 6). */
+/** A node of the mine tree as its locking script states it (`docs/spec/protocol.md`, Nodes). */
 export interface MineNode {
   /** The covenant, up to the OP_RETURN of the state. */
   code: Uint8Array
@@ -52,7 +52,7 @@ export class MineNodeError extends CodedError {
   readonly code = 'NOT_A_NODE'
 }
 
-/** The characters that names are made of (service.md 2.8). */
+/** The characters that names are made of (`docs/spec/protocol.md`, Nodes). */
 export const NAME_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-'
 
 const NAME_CODES: ReadonlySet<number> = new Set(ascii(NAME_CHARACTERS))

@@ -96,7 +96,7 @@ function isMint(check: () => unknown): boolean {
 
 /**
  * The name claimed by a mint, read from its outputs alone, whatever unlocked the node. Only for transactions in a block: there, only
- * a mint can spend a genuine node (service.md 3.3).
+ * a mint can spend a genuine node (`docs/spec/protocol.md`, Mints).
  *
  * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new seed is the
  * hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; only the covenant guarantees

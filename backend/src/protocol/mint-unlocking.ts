@@ -12,7 +12,7 @@ import {
   type TransactionView,
 } from './transaction.js'
 
-/** The five items that unlock a node, in the order in which they are pushed (service.md 4.5). */
+/** The five items that unlock a node, in the order in which they are pushed (`docs/spec/protocol.md`, Mints). */
 export interface MintUnlocking<Character> {
   character: Character
   nonce: Uint8Array

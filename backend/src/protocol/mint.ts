@@ -74,7 +74,7 @@ export interface CovenantLimits {
  */
 export const COVENANT_LIMITS: CovenantLimits = { nameBytes: 75, nameScriptBytes: 65_535 }
 
-/** The terms that were fixed when a tree of names was deployed (service.md 2.8). */
+/** The terms that were fixed when a tree of names was deployed (`docs/spec/protocol.md`, Profiles). */
 export interface Deployment {
   /** The outpoint of the root as deployed, which identifies the tree. */
   genesis: Outpoint
@@ -115,11 +115,11 @@ export interface Mint {
   child: MineNode
 }
 
-/** service.md 8: outputs 0, 1 and 2 of a mint, and so every node, hold 1 satoshi. */
+/** Outputs 0, 1 and 2 of a mint, and so every node, hold 1 satoshi (`docs/spec/protocol.md`, Mints). */
 export const MINT_SATOSHIS = 1
 
 /**
- * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5, protocol.md 7). It
+ * Checks that one input of a transaction mints a name, with the rules of the covenant (`docs/spec/protocol.md`, Mints). It
  * does not run any script; but it rebuilds the sighash preimage that the covenant reads and compares everything that the covenant
  * compares, so that both accept the same mints. It reads unlocking scripts of pushes only, on whose result all interpreters
  * agree; for one with code see `followMint`.
@@ -389,7 +389,7 @@ export function requireOutput(
 }
 
 /**
- * The locking script of output 2 (service.md 2.7): the owner's lock, the envelope with the name, and an OP_RETURN
+ * The locking script of output 2 (`docs/spec/protocol.md`, Mints): the owner's lock, the envelope with the name, and an OP_RETURN
  * with marker and genesis.
  *
  * The live covenant writes the length of the name as a script number. Up to 75 that is a push; a longer name leaves an

@@ -11,7 +11,7 @@ export type Successor = { kind: 'output'; vout: number } | { kind: 'burnt' } | {
 export type Predecessor = { kind: 'input'; input: number } | { kind: 'none' } | { kind: 'unknown' }
 
 /**
- * The output that an ordinal flows into (BRC-159, protocol.md 5). Its offset is the sum of the values of the inputs before it;
+ * The output that an ordinal flows into (BRC-159). Its offset is the sum of the values of the inputs before it;
  * the output that starts there is the successor if it holds 1 satoshi, and else the ordinal is burnt: in a larger output, or in
  * the fee. Outputs of 0 satoshis are passed over.
  *
@@ -28,7 +28,7 @@ export function successorOf(flow: TransactionValues & { input: number }): Succes
 }
 
 /**
- * For each output, the 1-sat input that starts exactly where the output starts (BRC-159, protocol.md 5); inputs of 0 satoshis are
+ * For each output, the 1-sat input that starts exactly where the output starts (BRC-159); inputs of 0 satoshis are
  * passed over. One walk over inputs and outputs, as a transaction may have any number.
  *
  * @returns `none` if the satoshi comes out of a larger input, and for an output of any other value than 1; `unknown` if a value
@@ -60,7 +60,7 @@ const UNKNOWN: Predecessor = { kind: 'unknown' }
 
 /**
  * Finds the leading inputs that place an output: those up to the one that holds its first satoshi. Their values, and no fewer,
- * tell which coin it continues, or that it continues none (BRC-159, protocol.md 5).
+ * tell which coin it continues, or that it continues none (BRC-159).
  *
  * @param place.output The index of the output.
  * @returns Takes the values of the inputs in order, and returns for each whether the output is placed with it. An unknown value

@@ -10,7 +10,7 @@ export interface Outpoint {
   vout: number
 }
 
-/** The targets of a reference to content (service.md 2.1). A sibling is in the same transaction. */
+/** The targets of a reference to content (`docs/spec/protocol.md`, Pointers). A sibling is in the same transaction. */
 export type Pointer =
   | { kind: 'outpoint'; outpoint: Outpoint }
   | { kind: 'transaction'; txid: string }

@@ -12,8 +12,8 @@ import { checkedOutpoint, type Outpoint, parseOutpoint } from './outpoint.js'
 export type ProfileName = 'local' | 'mainnet'
 
 /**
- * The differences between a private network and the live one (protocol.md 1). If a field lists several values, the first is
- * written, and all of them are read.
+ * The differences between a private network and the live one (`docs/spec/protocol.md`, Profiles). If a field lists several
+ * values, the first is written, and all of them are read.
  */
 export interface Profile {
   name: ProfileName
@@ -69,7 +69,7 @@ export const PROFILES: { local: Profile; mainnet: KnownProfile } = {
     // A default for local networks only, where anything will do: the address of the hash of "minetree local names". A public
     // deployment chooses its own.
     nameMarker: '1NhSTuNY3ALi9QHGibKLUkhd78d5qMhLCr',
-    // As the live tree, which a local network stands in for (service.md 4.5).
+    // As the live tree, which a local network stands in for (`docs/spec/protocol.md`, Mints).
     covenantVersion: 1,
     difficulty: 22,
     covenantLimits: COVENANT_LIMITS,

@@ -23,7 +23,7 @@ const MINUS_ONE = 0x81
 
 /**
  * Walks a script opcode by opcode without copying any of it: views are only made on request.
- * A truncated push, which any script may have, ends the walk; what came before it counts (protocol.md 2).
+ * A truncated push, which any script may have, ends the walk; what came before it counts (`docs/spec/protocol.md`, Scripts).
  */
 export class ScriptWalk {
   /** The opcode at the current position. Meaningless before the first `next()` and after the last. */

@@ -158,8 +158,8 @@ export type Provenance =
  * for each the transactions whose values place the ordinal in it. For the first output these show that no 1-sat coin starts where
  * it starts. Unproven transactions come with their ancestors down to proven ones, as far as the store has them.
  *
- * The origin of a name starts a lineage by rule (protocol.md 5), whatever came before: the transactions that place it are
- * included if the store has all of them, and are not required.
+ * The origin of a name starts a lineage by rule (`docs/spec/protocol.md`, Ordinals), whatever came before. The transactions
+ * that place it are included if the store has all of them, and are not required.
  *
  * Raw transactions are read one at a time and not kept: a lineage may have any number of steps.
  *
@@ -368,7 +368,7 @@ function namesAt(stops: Map<string, Outpoint>): Map<string, Outpoint> {
   return new Map([...stops.keys()].map((txid) => [txid, { txid, vout: MINTED_VOUT }]))
 }
 
-/** The output of a mint that holds its name (service.md 2.7). */
+/** The output of a mint that holds its name (`docs/spec/protocol.md`, Mints). */
 const MINTED_VOUT = 2
 
 /** As for {@link nameProof} and {@link provenanceOf}. */

@@ -36,8 +36,8 @@ export interface NamesTopicManagerOptions {
 
 /**
  * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and passes the checks of
- * a mint (`protocol.md` 7): with a merkle path, any that a block can hold; without one, those whose transaction is one that every
- * node relays, with five minimal pushes. It never admits a transfer, so an admitted output 0 or 1 is a genuine node by induction
+ * a mint (`docs/spec/protocol.md`, Mints): with a merkle path, any that a block can hold; without one, those that every node
+ * relays, with five minimal pushes. It never admits a transfer, so an admitted output 0 or 1 is a genuine node by induction
  * from genesis, with no state of its own. A Strict overlay (BRC-183).
  *
  * Over an index, it also has the engine keep a mint whose node is not known yet: engines ask once, and answer before they store,

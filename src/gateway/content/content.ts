@@ -151,7 +151,7 @@ export class ContentAnswers {
   }
 }
 
-/** `GET /content/{pointer}[:seq][/filepath]`: the bytes in an output, with their type (`service.md` 4.1, 4.2). */
+/** `GET /content/{pointer}[:seq][/filepath]`: the bytes in an output, with their type (`docs/spec/http.md`, Content). */
 export function contentHandler(options: ContentOptions): RequestHandler {
   const { store, policy, responses, answers, originOf } = options
   const framedPolicy = `${policy}; ${FRAMED_POLICY}`

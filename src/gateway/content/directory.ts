@@ -37,7 +37,7 @@ import { countMilliseconds } from '../http/long-read.js'
 import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt, type ShownContent } from './content-root.js'
 
-/** The most directories that one path may open, including the root (`service.md` 8, which also fixes the message). */
+/** The most directories that one path may open, including the root (`docs/spec/http.md`, Content). */
 const MAX_LEVELS = 8
 
 /** The approximate memory of all cached maps and rules, and of an entry, a rule or a part of one beyond its characters. */
@@ -48,7 +48,7 @@ const ENTRY_BYTES = 100
 const LONG_BYTES = 64 * 1024
 const ENTRIES_PER_STEP = 500
 
-/** Finds files by their paths in directories (`service.md` 4.2). */
+/** Finds files by their paths in directories (`docs/spec/http.md`, Content). */
 export class FileFinder {
   private readonly types: ReadonlySet<string>
   private readonly maps: DirectoryMaps

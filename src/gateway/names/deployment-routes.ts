@@ -124,7 +124,7 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Routes {
   return routes({ deployment: send })
 }
 
-/** The rules of mints (service.md 4.5, protocol.md 6 and 7) as formulas, which a test evaluates. */
+/** The rules of mints (`docs/spec/protocol.md`, Nodes, Mints) as formulas, which a test evaluates. */
 function mintingRules(
   deployment: Deployment,
   { profile, path }: { profile: Profile; path: string },

@@ -59,7 +59,7 @@ export interface NamesRoutesOptions extends NamesOptions {
   asksNetwork: boolean
 }
 
-/** The lookup routes for names (`service.md` 4.4, `docs/spec/http.md`, Names), below each of the prefixes. */
+/** The lookup routes for names (`docs/spec/http.md`, Names), below each of the prefixes. */
 export function namesRoutes(options: NamesRoutesOptions): Routes {
   return routes(
     {

@@ -39,7 +39,7 @@ export interface StreamRouteOptions {
 
 /**
  * `GET /stream/{outpoint}`, below each of the prefixes: the contents of an ordinal from that output on, step after step, as one
- * body (`service.md` 4.3; `docs/spec/http.md`, Content).
+ * body (`docs/spec/http.md`, Content).
  */
 export function streamRoutes(options: StreamRouteOptions): Routes {
   return routes({ stream: [refuseServiceWorkers, serveStream(options)] })

@@ -8,7 +8,7 @@ import {
   UnlockingScript,
 } from '@bsv/sdk'
 
-// A mint as a stranger writes it from service.md 4.5 and protocol.md 6 and 7. It shares no code with the product, whose
+// A mint as a stranger writes it from `docs/spec/protocol.md`, Nodes and Mints. It shares no code with the product, whose
 // builder could be wrong in the same way as its checks.
 
 export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
@@ -41,7 +41,7 @@ export function minimalPush(data: Uint8Array): Buffer {
     : push(data)
 }
 
-/** Reads a node from the end of its script (protocol.md 6). */
+/** Reads a node from the end of its script (Nodes). */
 export function readNode(script: Buffer): HandNode {
   const length = script.readUInt32LE(script.length - 5)
   const start = script.length - 5 - length

@@ -6,7 +6,7 @@ import { directory, publisher, text } from '../../support/gateway/site.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
 import { posted, treeOf, useServers } from '../../support/server/test-server.js'
 
-// Every literal that service.md fixes: paths, types, headers, field names, the message, limits. Clients compare them, so a
+// Every literal that the specification fixes: paths, types, headers, field names, the message, limits. Clients compare them, so a
 // rewording breaks them. Asked over HTTP, each as it is written there.
 
 const chain = new FakeChain()
