@@ -15,8 +15,7 @@ test('an ordinal in a node that two move on, as only mints of it conflict, is wh
   onTestFinished(() => index.close())
   const purse = chain.spend({ outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: Buffer.from('in a node') })
-  const paid = [{ transaction: purse, vout: 0 }]
-  const inscribed = chain.spend({ inputs: paid, outputs: [lockingScript] })
+  const inscribed = chain.move(purse, 0, lockingScript)
   // Its coin comes first, and so into the node of the root.
   const holding = chain.mint('a', { funding: [inscribed], nodeInputPosition: 1 })
   const mint = chain.mint('b')

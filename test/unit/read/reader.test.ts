@@ -187,10 +187,10 @@ describe.each([
     expect((await read()).equals(Buffer.from(body))).toBe(true)
     for (const from of [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, length - 1, length, length + 1])
       for (const size of [1, 7, CHUNK_BYTES, 2 * CHUNK_BYTES])
-        if (from >= 0)
-          expect(
-            (await read({ from, length: size })).equals(Buffer.from(body.subarray(from, from + size))),
-          ).toBe(true)
+        if (from >= 0) {
+          const part = Buffer.from(body.subarray(from, from + size))
+          expect((await read({ from, length: size })).equals(part)).toBe(true)
+        }
     const chunks: Buffer[] = []
     for (let position = 0; ; position++) {
       const chunk = await store.content.chunk(hash, position)
@@ -204,9 +204,8 @@ describe.each([
   test('and its transaction are refused when their bytes are not those that were stored', async () => {
     const { hash, note } = bodyOf(length)
     files.add(note)
-    expect(
-      Buffer.from((await store.transactions.get(note.txid))?.raw ?? []).equals(Buffer.from(note.raw)),
-    ).toBe(true)
+    const raw = Buffer.from((await store.transactions.get(note.txid))?.raw ?? [])
+    expect(raw.equals(Buffer.from(note.raw))).toBe(true)
     files.damage(flipped(60))
     expect(() => store.transactions.get(note.txid)).toThrow(DAMAGED)
     if (length < CHUNK_BYTES) return
@@ -277,22 +276,15 @@ describe('what stands beside the facts', () => {
 
   test('how far the search for what is missing is, and whose turn it is', async () => {
     const [one, two] = [bodyOf(3).note, bodyOf(4).note]
-    const further = chain.spend({
-      inputs: [moved(one)],
-      outputs: [inscriptionScript({ body: utf8('further') })],
-    })
-    files.add(one)
-    files.add(further)
-    files.add(two)
+    const further = chain.move(moved(one), 0, inscriptionScript({ body: utf8('further') }))
+    for (const each of [one, further, two]) files.add(each)
     const { ancestors } = store
     const due = async (now = 100): Promise<string[]> =>
       (await ancestors.due({ now, limit: 10 })).map(({ outpoint }) => outpoint.txid)
     expect(await ancestors.nextDue()).toBe(0)
     expect((await due()).sort()).toEqual([one.txid, further.txid, two.txid].sort())
-    expect((await ancestors.due({ now: 0, limit: 1 })).map(({ outpoint }) => outpoint.txid)).toEqual([
-      one.txid,
-      two.txid,
-    ])
+    const first = await ancestors.due({ now: 0, limit: 1 })
+    expect(first.map(({ outpoint }) => outpoint.txid)).toEqual([one.txid, two.txid])
     expect(await ancestors.count(10)).toEqual({ waiting: 3, holes: 0 })
     const attempt = { due: 50, place: 1, tries: 2, transactions: 3, bytes: 4 }
     const at = (transaction: FakeTransaction) => ({ txid: transaction.txid, vout: 0 })
@@ -320,10 +312,8 @@ test('an ordinal without numbers is followed from coin to coin, over many pages'
   files.insert(...steps.map((each) => transactionFact(each)))
   const last = steps.at(-1) ?? lost
   expect(await store.ordinals.at({ txid: lost.txid, vout: 0 }, 0)).toBeUndefined()
-  expect(await store.ordinals.currentOutput({ txid: lost.txid, vout: 0 })).toEqual({
-    txid: last.txid,
-    vout: 0,
-  })
+  const current = await store.ordinals.currentOutput({ txid: lost.txid, vout: 0 })
+  expect(current).toEqual({ txid: last.txid, vout: 0 })
 })
 
 test('a store that nothing can be written to any more does not answer as a healthy one', async () => {
@@ -374,8 +364,8 @@ test('no snapshot is held for longer than a turn: a writer may empty the file th
   const { note } = bodyOf(10)
   expect(served.transactions.has(note.txid)).toBe(false)
   files.add(note)
-  const isHeld = (): unknown =>
-    withFile(files.index, (sql) => sql.get('pragma wal_checkpoint(truncate)')?.busy)
+  const checkpoint = 'pragma wal_checkpoint(truncate)'
+  const isHeld = (): unknown => withFile(files.index, (sql) => sql.get(checkpoint)?.busy)
   expect(isHeld()).toBe(1)
   await new Promise(setImmediate)
   expect(isHeld()).toBe(0)

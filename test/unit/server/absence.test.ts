@@ -34,8 +34,10 @@ const binary = (query: unknown) => {
   return { ...asked, headers: { ...headers, ...accept } }
 }
 
+type Absence = [what: string, ask: (server: TestServer) => Promise<Answer>, known: number]
+
 /** Every way to be told that there is no name `zz`, with the answer of a host that knows. */
-const ABSENCES: [what: string, ask: (server: TestServer) => Promise<Answer>, known: number][] = [
+const ABSENCES: Absence[] = [
   ['origin', (server) => server.ask('/svc/names/origin/zz'), 404],
   ['record', (server) => server.ask('/svc/names/zz'), 404],
   ['mine', (server) => server.ask('/svc/names/mine/zz'), 200],
@@ -45,11 +47,10 @@ const ABSENCES: [what: string, ask: (server: TestServer) => Promise<Answer>, kno
   ['origins', (server) => server.ask('/svc/names/origins', posted([NOBODY])), 200],
   ['tree', (server) => server.ask('/svc/gateway/tree/zz'), 404],
   ['search', (server) => server.ask('/svc/gateway/search?text=zz'), 200],
-  ['ls_names name', (server) => server.ask('/lookup', lookup({ name: 'zz' })), 200],
+  ...['name', 'origin', 'domain', 'mine'].map(
+    (form): Absence => [`ls_names ${form}`, (server) => server.ask('/lookup', lookup({ [form]: 'zz' })), 200],
+  ),
   ['ls_names in binary', (server) => server.ask('/lookup', binary({ name: 'zz', history: true })), 200],
-  ['ls_names origin', (server) => server.ask('/lookup', lookup({ origin: 'zz' })), 200],
-  ['ls_names domain', (server) => server.ask('/lookup', lookup({ domain: 'zz' })), 200],
-  ['ls_names mine', (server) => server.ask('/lookup', lookup({ mine: 'zz' })), 200],
   ['ls_names node', (server) => server.ask('/lookup', lookup({ node: '' })), 200],
   ['ls_names event', (server) => server.ask('/lookup', lookup({ event: 'opns:zz' })), 200],
   ['ls_names event of a node', (server) => server.ask('/lookup', lookup({ event: 'mine:' })), 200],
@@ -78,14 +79,10 @@ async function absencesOf(server: TestServer): Promise<Record<string, number>> {
 const KNOWN = Object.fromEntries(ABSENCES.map(([what, , status]) => [what, status]))
 const NOT_YET = Object.fromEntries(ABSENCES.map(([what]) => [what, 503]))
 
-interface AsOf {
-  height: number
-  hash: string
-}
-
-async function asOfOf(server: TestServer, name = 'a'): Promise<AsOf | undefined> {
-  const { headers, json } = await server.ask(`/svc/names/origin/${name}`)
-  const { asOf } = json as { asOf?: AsOf }
+/** The block as of which it says where a name is. */
+async function asOfOf(server: TestServer) {
+  const { headers, json } = await server.ask('/svc/names/origin/a')
+  const { asOf } = json as { asOf?: { height: number; hash: string } }
   const said = headers['x-as-of']
   expect(said === undefined ? undefined : JSON.parse(String(said))).toEqual(asOf)
   return asOf
@@ -100,10 +97,7 @@ test('a host that has heard of nothing knows of no absence, and says when to ask
   followed.service.fault = () => ({ kind: 'status', status: 500 })
   const server = await servers.start(settings(followed), { pages })
   const { height } = followed.tree.headers.bestTip
-  await until(
-    async () => ((await server.ask('/health')).json as { height?: number }).height === height,
-    'the height of the chain is known',
-  )
+  await until(async () => ((await server.ask('/health')).json as { height?: number }).height === height)
   for (const [what, ask] of ABSENCES) {
     const { status, headers, body } = await ask(server)
     expect({ what, status }).toEqual({ what, status: 503 })
@@ -164,14 +158,10 @@ test('what is found is answered meanwhile, and says that it is not all; then wit
   for (let after = ''; ; ) {
     const page = await server.ask(`/svc/names?prefix=a&after=${after}&limit=2`)
     if (page.status === 503) break
-    const {
-      names: listed,
-      next,
-      complete,
-    } = page.json as { names: { name: string }[]; next: string; complete: false }
-    expect(complete).toBe(false)
-    names.push(...listed.map(({ name }) => name))
-    after = next
+    const list = page.json as { names: { name: string }[]; next: string; complete: false }
+    expect(list.complete).toBe(false)
+    names.push(...list.names.map(({ name }) => name))
+    after = list.next
   }
   expect(names).toEqual(['a', 'ab', 'abc'])
   const node = (await server.ask('/svc/gateway/tree/a')).json
@@ -209,9 +199,7 @@ test('clients and commands take a host that catches up for one that does not kno
     new LookupNameSource({ resolver: { networkPreset: 'local', hostOverrides: { ls_names: [url] } } }),
   ]
   for (const source of sources)
-    expect(await source.ask('zz')).toEqual([
-      { index: url, kind: 'failed', error: expect.objectContaining(early) },
-    ])
+    expect(await source.ask('zz')).toMatchObject([{ index: url, kind: 'failed', error: early }])
   await expect(askLiveNode({ url, name: 'zz' })).rejects.toMatchObject(early)
   await expect(new HttpMineIndex({ url }).showNode('zz')).rejects.toMatchObject(early)
   const mining = await askLiveNode({ url, name: 'zz' }).catch((error: unknown) => error)
@@ -228,9 +216,8 @@ test('clients and commands take a host that catches up for one that does not kno
   const empty = await servers.start(settings(followed))
   const both = [empty.url, other.url].map((each) => new HttpNameSource({ url: each }))
   expect(await resolveName({ ...question, name: 'bab', sources: both })).toMatchObject({ name: 'bab' })
-  await expect(resolveName({ ...question, name: 'zz', sources: both })).rejects.toMatchObject({
-    code: 'NOT_CLAIMED',
-  })
+  const none = resolveName({ ...question, name: 'zz', sources: both })
+  await expect(none).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
 })
 
 test('every answer about names says as of which block it is, from memory too, and no other one', async () => {
@@ -239,32 +226,22 @@ test('every answer about names says as of which block it is, from memory too, an
   const server = await servers.start(settings(followed))
   await untilCaughtUp(server)
   const origin = tree.mintOf('a').outpoint(2)
-  const inBody: [path: string, question?: object][] = [
-    ['/svc/names/origin/a'],
-    ['/svc/names/a'],
-    ['/svc/names/mine/zz'],
-    ['/svc/names?prefix=a'],
-    ['/svc/gateway/counts'],
-    ['/svc/gateway/newest/names'],
-    ['/svc/gateway/tree/a'],
-    ['/svc/gateway/search?text=a'],
-    ['/lookup', lookup({ name: 'a' })],
-    ['/lookup', lookup({ name: 'a', history: true })],
-    ['/lookup', lookup({ name: 'zz' })],
+  type Asked = [path: string, question?: object]
+  const inBody: Asked[] = [
+    ...['origin/a', 'a', 'mine/zz', '?prefix=a'].map(
+      (path): Asked => [`/svc/names/${path}`.replace('/?', '?')],
+    ),
+    ...['counts', 'newest/names', 'tree/a', 'search?text=a'].map((path): Asked => [`/svc/gateway/${path}`]),
+    ...[{ name: 'a' }, { name: 'a', history: true }, { name: 'zz' }].map(
+      (query): Asked => ['/lookup', lookup(query)],
+    ),
   ]
-  const inHeader: typeof inBody = [
+  const inHeader: Asked[] = [
     ['/svc/names/origins', posted([origin])],
     ['/svc/names/proof/a'],
     ['/lookup', binary({ name: 'a', history: true })],
-    ['/', HTML],
-    ['/names', HTML],
-    ['/name/a', HTML],
-    ['/tree', HTML],
-    ['/search?q=zz', HTML],
+    ...['/', '/names', '/name/a', '/tree', '/search?q=zz'].map((path): Asked => [path, HTML]),
   ]
-  const without = ['/content/', '/svc/gateway/metadata/', '/svc/gateway/stream/'].map(
-    (path): (typeof inBody)[number] => [path + origin],
-  )
   const expectAll = async (): Promise<void> => {
     const { height, hash } = tree.headers.bestTip
     await until(async () => (await asOfOf(server))?.height === height, 'the block is followed')
@@ -275,22 +252,19 @@ test('every answer about names says as of which block it is, from memory too, an
       expect(headers['content-length'] ?? String(body.length)).toBe(String(body.length))
     }
     for (const [path, question] of inBody)
-      expect({ path, json: (await server.ask(path, question)).json }).toMatchObject({
+      expect([path, (await server.ask(path, question)).json]).toMatchObject([
         path,
-        json: { asOf: { height, hash } },
-      })
+        { asOf: { height, hash } },
+      ])
     for (const path of ['origin/zz', 'zz', 'mine/a', 'proof/zz'].map((each) => `/svc/names/${each}`)) {
       const answer = await server.ask(path)
-      expect({ path, status: answer.status, json: answer.json }).toMatchObject({
-        status: 404,
-        json: { asOf: { height, hash } },
-      })
+      expect([path, answer.status, answer.json]).toMatchObject([path, 404, { asOf: { height, hash } }])
       expect(JSON.parse(String(answer.headers['x-as-of']))).toEqual({ height, hash })
     }
-    for (const [path] of without) expect((await server.ask(path)).headers).not.toHaveProperty('x-as-of')
-    expect((await server.ask('/name/a', HTML)).body.toString()).toContain(
-      `Names as of block ${new Intl.NumberFormat('en-GB').format(height)}`,
-    )
+    for (const path of ['/content/', '/svc/gateway/metadata/', '/svc/gateway/stream/'])
+      expect((await server.ask(path + origin)).headers).not.toHaveProperty('x-as-of')
+    const page = (await server.ask('/name/a', HTML)).body.toString()
+    expect(page).toContain(`Names as of block ${height.toLocaleString('en-GB')}`)
   }
   await expectAll()
   expect((await server.ask('/svc/names/origins', posted([origin]))).json).toEqual({ [origin]: true })
@@ -313,10 +287,7 @@ test('once it has caught up, a host that loses its source only grows old, after 
   const asOf = await asOfOf(server)
   service.fault = () => ({ kind: 'status', status: 500 })
   tree.headers.mine([])
-  await until(
-    async () => ((await server.ask('/health')).json as { lag?: number }).lag === 1,
-    'the chain has gone on',
-  )
+  await until(async () => ((await server.ask('/health')).json as { lag?: number }).lag === 1)
   expect([await absencesOf(server), await asOfOf(server)]).toEqual([KNOWN, asOf])
   await server.stop()
   const again = await servers.start(settings(followed, { DATA_DIR: server.dataDir }))
@@ -330,14 +301,8 @@ test('once it has caught up, a host that loses its source only grows old, after 
 test('an answer of the time when no source was there does not come from memory once one is', async () => {
   const followed = await world()
   const { service, tree } = followed
-  const idle = await servers.start(settings(followed, { CHAIN_SOURCES: 'none' }))
-  await idle.node.graph.settings.set(
-    'tree_followed',
-    JSON.stringify({ complete: false, unanswered: 600_000 }),
-  )
-  await idle.stop()
   service.fault = () => ({ kind: 'status', status: 500 })
-  const server = await servers.start(settings(followed, { DATA_DIR: idle.dataDir }))
+  const server = await servers.start(settings(followed, { DATA_DIR: await givenUp(followed) }))
   await server.take(encodeBeef([tree.record(tree.chain.genesis)]))
   for (let times = 0; times < 2; times++) {
     expect((await server.ask('/svc/names/mine/zz')).json).toMatchObject({ domain: '' })
@@ -355,9 +320,8 @@ test('a host that syncs with a peer knows what is absent when the peer does, and
   service.fault = (path) => (path.includes(held) ? { kind: 'status', status: 500 } : undefined)
   const first = await servers.start(settings(followed))
   await until(async () => (await first.ask('/svc/names/abc')).status === 200, 'a name is found')
-  const second = await servers.start(
-    settings(followed, { CHAIN_SOURCES: 'none', SYNC_PEERS: first.url, SYNC_INTERVAL_MS: '20' }),
-  )
+  const sync = { CHAIN_SOURCES: 'none', SYNC_PEERS: first.url, SYNC_INTERVAL_MS: '20' }
+  const second = await servers.start(settings(followed, sync))
   await until(async () => (await second.ask('/svc/names/abc')).status === 200, 'the peer has it as well')
   expect((await second.ask('/svc/names/zz')).status).toBe(503)
   service.fault = () => undefined
@@ -382,12 +346,8 @@ async function givenUp(followed: FollowWorld): Promise<string> {
 /** Waits until a host was asked so many more times what it offers. */
 async function afterRounds(peer: TestServer, rounds: number): Promise<void> {
   const count = async (): Promise<number> => {
-    const metrics = (await peer.ask('/metrics')).body.toString()
-    return Number(
-      /^minetree_http_request_duration_seconds_count\{[^}]*requestSyncResponse[^}]*\} (\d+)/m.exec(
-        metrics,
-      )?.[1] ?? 0,
-    )
+    const counted = /^minetree_http_request_duration_seconds_count\{[^}]*requestSyncResponse[^}]*\} (\d+)/m
+    return Number(counted.exec((await peer.ask('/metrics')).body.toString())?.[1] ?? 0)
   }
   const wanted = (await count()) + rounds
   await until(async () => (await count()) >= wanted, 'the peer is asked')
@@ -408,21 +368,17 @@ test('a peer that follows nothing makes no host complete that has a source of it
   expect((await server.ask('/svc/names/bab')).status).toBe(200)
 })
 
-test.each([['has nothing of the tree'], ['has given up']])(
+test.each(['has nothing of the tree', 'has given up'])(
   'a peer that %s makes no host complete',
   async (kind) => {
     const followed = await world()
     followed.service.fault = () => ({ kind: 'status', status: 500 })
-    const peer = await servers.start(
-      settings(
-        followed,
-        kind === 'has given up' ? { DATA_DIR: await givenUp(followed) } : { CHAIN_SOURCES: 'none' },
-      ),
-    )
+    const own: Environment =
+      kind === 'has given up' ? { DATA_DIR: await givenUp(followed) } : { CHAIN_SOURCES: 'none' }
+    const peer = await servers.start(settings(followed, own))
     expect((await peer.ask('/svc/names/zz')).status).toBe(404)
-    const server = await servers.start(
-      settings(followed, { CHAIN_SOURCES: 'none', SYNC_PEERS: peer.url, SYNC_INTERVAL_MS: '20' }),
-    )
+    const sync = { CHAIN_SOURCES: 'none', SYNC_PEERS: peer.url, SYNC_INTERVAL_MS: '20' }
+    const server = await servers.start(settings(followed, sync))
     await afterRounds(peer, 6)
     expect((await server.ask('/svc/names/zz')).status).toBe(503)
   },
@@ -437,9 +393,8 @@ test.each([
   const followed = await world()
   const { service } = followed
   service.fault = () => fault
-  const server = await servers.start(
-    settings(followed, { DATA_DIR: await givenUp(followed), CHAIN_SOURCES: `${kind}=${followed.url}` }),
-  )
+  const asks = { DATA_DIR: await givenUp(followed), CHAIN_SOURCES: `${kind}=${followed.url}` }
+  const server = await servers.start(settings(followed, asks))
   await until(async () => service.asked.length >= 4, 'it is asked again')
   expect((await server.ask('/svc/names/zz')).status).toBe(404)
 })
@@ -453,29 +408,23 @@ test('mining goes on from what is proven or seen, and answers say which', async 
   expect(before).toMatchObject({ domain: 'c' })
   expect(before).not.toHaveProperty('proven')
   const parent = tree.mintOf('c')
-  const mint = tree.chain.mint('cq', {
-    funding: [{ transaction: tree.purse, vout: 19 }],
-    ownerLock: OPEN_LOCK,
-  })
+  const funding = [{ transaction: tree.purse, vout: 19 }]
+  const mint = tree.chain.mint('cq', { funding, ownerLock: OPEN_LOCK })
   const beef = encodeBeef([tree.record(tree.purse), tree.record(parent), { txid: mint.txid, raw: mint.raw }])
   expect((await server.submit(beef)).json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
-  expect((await server.ask('/svc/names/origin/cq')).json).toMatchObject({ proven: false, seen: false })
-  expect((await server.ask('/svc/names/cq')).json).toMatchObject({
-    ...{ proven: false, seen: false },
-    tip: { proven: false, seen: false },
-  })
+  const unseen = { proven: false, seen: false }
+  expect((await server.ask('/svc/names/origin/cq')).json).toMatchObject(unseen)
+  expect((await server.ask('/svc/names/cq')).json).toMatchObject({ ...unseen, tip: unseen })
   for (let times = 0; times < 2; times++) {
     // A stranger's mint that the network does not have is no place to mine from, nor in the way of one.
     expect((await server.ask('/svc/names/mine/cz')).json).toMatchObject(before)
     expect((await server.ask('/svc/names/mine/cq')).json).toMatchObject(before)
     // Whoever has made it goes on from it.
-    expect((await server.ask('/svc/names/mine/cz?unseen=true')).json).toMatchObject({
-      ...{ domain: 'c', outpoint: mint.outpoint(0), proven: false, seen: false },
-    })
+    const own = { domain: 'c', outpoint: mint.outpoint(0), ...unseen }
+    expect((await server.ask('/svc/names/mine/cz?unseen=true')).json).toMatchObject(own)
   }
-  const found = (await server.ask('/lookup', lookup({ mine: 'cz' }))).json as {
-    outputs: { beef: number[] }[]
-  }
+  const { json } = await server.ask('/lookup', lookup({ mine: 'cz' }))
+  const found = json as { outputs: { beef: number[] }[] }
   expect(Buffer.from(found.outputs[0]?.beef ?? []).includes(Buffer.from(mint.raw))).toBe(false)
   service.know({ txid: mint.txid, raw: mint.raw })
   tree.headers.mine([])
@@ -486,10 +435,8 @@ test('mining goes on from what is proven or seen, and answers say which', async 
     during: () =>
       until(
         async () => ((await server.ask('/svc/names/origin/cq')).json as { seen?: boolean }).seen === true,
-        'the network has it',
       ),
   })
-  expect((await server.ask('/svc/names/mine/cz')).json).toMatchObject({
-    ...{ domain: 'c', outpoint: mint.outpoint(0), proven: false, seen: true },
-  })
+  const seen = { domain: 'c', outpoint: mint.outpoint(0), proven: false, seen: true }
+  expect((await server.ask('/svc/names/mine/cz')).json).toMatchObject(seen)
 })

@@ -1,3 +1,4 @@
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { concatBytes } from '../../../backend/src/protocol/bytes.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
@@ -13,16 +14,10 @@ async function judge(
   { proven }: { proven: boolean },
 ): Promise<[number[], string | undefined]> {
   let code: string | undefined
-  const manager = new NamesTopicManager({
-    deployment: chain.deployment,
-    onRefusal: (refusal) => {
-      code = refusal.code
-    },
-  })
-  const { outputsToAdmit } = await manager.identifyAdmissibleOutputs(
-    beefOf(mint, { proven, with: [chain.genesis] }),
-    [0],
-  )
+  const onRefusal = (refusal: TopicRefusal): unknown => (code = refusal.code)
+  const manager = new NamesTopicManager({ deployment: chain.deployment, onRefusal })
+  const beef = beefOf(mint, { proven, with: [chain.genesis] })
+  const { outputsToAdmit } = await manager.identifyAdmissibleOutputs(beef, [0])
   return [outputsToAdmit, code]
 }
 
@@ -38,10 +33,9 @@ describe.each(NON_STRICT)('a mint with $has', (unlocking) => {
     const chain = firstTree()
     const manager = new NamesTopicManager({ deployment: chain.deployment })
     const mint = chain.mint('a', nonStrictlyUnlocked(unlocking))
+    const root = { txid: chain.genesis.txid, outputIndex: 0 }
     for (const proven of [true, false])
-      expect(await manager.identifyNeededInputs(beefOf(mint, { proven }))).toEqual([
-        { txid: chain.genesis.txid, outputIndex: 0 },
-      ])
+      expect(await manager.identifyNeededInputs(beefOf(mint, { proven }))).toEqual([root])
   })
 
   test('is refused, and not asked for, where the outputs are wrong', async () => {

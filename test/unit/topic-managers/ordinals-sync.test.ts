@@ -96,12 +96,10 @@ test('a hint is read as it was written, and anything else is none', () => {
   // Engines hand on the characters of the hex that a host sends.
   const hex = hexOfSyncHint(written)
   for (const sent of [hex, hex.toUpperCase()]) expect(decodeSyncHint(Array.from(utf8(sent)))).toEqual(written)
-  expect(decodeSyncHint(Array.from(utf8(encodeSyncHint({ inputs: [], coins: [] }))))).toEqual({
-    inputs: [],
-    coins: [],
-  })
+  const nothing = { inputs: [], coins: [] }
+  expect(decodeSyncHint(Array.from(utf8(encodeSyncHint(nothing))))).toEqual(nothing)
   const many = Array.from({ length: 101 }, (_, i) => i).join(',')
-  for (const text of [
+  const others = [
     '',
     'minetree',
     'minetree x ',
@@ -109,9 +107,8 @@ test('a hint is read as it was written, and anything else is none', () => {
     'minetree 1 0x',
     `minetree ${many} `,
     'other 1 ',
-    hex.slice(0, -1),
-    `${hex}zz`,
-  ])
+  ]
+  for (const text of [...others, hex.slice(0, -1), `${hex}zz`])
     expect(decodeSyncHint(Array.from(utf8(text)))).toBeUndefined()
   expect(decodeSyncHint(new Array<number>(1_200_000).fill(48))).toBeUndefined()
   expect(decodeSyncHint(undefined)).toBeUndefined()
@@ -154,20 +151,12 @@ describe('a dry run of the engine', () => {
     const manager = new OrdinalsTopicManager({ store: indexWith() })
     const judged = async (subject: FakeTransaction, coins: number[], says?: number[]): Promise<number[]> => {
       const beef = Array.from(beefOf(subject))
-      const { outputsToAdmit } = await manager.identifyAdmissibleOutputs(
-        beef,
-        coins,
-        says,
-        'historical-tx',
-        dry,
-      )
-      return outputsToAdmit
+      return (await manager.identifyAdmissibleOutputs(beef, coins, says, 'historical-tx', dry)).outputsToAdmit
     }
     // As `OverlayGASPStorage` does: first each node, then the whole graph with the coins that it found in it.
     expect(await judged(moved, [], hint)).toEqual([])
-    expect(await manager.identifyNeededInputs(beefOf(moved), hint)).toEqual([
-      { txid: origin.txid, outputIndex: 0 },
-    ])
+    const needed = [{ txid: origin.txid, outputIndex: 0 }]
+    expect(await manager.identifyNeededInputs(beefOf(moved), hint)).toEqual(needed)
     expect([await judged(origin, []), await judged(origin, [])]).toEqual([[0], [0]])
     expect(await judged(moved, [1])).toEqual([1])
   })

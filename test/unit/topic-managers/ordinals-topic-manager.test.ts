@@ -8,7 +8,6 @@ import {
   beefOf,
   bitcomTail,
   FakeChain,
-  type FakeCoin,
   type FakeOutput,
   type FakeTransaction,
   inscriptionScript,
@@ -31,13 +30,10 @@ async function judge(
     ...(store && { store }),
     onRefusal: (refusal) => refusals.push(refusal),
   })
-  const { outputsToAdmit, coinsToRetain } = await manager.identifyAdmissibleOutputs(
-    beefOf(subject, { with: ancestors }),
-    previousCoins,
-    undefined,
-    // As an engine asks before it fetches what is missing: nothing is kept in case it is an ordinal.
-    'historical-tx',
-  )
+  const beef = beefOf(subject, { with: ancestors })
+  // As an engine asks before it fetches what is missing: nothing is kept in case it is an ordinal.
+  const said = await manager.identifyAdmissibleOutputs(beef, previousCoins, undefined, 'historical-tx')
+  const { outputsToAdmit, coinsToRetain } = said
   expect(coinsToRetain).toEqual(previousCoins)
   for (const refusal of refusals) expect(refusal).toMatchObject({ topic: 'tm_ordinals', txid: subject.txid })
   return { admitted: outputsToAdmit, codes: refusals.map(({ code }) => code) }
@@ -62,15 +58,14 @@ describe('an output is admitted for what it holds:', () => {
     ['a MAP that sets nothing', 1, concatBytes(p2pkh(1), bitcomTail(['marker', 'SET'])), false],
   ])('%s', async (_, satoshis, lockingScript, admitted) => {
     const outputs = [locked(7), { satoshis, lockingScript }]
-    const subject = new FakeChain().spend({ inputs: [], outputs })
+    const subject = new FakeChain().spend({ outputs })
     expect(await judge(subject)).toEqual(
       admitted ? { admitted: [1], codes: [] } : { admitted: [], codes: ['NO_ORDINAL'] },
     )
   })
 
   test('all that are there, in order', async () => {
-    const outputs = [envelope, p2pkh(1), bData, map].map((lockingScript) => ({ satoshis: 1, lockingScript }))
-    const subject = new FakeChain().spend({ inputs: [], outputs })
+    const subject = new FakeChain().spend({ outputs: [envelope, p2pkh(1), bData, map] })
     expect((await judge(subject)).admitted).toEqual([0, 2, 3])
   })
 })
@@ -78,18 +73,14 @@ describe('an output is admitted for what it holds:', () => {
 /** A transaction that spends coins of these values, each of a transaction of its own. */
 function spending(values: readonly number[], outputs: readonly number[], chain = new FakeChain()) {
   const sources = values.map((value) => chain.spend({ outputs: [locked(value)] }))
-  const inputs = sources.map((transaction): FakeCoin => ({ transaction, vout: 0 }))
-  return { sources, subject: chain.spend({ inputs, outputs: outputs.map(locked) }) }
+  return { sources, subject: chain.spend({ inputs: sources, outputs: outputs.map(locked) }) }
 }
 
-describe('an ordinal', () => {
-  test('is admitted once where it flows into new content', async () => {
-    const chain = new FakeChain()
-    const first = chain.inscribe({ contentType: 'text/plain', body: utf8('a') })
-    const outputs = [{ satoshis: 1, lockingScript: envelope }]
-    const second = chain.spend({ inputs: [first], outputs })
-    expect((await judge(second, { previousCoins: [0], with: [first] })).admitted).toEqual([0])
-  })
+test('an ordinal is admitted once where it flows into new content', async () => {
+  const chain = new FakeChain()
+  const first = chain.inscribe({ contentType: 'text/plain', body: utf8('a') })
+  const second = chain.move(first, 0, envelope)
+  expect((await judge(second, { previousCoins: [0], with: [first] })).admitted).toEqual([0])
 })
 
 describe('the values of spent coins', () => {
@@ -198,9 +189,8 @@ describe('GASP is asked to bring', () => {
 
   test('every input, since each one’s value places those after it', async () => {
     const { sources, subject } = spending([5, 1], [6, 1])
-    expect(await manager.identifyNeededInputs(beefOf(subject))).toEqual(
-      sources.map(({ txid }) => ({ txid, outputIndex: 0 })),
-    )
+    const needed = sources.map(({ txid }) => ({ txid, outputIndex: 0 }))
+    expect(await manager.identifyNeededInputs(beefOf(subject))).toEqual(needed)
   })
 
   test('every input of what has content, of whatever value', async () => {

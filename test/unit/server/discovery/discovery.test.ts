@@ -14,6 +14,7 @@ import {
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { advertisementLock, advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { advertise, HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
 import {
@@ -47,6 +48,8 @@ beforeAll(async () => {
   await server.take(beefOf(chain.genesis))
 })
 
+const BAD_BODY = { status: 400, code: 'BAD_BODY', overlay: true }
+
 interface Found {
   protocol: string
   domain: string
@@ -77,21 +80,13 @@ async function find(service: string, query: unknown): Promise<Found[]> {
 test('a client that knows this host alone as its tracker finds its topics and lookup services', async () => {
   const tokens = await tokensOf(chain, { url: server.url })
   const { status, json } = await advertise(server, tokens)
-  expect({ status, json }).toEqual({
-    status: 200,
-    json: {
-      tm_ship: { outputsToAdmit: [0, 1], coinsToRetain: [] },
-      tm_slap: { outputsToAdmit: [2, 3, 4], coinsToRetain: [] },
-    },
-  })
-  const resolver = new LookupResolver({
-    slapTrackers: [server.url],
-    facilitator: new HTTPSOverlayLookupFacilitator(undefined, true),
-  })
-  const broadcaster = new TopicBroadcaster(['tm_names', 'tm_ordinals'], {
-    resolver,
-    facilitator: new HTTPSOverlayBroadcastFacilitator(undefined, true),
-  })
+  const tm_ship = { outputsToAdmit: [0, 1], coinsToRetain: [] }
+  const tm_slap = { outputsToAdmit: [2, 3, 4], coinsToRetain: [] }
+  expect([status, json]).toEqual([200, { tm_ship, tm_slap }])
+  const lookups = new HTTPSOverlayLookupFacilitator(undefined, true)
+  const resolver = new LookupResolver({ slapTrackers: [server.url], facilitator: lookups })
+  const facilitator = new HTTPSOverlayBroadcastFacilitator(undefined, true)
+  const broadcaster = new TopicBroadcaster(['tm_names', 'tm_ordinals'], { resolver, facilitator })
   const mint = chain.mint('a')
   const answer = await broadcaster.broadcast(Transaction.fromBEEF(Array.from(beefOf(mint))))
   expect(answer).toMatchObject({ status: 'success', txid: mint.txid })
@@ -121,11 +116,8 @@ test.each([
   ['ls_ship', null],
   ['ls_slap', { limit: -1 }],
 ])('%s refuses %j and says which forms there are', async (service, query) => {
-  const { status, json } = await server.ask('/lookup', posted({ service, query }))
-  expect({ status, json }).toMatchObject({
-    status: 400,
-    json: { code: 'BAD_BODY', message: expect.stringMatching(`^${service} takes `) },
-  })
+  const error = expect.stringMatching(`^${service} takes `)
+  expectError(await server.ask('/lookup', posted({ service, query })), { ...BAD_BODY, error })
 })
 
 test.each([
@@ -189,13 +181,10 @@ test('a spent token is revoked for good, whoever submits it again', async () => 
   })
   await advertise(server, token)
   expect(await find('ls_ship', { topics: ['tm_other'] })).toHaveLength(1)
-  const source = Transaction.fromBEEF(Array.from(beefOf(token)))
+  const sourceTransaction = Transaction.fromBEEF(Array.from(beefOf(token)))
   const spend = new Transaction(1)
-  spend.addInput({
-    sourceTransaction: source,
-    sourceOutputIndex: 0,
-    unlockingScriptTemplate: advertisementUnlock(HOST_KEY, 'SHIP'),
-  })
+  const unlockingScriptTemplate = advertisementUnlock(HOST_KEY, 'SHIP')
+  spend.addInput({ sourceTransaction, sourceOutputIndex: 0, unlockingScriptTemplate })
   spend.addOutput({ satoshis: 1, lockingScript: new P2PKH().lock(HOST_KEY.toAddress()) })
   await spend.sign()
   const revoked = await server.submit(Uint8Array.from(spend.toBEEF()), ['tm_ship'])
@@ -215,8 +204,7 @@ test('copies of the tokens in a transaction of a stranger are not found', async 
   const copy = chain.spend({ outputs })
   await server.take(beefOf(copy), TOPICS)
   expect(await outpoints()).toEqual(ours)
-  const { status, json } = await advertise(server, copy, new PrivateKey(12))
-  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+  expectError(await advertise(server, copy, new PrivateKey(12)), BAD_BODY)
   expect(await outpoints()).toEqual(ours)
 })
 
@@ -230,8 +218,7 @@ test.each([
   const page = chain.inscribe({ contentType: 'text/plain', body: utf8(`with ${approval}`) })
   const sent = submission(beefOf(page), ['tm_ordinals'])
   const headers = { ...sent.headers, 'X-Advertisement': approval }
-  const { status, json } = await server.ask('/submit', { ...sent, headers })
-  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+  expectError(await server.ask('/submit', { ...sent, headers }), BAD_BODY)
   expect((await server.ask(`/content/${page.outpoint(0)}`)).status).toBe(404)
 })
 
@@ -255,13 +242,12 @@ test('refuses a BEEF of more forged tokens than a host ever has: each is the che
   const spenders = Array.from({ length: 7 }, (_, vout) =>
     chain.spend({ inputs: [{ transaction: coins, vout }], outputs: [open, ...forged] }),
   )
-  const beefWith = (ancestors: FakeTransaction[]): Uint8Array =>
-    beefOf(
-      chain.spend({ inputs: ancestors.map((transaction) => ({ transaction, vout: 0 })), outputs: [open] }),
-      { with: [coins, ...ancestors], unproven: ancestors, proven: false },
-    )
-  const { status, json } = await server.submit(beefWith(spenders), ['tm_ordinals'])
-  expect({ status, json }).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+  const beefWith = (ancestors: FakeTransaction[]): Uint8Array => {
+    const subject = chain.spend({ inputs: ancestors, outputs: [open] })
+    return beefOf(subject, { with: [coins, ...ancestors], unproven: ancestors, proven: false })
+  }
+  const refused = await server.submit(beefWith(spenders), ['tm_ordinals'])
+  expectError(refused, { status: 413, code: 'TOO_LARGE', overlay: true })
   expect((await server.submit(beefWith(spenders.slice(1)), ['tm_ordinals'])).status).toBe(200)
 })
 
@@ -288,10 +274,8 @@ test('a restart keeps the tokens, and another URL hides those of the old one fro
 test('an operator can block a token', async () => {
   await server.stop()
   server = await servers.start(env)
-  const { json } = await server.ask(
-    '/lookup',
-    posted({ service: 'ls_ship', query: { topics: ['tm_names'] } }),
-  )
+  const query = { topics: ['tm_names'] }
+  const { json } = await server.ask('/lookup', posted({ service: 'ls_ship', query }))
   const [output] = (json as { outputs: { beef: number[]; outputIndex: number }[] }).outputs
   const outpoint = `${Transaction.fromBEEF(output?.beef ?? []).id('hex')}_${output?.outputIndex}`
   await server.block({ outpoint })
@@ -302,6 +286,5 @@ test.each(['SERVER_PRIVATE_KEY', 'HOSTING_URL'])('without %s there is no discove
   const { [missing]: _, PORT, DATA_DIR, ...others } = env
   const host = await servers.start(others)
   expect((await host.ask('/lookup', posted({ service: 'ls_ship', query: 'findAll' }))).status).toBe(400)
-  const { status, json } = await host.submit(beefOf(await tokensOf(chain, { url: server.url })), TOPICS)
-  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+  expectError(await host.submit(beefOf(await tokensOf(chain, { url: server.url })), TOPICS), BAD_BODY)
 })

@@ -27,6 +27,8 @@ function domains(options: Partial<ConstructorParameters<typeof DnsDomains>[0]> =
 
 const says = (domain: string, answer: TxtAnswer): void => void dns.answers.set(`_ordfs.${domain}`, answer)
 const records = (...all: (string | string[])[]): TxtAnswer => ({ records: all })
+const others = (count: number, times: number) =>
+  Array.from({ length: count }, (_, at) => `${at}`.repeat(times))
 
 test.each<[string, TxtAnswer, unknown]>([
   ['a tagged outpoint', records(`ordfs=${TXID}_1`), REFERENCE],
@@ -37,11 +39,7 @@ test.each<[string, TxtAnswer, unknown]>([
   ['others before it', records('v=spf1 -all', `ordfs=${TXID}_1`), REFERENCE],
   ['the same twice', records(`ordfs=${TXID}_1`, `ordfs=${TXID}.1`), REFERENCE],
   ['a tagged one and one alone', records(`${TXID}_2`, `ordfs=${TXID}_1`), REFERENCE],
-  [
-    'more than UDP carries',
-    records(...Array.from({ length: 9 }, (_, at) => `${at}`.repeat(200)), `ordfs=${TXID}_1`),
-    REFERENCE,
-  ],
+  ['more than UDP carries', records(...others(9, 200), `ordfs=${TXID}_1`), REFERENCE],
   ['that it is truncated, and all over TCP', { truncated: [`ordfs=${TXID}_1`] }, REFERENCE],
   ['two outpoints', records(`ordfs=${TXID}_1`, `ordfs=${TXID}_2`), undefined],
   ['a txid', records(`ordfs=${TXID}`), undefined],
@@ -49,11 +47,7 @@ test.each<[string, TxtAnswer, unknown]>([
   ['a bad step', records(`ordfs=${TXID}_1:x`), undefined],
   ['a path', records(`ordfs=${TXID}_1/x`), undefined],
   ['something else', records('v=spf1 -all', '', '\0\xff'), undefined],
-  [
-    'it behind a hundred others',
-    records(...Array.from({ length: 100 }, (_, at) => `n${at}`), `ordfs=${TXID}_1`),
-    undefined,
-  ],
+  ['it behind a hundred others', records(...others(100, 1), `ordfs=${TXID}_1`), undefined],
   ['a record of 60,000 bytes', records(`ordfs=${TXID}_1`.padEnd(60_000)), undefined],
   ['nothing', records(), undefined],
   ['that there is none', { code: 'NXDOMAIN' }, undefined],
@@ -91,23 +85,9 @@ test.each<[string, TxtAnswer]>([
 })
 
 test.each([
-  'localhost',
-  'single',
-  '127.0.0.1',
-  '[::1]',
-  '1.2.3.4.5',
-  'printer.local',
-  'x.internal',
-  '1.0.0.127.in-addr.arpa',
-  'x.onion',
-  'a..example',
-  '.example',
-  '-a.example',
-  'a-.example',
-  `${'a'.repeat(64)}.example`,
-  `${'a.'.repeat(124)}example`,
-  'a~b.example',
-  '',
+  ...['localhost', 'single', '127.0.0.1', '[::1]', '1.2.3.4.5', 'printer.local', 'x.internal', 'x.onion'],
+  ...['1.0.0.127.in-addr.arpa', 'a..example', '.example', '-a.example', 'a-.example', 'a~b.example', ''],
+  ...[`${'a'.repeat(64)}.example`, `${'a.'.repeat(124)}example`],
 ])('%j is never looked up', (host) => {
   expect([domains().referenceOf(host), dns.asked]).toEqual([undefined, []])
 })
@@ -194,13 +174,9 @@ describe('a resolver that a test holds', () => {
 })
 
 describe('a server with CUSTOM_DOMAINS', () => {
-  const start = async (env: Record<string, string> = {}) =>
-    await hostedServer(servers, {
-      CUSTOM_DOMAINS: 'true',
-      DNS_SERVERS: dns.address,
-      SERVICE_HOSTS: 'node.example',
-      ...env,
-    })
+  const SETTINGS = { CUSTOM_DOMAINS: 'true', SERVICE_HOSTS: 'node.example' }
+  const start = (env: Record<string, string> = {}) =>
+    hostedServer(servers, { ...SETTINGS, DNS_SERVERS: dns.address, ...env })
 
   test('shows on a domain what its record names, and always revalidates', async () => {
     const { named, on, port } = await start()

@@ -32,11 +32,12 @@ async function setUp() {
   const until = async (count: number): Promise<void> => {
     await eventually(async () => expect(begun.length).toBeGreaterThanOrEqual(count))
   }
-  return { begun, answerAll, ask, until, close: () => server.close() }
+  onTestFinished(() => void server.close())
+  return { begun, answerAll, ask, until }
 }
 
 test('so many requests of one client are worked on at a time, and others wait for none of them', async () => {
-  const { begun, answerAll, ask, until, close } = await setUp()
+  const { begun, answerAll, ask, until } = await setUp()
   const asked = Array.from({ length: 5 }, () => ask('a'))
   await until(2)
   await loopTurns()
@@ -53,11 +54,10 @@ test('so many requests of one client are worked on at a time, and others wait fo
   answerAll()
   const answers = await Promise.all(asked)
   expect(answers.map(({ status }) => status)).toEqual(asked.map(() => 200))
-  close()
 })
 
 test('a client that leaves while it waits or is worked on keeps no place', async () => {
-  const { ask, answerAll, begun, until, close } = await setUp()
+  const { ask, answerAll, begun, until } = await setUp()
   const leaving = new AbortController()
   const left = Array.from({ length: 4 }, () => ask('a', '/', leaving.signal).catch(() => 'left'))
   await until(2)
@@ -69,16 +69,14 @@ test('a client that leaves while it waits or is worked on keeps no place', async
   await until(before + 2)
   answerAll()
   expect((await Promise.all(stay)).map(({ status }) => status)).toEqual([200, 200])
-  close()
 })
 
 test('a body that is being sent keeps no place', async () => {
-  const { begun, ask, answerAll, until, close } = await setUp()
+  const { begun, ask, answerAll, until } = await setUp()
   const sending = await Promise.all(Array.from({ length: 3 }, () => ask('a', '/head')))
   const other = ask('a')
   await until(1)
   expect(begun).toEqual(['a'])
   answerAll()
   expect([(await other).status, sending.map(({ status }) => status)]).toEqual([200, [200, 200, 200]])
-  close()
 })

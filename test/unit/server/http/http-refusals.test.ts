@@ -32,7 +32,7 @@ function expectRefusal(answers: string, { status, code }: Refused): void {
   expect(line).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [A-Z]`))
   expect(JSON.parse(body)).toEqual({ error: expect.stringMatching(/^.{5,400}$/), code })
   const headers = Object.fromEntries(
-    fields.map((field) => [field.split(': ')[0]?.toLowerCase(), field.split(': ')[1]]),
+    fields.map((field) => field.split(': ')).map(([k, v]) => [k?.toLowerCase(), v]),
   )
   expect(headers).toMatchObject({
     'content-type': 'application/json; charset=utf-8',
@@ -45,6 +45,8 @@ function expectRefusal(answers: string, { status, code }: Refused): void {
 }
 
 const HEAD = 'Host: x\r\n'
+const GET = `GET ${FILE} HTTP/1.1\r\n${HEAD}`
+const CHUNKED = `POST /lookup HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`
 const UNREADABLE = { status: 400, code: 'BAD_BODY' }
 
 test.each<[string, string, Refused]>([
@@ -52,34 +54,14 @@ test.each<[string, string, Refused]>([
   ['a method that is none', `BREW ${FILE} HTTP/1.1\r\n${HEAD}\r\n`, UNREADABLE],
   ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', UNREADABLE],
   ['a header without a name', `GET ${FILE} HTTP/1.1\r\n${HEAD}: x\r\n\r\n`, UNREADABLE],
-  [
-    'two lengths',
-    `GET ${FILE} HTTP/1.1\r\n${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
-    UNREADABLE,
-  ],
+  ['two lengths', `${GET}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, UNREADABLE],
   ['no host', `GET ${FILE} HTTP/1.1\r\n\r\n`, UNREADABLE],
-  [
-    'a chunk of no length',
-    `POST /lookup HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nx\r\n`,
-    UNREADABLE,
-  ],
-  [
-    'a long header',
-    `GET ${FILE} HTTP/1.1\r\n${HEAD}X-Long: ${'a'.repeat(9000)}\r\n\r\n`,
-    { status: 431, code: 'TOO_LARGE' },
-  ],
-  [
-    'long chunk extensions',
-    `POST /lookup HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n1;${'a'.repeat(20_000)}\r\n`,
-    { status: 413, code: 'TOO_LARGE' },
-  ],
+  ['a chunk of no length', `${CHUNKED}x\r\n`, UNREADABLE],
+  ['a long header', `${GET}X-Long: ${'a'.repeat(9000)}\r\n\r\n`, { status: 431, code: 'TOO_LARGE' }],
+  ['long chunk extensions', `${CHUNKED}1;${'a'.repeat(20_000)}\r\n`, { status: 413, code: 'TOO_LARGE' }],
   ['a long path', `GET /${'a'.repeat(1000)} HTTP/1.1\r\n${HEAD}\r\n`, { status: 414, code: 'TOO_LARGE' }],
   ['a long query', `GET /?${'a'.repeat(999)} HTTP/1.1\r\n${HEAD}\r\n`, { status: 414, code: 'TOO_LARGE' }],
-  [
-    'an expectation',
-    `GET ${FILE} HTTP/1.1\r\n${HEAD}Expect: the-unexpected\r\n\r\n`,
-    { status: 417, code: 'BAD_BODY' },
-  ],
+  ['an expectation', `${GET}Expect: the-unexpected\r\n\r\n`, { status: 417, code: 'BAD_BODY' }],
 ])('%s is refused in the one shape of errors', async (_, sent, refused) => {
   const { send, heard, ended } = await openSocket(server.url)
   send(sent)
@@ -98,16 +80,12 @@ test.each([
 })
 
 test('a path of the longest length is asked for, and 100-continue is met', async () => {
-  const long = await sendRaw(
-    server.url,
-    `GET /${'a'.repeat(999)} HTTP/1.1\r\n${HEAD}Connection: close\r\n\r\n`,
-  )
-  expect(long).toMatch(/^HTTP\/1\.1 404 /)
+  const long = `GET /${'a'.repeat(999)} HTTP/1.1\r\n${HEAD}Connection: close\r\n\r\n`
+  expect(await sendRaw(server.url, long)).toMatch(/^HTTP\/1\.1 404 /)
   const body = '{"service":"ls_names","query":{"origin":"a"}}'
   const { send, heard, ended } = await openSocket(server.url)
-  send(
-    `POST /lookup HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  )
+  const continued = 'Expect: 100-continue\r\nConnection: close\r\n'
+  send(`POST /lookup HTTP/1.1\r\n${HEAD}${continued}Content-Length: ${body.length}\r\n\r\n${body}`)
   await ended
   expect(heard()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
 })
@@ -127,9 +105,7 @@ test('what cannot be read is refused behind the answers that are due, and not in
   const large = chain.inscribe({ contentType: 'text/plain', body: utf8('y'.repeat(3_000_000)) })
   await server.submit(beefOf(large), ['tm_ordinals'])
   const { send, heard, ended } = await openSocket(server.url)
-  send(
-    `GET /content/${large.outpoint(0)} HTTP/1.1\r\n${HEAD}\r\nGET ${FILE} HTTP/1.1\r\n${HEAD}\r\nnonsense\r\n\r\n`,
-  )
+  send(`GET /content/${large.outpoint(0)} HTTP/1.1\r\n${HEAD}\r\n${GET}\r\nnonsense\r\n\r\n`)
   await ended
   const answers = heard()
   expect(answers.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])

@@ -12,19 +12,17 @@ const MiB = 1024 * 1024
 const servers = useServers()
 const chain = new FakeChain()
 /** Every client has two places for reads. */
-const server = await servers.start(
-  { ...treeOf(chain.deployment), TRUST_PROXY: '1', READS_PER_MINUTE: '0' },
-  { limits: { maxClientReads: 2 } },
-)
-await server.submit(beefOf(chain.genesis), ['tm_names'])
+const env = { ...treeOf(chain.deployment), TRUST_PROXY: '1', READS_PER_MINUTE: '0' }
+const server = await servers.start(env, { limits: { maxClientReads: 2 } })
+await server.take(beefOf(chain.genesis), ['tm_names'])
 const mint = chain.mint('a')
-await server.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])
+await server.take(beefOf(mint), ['tm_names', 'tm_ordinals'])
 /** Longer than what systems hold between the ends of a connection. */
 const LONG = 12 * MiB
 const film = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(LONG).fill(7) })
-await server.submit(beefOf(film), ['tm_ordinals'])
+await server.take(beefOf(film), ['tm_ordinals'])
 const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
-await server.submit(beefOf(note), ['tm_ordinals'])
+await server.take(beefOf(note), ['tm_ordinals'])
 
 const CLIENT = 'X-Forwarded-For: 192.0.2.1\r\n'
 
@@ -93,6 +91,8 @@ async function unread(long: Sent): Promise<OpenSocket & { marker: string }> {
 }
 let marked = 0
 
+const LOOKUP = { service: 'ls_ordinals', query: { outpoint: film.outpoint(0) } }
+const NODE = { graphID: `${film.txid}.0`, txid: film.txid, outputIndex: 0 }
 const LONG_ANSWERS: [what: string, sent: Sent][] = [
   ['content', { path: `/content/${film.outpoint(0)}` }],
   ['a range of it', { path: `/content/${film.outpoint(0)}`, headers: `Range: bytes=1-${LONG - 2}\r\n` }],
@@ -101,23 +101,9 @@ const LONG_ANSWERS: [what: string, sent: Sent][] = [
   ['a proof', { path: `/svc/gateway/proof/${film.outpoint(0)}` }],
   ['a BEEF', { path: `/svc/beef/${film.txid}` }],
   ['a transaction', { path: `/svc/beef/${film.txid}/tx` }],
-  ['a lookup', post('/lookup', { service: 'ls_ordinals', query: { outpoint: film.outpoint(0) } })],
-  [
-    'a lookup in binary',
-    post(
-      '/lookup',
-      { service: 'ls_ordinals', query: { outpoint: film.outpoint(0) } },
-      'X-Aggregation: yes\r\n',
-    ),
-  ],
-  [
-    'a node for a peer',
-    post(
-      '/requestForeignGASPNode',
-      { graphID: `${film.txid}.0`, txid: film.txid, outputIndex: 0 },
-      'x-bsv-topic: tm_ordinals\r\n',
-    ),
-  ],
+  ['a lookup', post('/lookup', LOOKUP)],
+  ['a lookup in binary', post('/lookup', LOOKUP, 'X-Aggregation: yes\r\n')],
+  ['a node for a peer', post('/requestForeignGASPNode', NODE, 'x-bsv-topic: tm_ordinals\r\n')],
 ]
 
 test.each(LONG_ANSWERS)(
@@ -215,7 +201,7 @@ test.each([1, 2, 3, 7, 64])('requests that come in pieces of %d bytes are answer
 
 test('a server stops while clients have sent much and read nothing', async () => {
   const stopping = await servers.start({ ...treeOf(chain.deployment) })
-  await stopping.submit(beefOf(film), ['tm_ordinals'])
+  await stopping.take(beefOf(film), ['tm_ordinals'])
   const sent = written({ path: `/content/${film.outpoint(0)}` }, 'x').repeat(63)
   const clients = await Promise.all(Array.from({ length: 4 }, () => openSocket(stopping.url)))
   for (const { socket, send } of clients) {
@@ -240,8 +226,8 @@ test('over the limit for all, the connection that holds the most ends, and other
     { ...treeOf(chain.deployment), TRUST_PROXY: '1' },
     { limits: { maxClientUploadBytes: MiB + 100_000 } },
   )
-  await small.submit(beefOf(film), ['tm_ordinals'])
-  await small.submit(beefOf(note), ['tm_ordinals'])
+  await small.take(beefOf(film), ['tm_ordinals'])
+  await small.take(beefOf(note), ['tm_ordinals'])
   const deaf = await Promise.all(Array.from({ length: 12 }, () => openSocket(small.url)))
   let ended = 0
   for (const { socket, send } of deaf) {

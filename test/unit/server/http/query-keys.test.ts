@@ -10,36 +10,17 @@ const server = await servers.start({ ...treeOf(chain.deployment), GATEWAY_HOST: 
 await server.submit(beefOf(chain.genesis), ['tm_names', 'tm_ordinals'])
 await server.submit(beefOf(chain.mint('a')), ['tm_names', 'tm_ordinals'])
 const coin = chain.spend({ outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }] })
-const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('note') })
-const inputs = [{ transaction: coin, vout: 0 }]
-const note = chain.spend({ inputs, outputs: [lockingScript] })
+const note = chain.move(coin, 0, inscriptionScript({ contentType: 'text/plain', body: utf8('note') }))
 await server.submit(beefOf(note, { with: [coin] }), ['tm_ordinals'])
 const outpoint = note.outpoint(0)
 
 const PATHS = [
-  `/content/${outpoint}`,
-  `/content/${outpoint}:-1`,
-  `/content/${note.txid}`,
-  `/svc/gateway/metadata/${outpoint}`,
-  `/svc/gateway/metadata/${outpoint}:-1`,
-  `/svc/gateway/proof/${outpoint}`,
-  '/svc/names/origin/a',
-  '/svc/names/mine/ab',
-  '/svc/names/a',
-  '/svc/gateway/counts',
-  '/svc/gateway/newest/names',
-  '/svc/gateway/newest/inscriptions',
-  '/svc/gateway/tree',
-  '/svc/gateway/tree/a',
-  `/svc/gateway/history/${outpoint}`,
-  `/svc/gateway/transactions/${note.txid}`,
-  '/names',
-  '/inscriptions',
-  '/tree',
-  '/charts',
-  '/name/a',
-  `/ordinal/${outpoint}`,
-  `/tx/${note.txid}`,
+  ...['', ':-1'].flatMap((at) => [`/content/${outpoint}${at}`, `/svc/gateway/metadata/${outpoint}${at}`]),
+  ...[`/content/${note.txid}`, `/svc/gateway/proof/${outpoint}`, '/svc/gateway/counts', '/svc/gateway/tree'],
+  ...['/svc/names/origin/a', '/svc/names/mine/ab', '/svc/names/a', '/svc/gateway/tree/a'],
+  ...['/svc/gateway/newest/names', '/svc/gateway/newest/inscriptions', `/svc/gateway/history/${outpoint}`],
+  ...[`/svc/gateway/transactions/${note.txid}`, '/names', '/inscriptions', '/tree', '/charts', '/name/a'],
+  ...[`/ordinal/${outpoint}`, `/tx/${note.txid}`],
 ]
 
 /** None of these is known to any of the routes. */

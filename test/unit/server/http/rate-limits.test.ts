@@ -99,23 +99,13 @@ test.each<[key: string, written: string[]]>([
   ['fe80::/64', ['fe80::1', 'fe80::1%lo', 'FE80::2%a%b', 'fe80::3%']],
   [
     'unreadable',
-    [
-      '',
-      ' ',
-      'unknown',
-      '_hidden',
-      '192.0.2',
-      '192.0.2.1.1',
-      '192.0.2.01',
-      '192.0.2.1:',
-      '192.0.2.1:x',
-      '[192.0.2.1',
-    ],
+    ['', ' ', 'unknown', '_hidden', '192.0.2', '192.0.2.1.1', '192.0.2.01', '192.0.2.1:', '[192.0.2.1'],
   ],
   [
     'unreadable',
-    ['2001:db8::1::', '[2001:db8::1]x', '[]', '%eth0', ':', '1:2:3:4:5:6:7:8:9', 'a.test:80', '\u0000'],
+    ['192.0.2.1:x', '2001:db8::1::', '[2001:db8::1]x', '[]', '%eth0', ':', 'a.test:80', '\u0000'],
   ],
+  ['unreadable', ['1:2:3:4:5:6:7:8:9']],
 ])('%s is the client of %j', (key, written) => {
   expect(written.map((ip) => [ip, clientKey({ ip })])).toEqual(written.map((ip) => [ip, key]))
 })
@@ -130,7 +120,7 @@ test('a program on the same machine is not limited, unless it comes through a pr
   const server = await servers.start({ READS_PER_MINUTE: '1', SUBMISSIONS_PER_MINUTE: '1' })
   for (let asked = 0; asked < 5; asked++) {
     const { status, headers } = await server.ask('/svc/names')
-    expect({ status, limit: headers.ratelimit }).toEqual({ status: 200, limit: undefined })
+    expect([status, headers.ratelimit]).toEqual([200, undefined])
     expect((await server.ask('/submit', SUBMISSION)).status).toBe(400)
   }
   for (const name of ['X-Forwarded-For', 'Forwarded', 'X-Real-IP', 'Via'])

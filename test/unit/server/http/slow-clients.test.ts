@@ -143,27 +143,17 @@ test('connections over their number are closed, and those under it answered', as
 test('over their number, the address with the most loses one on which nothing is due', async () => {
   const few = await servers.start({ MAX_CONNECTIONS: '3', KEEP_ALIVE_TIMEOUT_MS: '60000' })
   const [busy, idle, last] = [await openSocket(few.url), await openSocket(few.url), await openSocket(few.url)]
-  let answer = (): void => undefined
-  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
-  let isAsked = false
-  await whileReplaced(few.node.graph.served.streams, 'summary', {
-    by: async () => {
-      isAsked = true
-      await mayAnswer
-      return undefined
-    },
-    during: async () => {
-      busy.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
-      await until(() => isAsked)
-      const other = await openSocket(few.url, '127.0.0.2')
-      other.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
-      await idle.ended
-      await until(() => other.heard().startsWith('HTTP/1.1 200 '))
-      answer()
-      await until(() => busy.heard().startsWith('HTTP/1.1 404 '))
-      last.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
-      await until(() => last.heard().startsWith('HTTP/1.1 200 '))
-    },
+  await whileSummaryWaits(few, async (isAsked, answer) => {
+    busy.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await until(isAsked)
+    const other = await openSocket(few.url, '127.0.0.2')
+    other.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+    await idle.ended
+    await until(() => other.heard().startsWith('HTTP/1.1 200 '))
+    answer()
+    await until(() => busy.heard().startsWith('HTTP/1.1 404 '))
+    last.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+    await until(() => last.heard().startsWith('HTTP/1.1 200 '))
   })
 })
 
@@ -198,30 +188,20 @@ test('a server that stops waits for requests in flight, and not for connections 
   const refused = await openSocket(stopping.url)
   refused.send('POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc')
   await until(() => [idle, begun, refused].every(({ heard }) => heard().endsWith('}')))
-  let answer = (): void => undefined
-  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
-  let isAsked = false
-  await whileReplaced(stopping.node.graph.served.streams, 'summary', {
-    by: async () => {
-      isAsked = true
-      await mayAnswer
-      return undefined
-    },
-    during: async () => {
-      const asked = await openSocket(stopping.url)
-      asked.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
-      await until(() => isAsked)
-      const stopped = stopping.stop()
-      await Promise.all([mute, idle, begun, refused].map(({ ended }) => ended))
-      expect(asked.heard()).toBe('')
-      answer()
-      await asked.ended
-      // The answer says that the connection ends, so that the client does not ask on it again.
-      expect(asked.heard()).toMatch(/^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
-      expect(idle.heard()).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: keep-alive\r\n/)
-      await expect(stopping.ask('/health/live')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-      await stopped
-    },
+  await whileSummaryWaits(stopping, async (isAsked, answer) => {
+    const asked = await openSocket(stopping.url)
+    asked.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await until(isAsked)
+    const stopped = stopping.stop()
+    await Promise.all([mute, idle, begun, refused].map(({ ended }) => ended))
+    expect(asked.heard()).toBe('')
+    answer()
+    await asked.ended
+    // The answer says that the connection ends, so that the client does not ask on it again.
+    expect(asked.heard()).toMatch(/^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
+    expect(idle.heard()).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: keep-alive\r\n/)
+    await expect(stopping.ask('/health/live')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await stopped
   })
 })
 
@@ -238,6 +218,23 @@ test('one address has so many connections and no more, unless a proxy stands bef
   await Promise.all(Array.from({ length: 3 }, () => openSocket(proxied.url)))
   expect((await proxied.ask('/health/live')).status).toBe(200)
 })
+
+/** Holds what a stream is summed up to, as none, until a test lets it be answered. */
+async function whileSummaryWaits(
+  { node }: TestServer,
+  during: (isAsked: () => boolean, answer: () => void) => Promise<void>,
+): Promise<void> {
+  let answer = (): void => undefined
+  const mayAnswer = new Promise<undefined>((resolve) => (answer = () => resolve(undefined)))
+  let asked = 0
+  await whileReplaced(node.graph.served.streams, 'summary', {
+    by() {
+      asked++
+      return mayAnswer
+    },
+    during: () => during(() => asked > 0, answer),
+  })
+}
 
 /** The server's ends of the connections that are opened to it from now on. */
 function acceptedBy({ url }: TestServer): Socket[] {

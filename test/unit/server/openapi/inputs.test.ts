@@ -1,6 +1,7 @@
 import { Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenapiDocument, OperationObject } from '../../../../src/gateway/openapi/document.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
 import { IS_NIGHTLY } from '../../../support/nightly.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { AS_OPERATOR, OPERATOR, posted, treeOf, useServers } from '../../../support/server/test-server.js'
@@ -60,33 +61,11 @@ const TEXTS = [
   ...[...OUTPOINTS, ...OUTPOINT_LIKE, ...POINTERS, ...LISTS, ...REPEATED],
   ...[...ADDRESSES, '3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy'],
 ]
-const VALUES = [
-  ...TEXTS,
-  '',
-  0,
-  1,
-  -1,
-  1.5,
-  0xffffffff,
-  0x100000000,
-  2 ** 53,
-  true,
-  null,
-  [],
-  {},
-  [held],
-  ['x'],
-]
+const NUMBERS = [0, 1, -1, 1.5, 0xffffffff, 0x100000000, 2 ** 53]
+const VALUES = [...TEXTS, '', ...NUMBERS, true, null, [], {}, [held], ['x']]
 /** Parameters with which an operation answers, so that another is judged alone. */
 const PATH: Record<string, string> = {
-  reference: held,
-  outpoint: held,
-  txid,
-  domain: 'a',
-  html: 'PHA',
-  filepath: 'x',
-  id: held,
-  page: '0',
+  ...{ reference: held, outpoint: held, id: held, txid, domain: 'a', html: 'PHA', filepath: 'x', page: '0' },
 }
 const GIVEN: Record<string, Record<string, string>> = {
   ordinals: { contentType: 'text/plain', key: 'k', value: 'v' },
@@ -94,6 +73,7 @@ const GIVEN: Record<string, Record<string, string>> = {
   topicDocumentation: { manager: 'tm_names' },
   lookupDocumentation: { lookupService: 'ls_names' },
 }
+const SUBJECTS = [{ outpoint: held }, { sha256: txid }, { name: 'b' }]
 /** Bodies with which they do: each of their values is replaced by others. */
 const BODIES: Record<string, unknown[]> = {
   nameOrigins: [[held]],
@@ -104,12 +84,8 @@ const BODIES: Record<string, unknown[]> = {
   syncNode: [{ graphID: `${txid}.0`, txid, outputIndex: 0 }],
   lookup: [{ service: 'ls_names', query: { name: 'a' } }],
   ingestProof: [{ txid, blockHeight: 1 }, [{ txid }], { callbacks: [{ txid }] }],
-  block: [
-    { outpoint: held, reason: 'x' },
-    { sha256: txid, reason: 'x' },
-    { name: 'b', reason: 'x' },
-  ],
-  unblock: [{ outpoint: held }, { sha256: txid }, { name: 'b' }],
+  block: SUBJECTS.map((subject) => ({ ...subject, reason: 'x' })),
+  unblock: SUBJECTS,
   headersChanged: [{ height: 1 }],
 }
 /** What the schema leaves to the services: which there are, and what each answers. */
@@ -186,12 +162,9 @@ function variants(body: unknown, place: string[] = []): [place: string, body: un
     place.join('.'),
     list ? [] : Object.fromEntries(Object.entries(body).filter(([each]) => each !== key)),
   ])
-  const longer = list
-    ? [1, 16, 100, 101, 500, 501, 1000, 1001].map((count): [string, unknown] => [
-        place.join('.'),
-        new Array(count).fill(body[0]),
-      ])
-    : [[place.join('.'), { ...body, more: 1 }] as [string, unknown]]
+  const lengths = [1, 16, 100, 101, 500, 501, 1000, 1001]
+  const more = list ? lengths.map((count) => new Array(count).fill(body[0])) : [{ ...body, more: 1 }]
+  const longer = more.map((each): [string, unknown] => [place.join('.'), each])
   return [...others, ...inner, ...without, ...longer]
 }
 
@@ -221,10 +194,8 @@ test('the bodies of all operations are tried', () => {
 test.each(['3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy', '1BoatSLRHtKNngkdXEeobR76b53LETtpyU'])(
   'an owner that is no P2PKH address is refused as that: %s',
   async (owner) => {
-    const { status, json } = await server.ask(`/svc/gateway/ordinals?owner=${owner}`)
-    expect({ status, json }).toEqual({
-      status: 400,
-      json: { code: 'BAD_BODY', error: expect.stringContaining('P2PKH address of main or test') },
-    })
+    const error = expect.stringContaining('P2PKH address of main or test')
+    const answer = await server.ask(`/svc/gateway/ordinals?owner=${owner}`)
+    expectError(answer, { status: 400, code: 'BAD_BODY', error })
   },
 )

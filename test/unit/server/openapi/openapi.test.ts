@@ -155,37 +155,22 @@ describe.each(documents)('the document of the profile %s', (_, document, app) =>
 
   test('has every route of the server, and no other', () => {
     // Pages are for people, and `docs/spec/http.md` lists them.
-    const routes = routesOf(app).routes.filter(
-      ({ prefix, path }) => prefix !== '' || !pagePaths.has(String(path)),
-    )
+    const isPage = ({ prefix, path }: ServedRoute) => prefix === '' && pagePaths.has(String(path))
+    const routes = routesOf(app).routes.filter((route) => !isPage(route))
     const lines = described(document).map(([line]) => line)
     expect(lines.sort()).toEqual(routes.flatMap(operationsOf).sort())
   })
 
   test('accounts for every handler that answers without being a route', () => {
-    expect(routesOf(app).handlers).toEqual([
-      { name: 'operator', prefix: '/admin' },
-      { name: 'adminGuard', prefix: '/admin' },
-      { name: 'refuseOther', prefix: '/admin' },
-      { name: 'unlessRebuilding', prefix: '/admin' },
-      { name: 'refuse', prefix: '' },
-    ])
+    const operators = ['operator', 'adminGuard', 'refuseOther', 'unlessRebuilding']
+    const handlers = operators.map((name) => ({ name, prefix: '/admin' }))
+    expect(routesOf(app).handlers).toEqual([...handlers, { name: 'refuse', prefix: '' }])
   })
 })
 
 test('the document, which is long, is sent compressed', async () => {
-  const headers = { 'Accept-Encoding': 'br' }
-  const answer = await hosts.well.ask('/openapi.json', { headers })
-  expect(answer.headers['content-encoding']).toBe('br')
-  expect(answer.body.length).toBeLessThan(served.body.length / 10)
-})
-
-test('the document is revalidated by its ETag on every request', () => {
-  expect(served.headers).toMatchObject({
-    'content-type': 'application/json; charset=utf-8',
-    'cache-control': 'no-cache',
-    etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
-  })
+  const { headers, body } = await hosts.well.ask('/openapi.json', { headers: { 'Accept-Encoding': 'br' } })
+  expect([headers['content-encoding'], body.length < served.body.length / 10]).toEqual(['br', true])
 })
 
 test('every answer is the one that was expected, and as the document describes it', () => {
@@ -197,9 +182,7 @@ test('every error has the headers of all, and no inside', () => {
   // Of a head that is too large, Node says so by itself.
   for (const { path, answer } of exchanges.filter(({ status }) => status >= 400 && status !== 431)) {
     expectErrorHead(answer, { shut: path.startsWith('/admin') })
-    expect(answer.body.toString('utf8')).not.toMatch(
-      /\bat .+:\d+|node_modules|\.[jt]s\b|sqlite|select |secret/i,
-    )
+    expect(answer.body.toString()).not.toMatch(/\bat .+:\d+|node_modules|\.[jt]s\b|sqlite|select |secret/i)
   }
 })
 
@@ -235,10 +218,8 @@ test('no answer has a tag of its bytes alone, or of two types', () => {
 test('the document has every code of an error', () => {
   const codes = contract.claims.flatMap((claim) => / ([A-Z_]+)$/.exec(claim)?.[1] ?? [])
   // A method that a path does not have is not described, nor are hosts that show content.
-  expect(Object.keys(ERROR_STATUSES).filter((code) => !codes.includes(code))).toEqual([
-    'METHOD_NOT_ALLOWED',
-    'BAD_REDIRECTS',
-  ])
+  const others = Object.keys(ERROR_STATUSES).filter((code) => !codes.includes(code))
+  expect(others).toEqual(['METHOD_NOT_ALLOWED', 'BAD_REDIRECTS'])
 })
 
 test('the document claims nothing that no answer confirms', () => {
@@ -254,12 +235,9 @@ test('the document names no header that pages of other origins cannot read', () 
   const exposed = String(served.headers['access-control-expose-headers']).split(',')
   const hidden = Object.keys(document.components.headers).filter((name) => !exposed.includes(name))
   // Browsers follow redirects and apply CORS before a page sees anything.
-  expect(hidden).toEqual([
-    'Access-Control-Allow-Origin',
-    'Access-Control-Allow-Private-Network',
-    'Access-Control-Expose-Headers',
-    'Location',
-    // Only on the operator's routes, which CORS does not open.
-    'WWW-Authenticate',
-  ])
+  const OF_CORS = ['Allow-Origin', 'Allow-Private-Network', 'Expose-Headers'].map(
+    (name) => `Access-Control-${name}`,
+  )
+  // The last one is only on the operator's routes, which CORS does not open.
+  expect(hidden).toEqual([...OF_CORS, 'Location', 'WWW-Authenticate'])
 })

@@ -86,15 +86,17 @@ async function submitAll(server: TestServer): Promise<void> {
 const lookup = (service: 'ls_names' | 'ls_ordinals', query: unknown, binary = false): [string, Question] => {
   return ['/lookup', posted({ service, query }, binary ? { 'X-Aggregation': 'yes' } : {})]
 }
-/** How many outputs an answer has. */
-const found = async (
-  server: TestServer,
-  query: unknown,
-  service: 'ls_names' | 'ls_ordinals' = 'ls_ordinals',
-) => ((await server.ask(...lookup(service, query))).json as { outputs: unknown[] }).outputs.length
+/** How many names are found. */
+const found = async (server: TestServer, query: unknown): Promise<number> =>
+  ((await server.ask(...lookup('ls_names', query))).json as { outputs: unknown[] }).outputs.length
 
 const content = (outpoint: string): [string, Question] => [`/content/${outpoint}`, {}]
 const get = (path: string): [string, Question] => [path, {}]
+/** What the gateway says of an output, and of a step. */
+const below = (outpoint: string, step: string): [string, Question][] =>
+  [`metadata/${outpoint}`, `metadata/${outpoint}${step}`, `stream/${outpoint}`, `provenance/${outpoint}`].map(
+    (path) => get(`${GATEWAY}/${path}`),
+  )
 
 /** For what is blocked, the questions that are answered 451 from then on. All are answered well before. */
 const CASES: [string, Subject, [string, Question][]][] = [
@@ -102,17 +104,10 @@ const CASES: [string, Subject, [string, Question][]][] = [
     'an output',
     { outpoint: site.outpoint(1) },
     [
-      content(site.outpoint(1)),
       content(site.outpoint(1).replace('_', '.').toUpperCase()),
-      content(`${site.outpoint(1)}:0`),
-      content(`${site.outpoint(1)}:-1`),
-      content(`${site.outpoint(1)}/below`),
-      content(`${site.outpoint(0)}/index.html`),
-      content(`${site.outpoint(0)}/missing`),
-      get(`${GATEWAY}/metadata/${site.outpoint(1)}`),
-      get(`${GATEWAY}/metadata/${site.outpoint(1)}:-1`),
-      get(`${GATEWAY}/stream/${site.outpoint(1)}`),
-      get(`${GATEWAY}/provenance/${site.outpoint(1)}`),
+      ...['', ':0', ':-1', '/below'].map((rest) => content(site.outpoint(1) + rest)),
+      ...['/index.html', '/missing'].map((rest) => content(site.outpoint(0) + rest)),
+      ...below(site.outpoint(1), ':-1'),
       lookup('ls_ordinals', { outpoint: site.outpoint(1) }),
       lookup('ls_ordinals', { outpoint: site.outpoint(1) }, true),
       lookup('ls_ordinals', { outpoint: site.outpoint(1), seq: -1 }),
@@ -123,13 +118,8 @@ const CASES: [string, Subject, [string, Question][]][] = [
     'the content of one',
     { sha256: hashOf('file two').toUpperCase() },
     [
-      content(site.outpoint(2)),
-      content(`${site.outpoint(2)}:-2`),
-      content(`${site.outpoint(0)}/b`),
-      get(`${GATEWAY}/metadata/${site.outpoint(2)}`),
-      get(`${GATEWAY}/metadata/${site.outpoint(2)}:0`),
-      get(`${GATEWAY}/stream/${site.outpoint(2)}`),
-      get(`${GATEWAY}/provenance/${site.outpoint(2)}`),
+      ...[site.outpoint(2), `${site.outpoint(2)}:-2`, `${site.outpoint(0)}/b`].map(content),
+      ...below(site.outpoint(2), ':0'),
       lookup('ls_ordinals', { outpoint: site.outpoint(2) }),
       lookup('ls_ordinals', { outpoint: site.outpoint(2), seq: -2 }, true),
     ],
@@ -138,28 +128,17 @@ const CASES: [string, Subject, [string, Question][]][] = [
     'a directory',
     { outpoint: site.outpoint(0) },
     [
-      content(site.outpoint(0)),
-      content(site.txid),
-      content(`${site.outpoint(0)}/`),
-      content(`${site.outpoint(0)}?raw`),
-      content(`${site.outpoint(0)}/b`),
-      content(`${site.outpoint(0)}:0/b`),
-      get(`${GATEWAY}/metadata/${site.txid}`),
+      ...['', '/', '?raw', '/b', ':0/b'].map((rest) => content(site.outpoint(0) + rest)),
+      ...[content(site.txid), get(`${GATEWAY}/metadata/${site.txid}`)],
     ],
   ],
   [
     'a name',
     { name: 'a' },
     [
-      get(`${NAMES}/a`),
-      get(`${NAMES}/origin/a`),
-      get(`${NAMES}/proof/a`),
-      content(a.outpoint(2)),
-      content(`${a.outpoint(2)}:0`),
-      content(`${movedA.outpoint(0)}:-1`),
-      get(`${GATEWAY}/metadata/${a.outpoint(2)}`),
-      get(`${GATEWAY}/stream/${a.outpoint(2)}`),
-      get(`${GATEWAY}/provenance/${a.outpoint(2)}`),
+      ...['/a', '/origin/a', '/proof/a'].map((path) => get(NAMES + path)),
+      ...[a.outpoint(2), `${a.outpoint(2)}:0`, `${movedA.outpoint(0)}:-1`].map(content),
+      ...below(a.outpoint(2), ':0'),
       get(`${GATEWAY}/provenance/${movedA.outpoint(0)}`),
       ...[false, true].flatMap((history) =>
         [false, true].flatMap((binary) =>
@@ -179,9 +158,7 @@ const CASES: [string, Subject, [string, Question][]][] = [
     'the origin of a name',
     { outpoint: a.outpoint(2) },
     [
-      get(`${NAMES}/a`),
-      get(`${NAMES}/origin/a`),
-      get(`${NAMES}/proof/a`),
+      ...['/a', '/origin/a', '/proof/a'].map((path) => get(NAMES + path)),
       lookup('ls_names', { name: 'a' }),
       lookup('ls_names', { origin: 'a', history: true }),
     ],
@@ -213,26 +190,21 @@ const CASES: [string, Subject, [string, Question][]][] = [
     'an ordinal’s origin',
     { outpoint: origin.outpoint(0) },
     [
-      content(origin.txid),
-      content(`${origin.outpoint(0)}:1`),
-      content(`${tip.outpoint(0)}:0`),
-      content(`${tip.outpoint(0)}:-2`),
+      ...[origin.txid, `${origin.outpoint(0)}:1`, `${tip.outpoint(0)}:0`, `${tip.outpoint(0)}:-2`].map(
+        content,
+      ),
       get(`${GATEWAY}/metadata/${tip.outpoint(0)}:-2`),
       get(`${GATEWAY}/provenance/${origin.outpoint(0)}`),
       lookup('ls_ordinals', { outpoint: tip.outpoint(0), seq: 0 }),
-      get(`/svc/beef/${origin.txid}`),
-      get(`/svc/beef/${origin.txid}/tx`),
-      get(`/svc/txo/${origin.outpoint(0)}`),
-      get(`/svc/txo/${origin.outpoint(0)}/spend`),
+      ...['', '/tx'].map((form) => get(`/svc/beef/${origin.txid}${form}`)),
+      ...['', '/spend'].map((form) => get(`/svc/txo/${origin.outpoint(0)}${form}`)),
     ],
   ],
   [
     'what an ordinal shows',
     { sha256: hashOf('a step') },
     [
-      content(`${origin.outpoint(0)}:1`),
-      content(`${origin.outpoint(0)}:-1`),
-      content(`${tip.outpoint(0)}:-1`),
+      ...[`${origin.outpoint(0)}:1`, `${origin.outpoint(0)}:-1`, `${tip.outpoint(0)}:-1`].map(content),
       get(`${GATEWAY}/metadata/${tip.outpoint(0)}:2`),
       get(`${GATEWAY}/provenance/${tip.outpoint(0)}`),
       lookup('ls_ordinals', { outpoint: tip.outpoint(0), seq: -1 }),
@@ -270,9 +242,7 @@ describe.each(CASES)('where %s is blocked', (_, subject, questions) => {
     const before: Answer[] = []
     // Twice, so that whatever is kept is kept.
     for (const question of [...questions, ...questions]) before.push(await server.ask(...question))
-    expect(before.map(({ status }) => status).filter((status) => status !== 200 && status !== 302)).toEqual(
-      [],
-    )
+    expect(before.filter(({ status }) => status !== 200 && status !== 302)).toEqual([])
     await block(server, subject)
     for (const [index, question] of questions.entries()) {
       const [path, { method = 'GET' }] = question
@@ -320,26 +290,16 @@ describe('what is not blocked', () => {
     await block(server, { name: 'ab' })
     const page = await server.ask(`${NAMES}?limit=1`)
     expect(page.json).toMatchObject({ names: [{ name: 'a' }], next: 'a' })
-    expect((await server.ask(`${NAMES}?limit=1&after=a`)).json).toEqual({
-      names: [{ name: 'b', outpoint: mints[2]?.outpoint(2) }],
-    })
+    const next = [{ name: 'b', outpoint: mints[2]?.outpoint(2) }]
+    expect((await server.ask(`${NAMES}?limit=1&after=a`)).json).toEqual({ names: next })
     const asked = mints.map((mint) => mint.outpoint(2))
-    expect(Object.values((await server.ask(`${NAMES}/origins`, posted(asked))).json as object)).toEqual([
-      true,
-      false,
-      true,
-    ])
-    expect([
-      await found(server, { prefix: '' }, 'ls_names'),
-      await found(server, { origins: asked }, 'ls_names'),
-    ]).toEqual([2, 2])
+    const { json: genuine } = await server.ask(`${NAMES}/origins`, posted(asked))
+    expect(Object.values(genuine as object)).toEqual([true, false, true])
+    for (const query of [{ prefix: '' }, { origins: asked }]) expect(await found(server, query)).toBe(2)
     await block(server, { outpoint: site.outpoint(1) })
     const many = [site.outpoint(0), site.outpoint(1), `${site.outpoint(1)}:0`]
-    expect(Object.values((await server.ask(`${GATEWAY}/metadata`, posted(many))).json as object)).toEqual([
-      expect.objectContaining({ outpoint: site.outpoint(0) }),
-      null,
-      null,
-    ])
+    const { json: records } = await server.ask(`${GATEWAY}/metadata`, posted(many))
+    expect(Object.values(records as object)).toMatchObject([{ outpoint: site.outpoint(0) }, null, null])
   })
 })
 
@@ -402,10 +362,8 @@ describe('the operator', () => {
     const started = Date.now()
     for (const subject of given) {
       const { status, json, headers } = await admin('block', { ...subject, reason: 'because' })
-      expect({ status, json }).toEqual({
-        status: 200,
-        json: { ...subject, kind: expect.any(String), reason: 'because', since: expect.any(String) },
-      })
+      const shown = { kind: expect.any(String), reason: 'because', since: expect.any(String) }
+      expect([status, json]).toEqual([200, { ...subject, ...shown }])
       expect(Date.parse((json as { since: string }).since)).toBeGreaterThanOrEqual(started)
       expect(headers).toMatchObject({ 'cache-control': 'no-store' })
       expect(headers['access-control-allow-origin']).toBeUndefined()
@@ -427,10 +385,8 @@ describe('the operator', () => {
 
   test('is taken at the word whatever its case, and answered in one form', async () => {
     const written = { outpoint: `${'AB'.repeat(32)}.9` }
-    expect((await admin('block', { ...written, reason: 'case' })).json).toMatchObject({
-      kind: 'outpoint',
-      outpoint: `${'ab'.repeat(32)}_9`,
-    })
+    const { json } = await admin('block', { ...written, reason: 'case' })
+    expect(json).toMatchObject({ kind: 'outpoint', outpoint: `${'ab'.repeat(32)}_9` })
     expect((await admin('unblock', written)).json).toMatchObject({ wasBlocked: true })
   })
 

@@ -16,20 +16,13 @@ test('a host says which tree it follows, and by what rules', async () => {
   const { status, json } = await ask('/deployment.json')
   expect(status).toBe(200)
   expect(json).toEqual({
-    profile: 'local',
-    network: 'main',
-    genesis: formatOutpoint(deployment.genesis),
-    covenantVersion: 2,
-    difficulty: 9,
-    nameContentType: PROFILES.local.nameContentType,
-    marker: 'a marker',
-    maxNameLength: 70,
-    tld: 'test',
+    ...{ profile: 'local', network: 'main', genesis: formatOutpoint(deployment.genesis), covenantVersion: 2 },
+    ...{ difficulty: 9, nameContentType: PROFILES.local.nameContentType, marker: 'a marker' },
+    ...{ maxNameLength: 70, tld: 'test' },
     minting: expect.objectContaining({
       isGood: 'read byte by byte from its end, it starts with 9 zero bits',
       noncePrefix: 'first(8, sha256(domain || 0x24 || genesis || sha256(owner)))',
-      transactionVersion: 1,
-      lockTime: 0,
+      ...{ transactionVersion: 1, lockTime: 0 },
     }),
     sites: sitesBelow(`localhost:${new URL(url).port}`),
   })
@@ -39,13 +32,15 @@ test('a host of the live network names the live tree', async () => {
   const { ask } = await servers.start({ PROFILE: 'mainnet', NETWORK: 'test', CHAIN_TRACKER: 'scripts-only' })
   const { genesis, difficulty, nameContentType, nameMarker: marker } = PROFILES.mainnet
   expect((await ask('/deployment.json')).json).toEqual({
-    profile: 'mainnet',
-    network: 'test',
-    genesis,
-    covenantVersion: 1,
-    difficulty,
-    nameContentType,
-    marker,
+    ...{
+      profile: 'mainnet',
+      network: 'test',
+      genesis,
+      covenantVersion: 1,
+      difficulty,
+      nameContentType,
+      marker,
+    },
     maxNameLength: 255,
     minting: expect.not.objectContaining({ noncePrefix: expect.anything() }),
   })
@@ -58,10 +53,7 @@ test('a host that follows none names none', async () => {
 
 test.each([
   [{ GATEWAY_HOST: 'sites.test', HOSTING_URL: 'https://names.example/' }, sitesBelow('sites.test', 'https')],
-  [
-    { GATEWAY_HOST: 'sites.test', HOSTING_URL: 'https://names.example:8443' },
-    sitesBelow('sites.test:8443', 'https'),
-  ],
+  [{ GATEWAY_HOST: 's.test', HOSTING_URL: 'https://names.example:8443' }, sitesBelow('s.test:8443', 'https')],
 ])('a host with %j says where sites are', async (settings, sites) => {
   const { ask } = await servers.start(settings)
   expect((await ask('/deployment.json')).json).toMatchObject({ sites })
@@ -74,11 +66,8 @@ test('a host says where sites are to a client that names a port that is none', a
 })
 
 test('a host that advertises itself says under which key and URL', async () => {
-  const { ask } = await servers.start({
-    SERVER_PRIVATE_KEY: HOST_KEY.toHex(),
-    HOSTING_URL: 'https://names.example/',
-  })
-  expect((await ask('/deployment.json')).json).toMatchObject({
-    advertisedAs: { identityKey: HOST_KEY.toPublicKey().toString(), url: 'https://names.example' },
-  })
+  const settings = { SERVER_PRIVATE_KEY: HOST_KEY.toHex(), HOSTING_URL: 'https://names.example/' }
+  const { ask } = await servers.start(settings)
+  const advertisedAs = { identityKey: HOST_KEY.toPublicKey().toString(), url: 'https://names.example' }
+  expect((await ask('/deployment.json')).json).toMatchObject({ advertisedAs })
 })

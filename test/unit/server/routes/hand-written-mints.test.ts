@@ -20,14 +20,9 @@ interface Stated {
   marker: string
   covenantVersion: number
   difficulty: number
-  minting: {
-    characters: string
+  minting: Record<'characters' | 'work' | 'nodeScript' | 'nameScript' | 'unlockingScript', string> & {
     values: Record<string, string>
-    work: string
     noncePrefix?: string
-    nodeScript: string
-    nameScript: string
-    unlockingScript: string
     paths: { node: string; transaction: string }
   }
 }
@@ -55,10 +50,8 @@ async function expectMinted(
   { transaction, beef }: ReturnType<typeof beefOfMint>,
 ) {
   const { status, json } = await server.submit(beef, TOPICS)
-  expect({ status, json }).toMatchObject({
-    status: 200,
-    json: { tm_names: { outputsToAdmit: [0, 1, 2] }, tm_ordinals: { outputsToAdmit: [2] } },
-  })
+  const admitted = { tm_names: { outputsToAdmit: [0, 1, 2] }, tm_ordinals: { outputsToAdmit: [2] } }
+  expect([status, json]).toMatchObject([200, admitted])
   const origin = `${transaction.id('hex')}_2`
   expect((await server.ask(`/svc/names/origin/${name}`)).json).toMatchObject({ name, outpoint: origin })
   const proof = await server.ask(`/svc/names/proof/${name}`)

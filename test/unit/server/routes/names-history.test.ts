@@ -1,4 +1,3 @@
-import type { LookupService } from '@bsv/overlay'
 import { Beef, Transaction, Utils } from '@bsv/sdk'
 import { NamesLookupService } from '../../../../backend/src/lookup-services/NamesLookupService.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
@@ -11,21 +10,18 @@ const servers = useServers()
 const tree = new MineTree()
 const { chain } = tree
 const { genesis } = chain
-const made = (output: { satoshis: number; lockingScript: Uint8Array }): FakeTransaction =>
-  chain.spend({ outputs: [output] })
 
 /** What pays for the mint of `ab`, and for a later transfer of it, with a coin before the name. */
-const purse = made({ satoshis: 1000, lockingScript: p2pkh(0) })
-const fee = made({ satoshis: 40, lockingScript: p2pkh(0) })
+const [purse, fee] = [1000, 40].map((satoshis) =>
+  chain.spend({ outputs: [{ satoshis, lockingScript: p2pkh(0) }] }),
+) as [FakeTransaction, FakeTransaction]
 const a = tree.mint('a')
 const b = tree.mint('b')
 const ab = tree.mint('ab', { funding: [purse] })
 const abc = tree.mint('abc')
 const moved = chain.move(ab, 2, p2pkh(5))
-const again = chain.spend({
-  inputs: [fee, moved],
-  outputs: [{ satoshis: 40, lockingScript: p2pkh(0) }, p2pkh(6)],
-})
+const outputs = [{ satoshis: 40, lockingScript: p2pkh(0) }, p2pkh(6)]
+const again = chain.spend({ inputs: [fee, moved], outputs })
 
 async function submit(server: TestServer, transaction: FakeTransaction, more: FakeTransaction[] = []) {
   const isMint = tree.transactions.includes(transaction)
@@ -99,10 +95,8 @@ test('a history asked for in binary is JSON, which the SDK keeps completely, unl
   const { txids, beef } = await answered(query)
   for (const Accept of ['*/*', 'application/json, application/octet-stream'])
     expect((await answered(query, { 'X-Aggregation': 'yes', Accept })).txids).toEqual(txids)
-  const { headers, body } = await asking(query, {
-    'X-Aggregation': 'yes',
-    Accept: 'application/octet-stream',
-  })
+  const binary = { 'X-Aggregation': 'yes', Accept: 'application/octet-stream' }
+  const { headers, body } = await asking(query, binary)
   expect(headers['content-type']).toBe('application/octet-stream')
   const reader = new Utils.Reader(Array.from(body))
   expect(reader.readVarIntNum()).toBe(1)
@@ -153,20 +147,14 @@ describe('where not all is held', () => {
   })
 })
 
-describe('an engine that puts BEEF together itself', () => {
-  const service = (): LookupService => {
-    const { graph } = server.node
-    return new NamesLookupService({ reader: graph, deployment: chain.deployment })
-  }
-
-  test('learns which outputs belong to the history', async () => {
-    const [output] = await service().lookup({ service: 'ls_names', query: { origin: 'abc', history: true } })
-    const select = output?.history
-    if (typeof select !== 'function') throw new Error('the history is no selector')
-    const isOf = async (transaction: FakeTransaction) => await select(Array.from(beefOf(transaction)), 0, 1)
-    for (const each of tree.way('abc')) expect(await isOf(each)).toBe(true)
-    for (const each of [purse, moved, fee]) expect(await isOf(each)).toBe(false)
-    const [plain] = await service().lookup({ service: 'ls_names', query: { origin: 'abc' } })
-    expect(plain).toEqual({ txid: abc.txid, outputIndex: 2 })
-  })
+test('an engine that puts BEEF together itself learns which outputs belong to the history', async () => {
+  const service = new NamesLookupService({ reader: server.node.graph, deployment: chain.deployment })
+  const [output] = await service.lookup({ service: 'ls_names', query: { origin: 'abc', history: true } })
+  const select = output?.history
+  if (typeof select !== 'function') throw new Error('the history is no selector')
+  const isOf = async (transaction: FakeTransaction) => await select(Array.from(beefOf(transaction)), 0, 1)
+  for (const each of tree.way('abc')) expect(await isOf(each)).toBe(true)
+  for (const each of [purse, moved, fee]) expect(await isOf(each)).toBe(false)
+  const [plain] = await service.lookup({ service: 'ls_names', query: { origin: 'abc' } })
+  expect(plain).toEqual({ txid: abc.txid, outputIndex: 2 })
 })

@@ -7,7 +7,7 @@ import {
 } from '@bsv/sdk'
 import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
-import { type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What wallets run: the SDK's own clients, over HTTP, against this server.
 
@@ -17,44 +17,30 @@ const broadcast = new HTTPSOverlayBroadcastFacilitator(undefined, true)
 let server: TestServer
 let resolver: LookupResolver
 const chain = new FakeChain()
-const [a, ab, abc, b] = ['a', 'ab', 'abc', 'b'].map((name) => chain.mint(name)) as [
-  FakeTransaction,
-  FakeTransaction,
-  FakeTransaction,
-  FakeTransaction,
-]
+const [a, ab, abc, b] = [chain.mint('a'), chain.mint('ab'), chain.mint('abc'), chain.mint('b')]
 
-async function send(
-  transaction: FakeTransaction,
-  more: { topics?: string[]; offChainValues?: number[]; url?: string } = {},
-) {
-  const { topics = ['tm_names'], offChainValues, url = server.url } = more
-  const beef = Array.from(beefOf(transaction))
-  return await broadcast.send(url, { beef, topics, ...(offChainValues && { offChainValues }) })
+interface Sent {
+  topics?: string[]
+  offChainValues?: number[]
+  url?: string
 }
+const send = (transaction: FakeTransaction, { url = server.url, ...more }: Sent = {}) =>
+  broadcast.send(url, { beef: Array.from(beefOf(transaction)), topics: ['tm_names'], ...more })
 
 beforeAll(async () => {
   server = await servers.start(treeOf(chain.deployment))
   for (const transaction of [chain.genesis, a, ab, abc]) await send(transaction)
-  resolver = new LookupResolver({
-    networkPreset: 'local',
-    hostOverrides: { ls_names: [server.url], ls_ordinals: [server.url] },
-  })
+  const hostOverrides = { ls_names: [server.url], ls_ordinals: [server.url] }
+  resolver = new LookupResolver({ networkPreset: 'local', hostOverrides })
 })
 
 /** What an answer's outputs are: the transaction that the BEEF is of, the index, and the script there. */
-function outputsOf(
-  answer: LookupAnswer,
-): { txid: string; outputIndex: number; script: string | undefined }[] {
-  return answer.outputs.map(({ beef, outputIndex }) => {
+const outputsOf = ({ outputs }: LookupAnswer) =>
+  outputs.map(({ beef, outputIndex }) => {
     const transaction = Transaction.fromBEEF(beef)
-    return {
-      txid: transaction.id('hex'),
-      outputIndex,
-      script: transaction.outputs[outputIndex]?.lockingScript.toHex(),
-    }
+    const script = transaction.outputs[outputIndex]?.lockingScript.toHex()
+    return { txid: transaction.id('hex'), outputIndex, script }
   })
-}
 
 function expected(transaction: FakeTransaction, outputIndex: number) {
   const script = transaction.transaction.outputs[outputIndex]?.lockingScript
@@ -66,14 +52,9 @@ const ways: [string, (query: unknown, service?: string) => Promise<LookupAnswer>
   [
     'plain JSON',
     async (query, service = 'ls_names') => {
-      const response = await fetch(`${server.url}/lookup`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ service, query }),
-      })
-      expect(response.status).toBe(200)
-      expect(response.headers.get('content-type')).toMatch(/^application\/json/)
-      return (await response.json()) as LookupAnswer
+      const { status, headers, json } = await server.ask('/lookup', posted({ service, query }))
+      expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8'])
+      return json as LookupAnswer
     },
   ],
   [
@@ -94,11 +75,9 @@ describe('submitting with the SDK', () => {
 
   test('values that are on no chain may ride along', async () => {
     const note = chain.inscribe({ contentType: 'text/plain', body: utf8('with values') })
-    expect(await send(note, { topics: ['tm_ordinals'], offChainValues: [1, 2, 3] })).toMatchObject({
-      tm_ordinals: { outputsToAdmit: [0] },
-    })
-    const content = await fetch(`${server.url}/content/${note.outpoint(0)}`)
-    expect(await content.text()).toBe('with values')
+    const steak = await send(note, { topics: ['tm_ordinals'], offChainValues: [1, 2, 3] })
+    expect(steak).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
+    expect((await server.ask(`/content/${note.outpoint(0)}`)).body.toString()).toBe('with values')
   })
 
   test('the address of the host may end with a slash', async () => {

@@ -57,10 +57,8 @@ test('fifty submissions at once, some of them twice, come to what one after the 
   expect(all).toHaveLength(50)
   // A mint that comes before its parent waits for it here.
   const work = Promise.all(all.map(([each, topics]) => server.submit(beefOf(each), topics)))
-  const [reads, answers] = await Promise.all([
-    Promise.all([1, 2, 3].map(() => readMeanwhile(server, mints, work))),
-    work,
-  ])
+  const reads = await Promise.all([1, 2, 3].map(() => readMeanwhile(server, mints, work)))
+  const answers = await work
   expect(Math.min(...reads)).toBeGreaterThan(0)
   expect(answers.map(({ status }) => status)).toEqual(all.map(() => 200))
 

@@ -1,8 +1,6 @@
 import {
   beefOf,
   FakeChain,
-  type FakeNode,
-  type FakeOutput,
   type FakeTransaction,
   OPEN_LOCK,
   p2pkh,
@@ -29,11 +27,7 @@ async function answers(server: TestServer, suspects: string[] = []): Promise<unk
   const paths = names.flatMap((name) => [`/svc/names/origin/${name}`, `/svc/names/mine/${name}`])
   const said = await Promise.all(paths.map(async (path) => [path, (await server.ask(path)).json]))
   const search = await server.ask('/lookup', posted({ service: 'ls_names', query: { prefix: '' } }))
-  return {
-    said,
-    names: search.json,
-    genuine: (await server.ask('/svc/names/origins', posted(suspects))).json,
-  }
+  return [said, search.json, (await server.ask('/svc/names/origins', posted(suspects))).json]
 }
 
 /** Submits what must not count, and sees that it does not. */
@@ -61,22 +55,12 @@ async function expectName(server: TestServer, name: string, mint: FakeTransactio
   expect(further.json).toEqual({ domain: name, outpoint: mint.outpoint(1) })
 }
 
-/** The live node of `a` as an output of a transaction that is no mint. */
-function copyOf(chain: FakeChain): FakeOutput {
-  return { satoshis: 1, lockingScript: chain.node('a').lockingScript }
-}
-
-function nodeAt(transaction: FakeTransaction, vout: number): FakeNode {
-  const output = transaction.transaction.outputs[vout]
-  if (output === undefined) throw new Error(`no output ${vout}`)
-  const { satoshis, lockingScript } = output
-  return { satoshis, lockingScript, outpoint: { txid: transaction.txid, vout } }
-}
-
 test('a copy of a node is no node, nor is what is minted from it a name', async () => {
   const { server, chain } = await tree()
-  const copy = chain.spend({ outputs: [copyOf(chain)] })
-  await expectNoName(server, [copy, chain.mint('ac', { from: nodeAt(copy, 0) })])
+  const node = chain.node('a')
+  const copy = chain.spend({ outputs: [node.lockingScript] })
+  const from = { ...node, outpoint: { txid: copy.txid, vout: 0 } }
+  await expectNoName(server, [copy, chain.mint('ac', { from })])
   await expectName(server, 'ac', chain.mint('ac'))
 })
 

@@ -1,8 +1,5 @@
-import { Writable } from 'node:stream'
-import { pino } from 'pino'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { readConfig } from '../../../../src/server/config/config.js'
-import { startServer } from '../../../../src/server/server.js'
+import { keptLog } from '../../../support/gateway/faults.js'
 import {
   beefOf,
   FakeChain,
@@ -10,35 +7,22 @@ import {
   inscriptionScript,
 } from '../../../support/protocol/fake-chain.js'
 import { type Answer, ask, submission, treeOf, useServers } from '../../../support/server/test-server.js'
-import { storedRows } from '../../../support/storage/fact-rows.js'
 
 // Through the whole service: what the settings refuse leaves no trace but a line in the log.
 
 const LIMIT = 1000
 const servers = useServers()
 const chain = new FakeChain()
-const lines: Record<string, unknown>[] = []
-const log = new Writable({
-  write(line, _encoding, done) {
-    lines.push(JSON.parse(String(line)))
-    done()
-  },
-})
-const config = readConfig({
-  PORT: '0',
-  DATA_DIR: await servers.folder(),
-  ...treeOf(chain.deployment),
-  MAX_CONTENT_BYTES: String(LIMIT),
-  CONTENT_TYPES: 'text/plain,image/*',
-})
-const { url, stop } = await startServer({ config, logger: pino(log) })
-afterAll(stop)
+const { logger, records } = keptLog()
+const settings = { MAX_CONTENT_BYTES: String(LIMIT), CONTENT_TYPES: 'text/plain,image/*' }
+const server = await servers.start({ ...treeOf(chain.deployment), ...settings }, { logger })
+const { url } = server
 
 const submit = (subject: FakeTransaction, topics = ['tm_ordinals'], ancestors: FakeTransaction[] = []) =>
   ask(url, '/submit', submission(beefOf(subject, { with: ancestors }), topics))
 const contentOf = (transaction: FakeTransaction, vout = 0): Promise<Answer> =>
   ask(url, `/content/${transaction.outpoint(vout)}`)
-const refusals = (): unknown[] => lines.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))
+const refusals = (): unknown[] => records.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))
 
 /** How often `tm_ordinals` says that it refused something for this reason. */
 async function counted(code: string): Promise<number> {
@@ -48,14 +32,14 @@ async function counted(code: string): Promise<number> {
   return refused.tm_ordinals?.[code] ?? 0
 }
 
-beforeEach(() => lines.splice(0))
+beforeEach(() => void records.splice(0))
 
 test.each([
   ['of too many bytes', 'text/plain', LIMIT + 1, 'CONTENT_TOO_LARGE'],
   ['of a type that is not taken', 'text/html', 1, 'CONTENT_TYPE_NOT_ALLOWED'],
   ['of two types, one of which is', 'image/png,text/html', 1, 'CONTENT_TYPE_NOT_ALLOWED'],
 ])('content %s is not admitted, the log says why, and the next is', async (_, contentType, length, code) => {
-  const before = storedRows(config.dataDir)
+  const before = server.rows()
   const countBefore = await counted(code)
   const refused = chain.inscribe({ contentType, body: new Uint8Array(length) })
   for (let again = 0; again < 2; again++) {
@@ -63,15 +47,11 @@ test.each([
     expect(answer.status).toBe(200)
     expect(answer.json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
   }
-  const after = storedRows(config.dataDir)
+  const after = server.rows()
   for (const table of ['admissions', 'outputs', 'found']) expect(after[table]).toEqual(before[table])
   expect((await contentOf(refused)).status).toBe(404)
-  const refusal = {
-    topic: 'tm_ordinals',
-    txid: refused.txid,
-    code,
-    message: expect.stringContaining('output 0 '),
-  }
+  const message = expect.stringContaining('output 0 ')
+  const refusal = { topic: 'tm_ordinals', txid: refused.txid, code, message }
   expect([refusals(), (await counted(code)) - countBefore]).toEqual([[refusal, refusal], 2])
 
   const good = chain.inscribe({ contentType: 'text/plain; charset=utf-8', body: new Uint8Array(LIMIT) })
@@ -80,10 +60,9 @@ test.each([
 })
 
 test('of one transaction the outputs that are taken are served, and the others are not found', async () => {
-  const outputs = ['image/png', 'text/html', 'image/gif'].map((contentType) => ({
-    satoshis: 1,
-    lockingScript: inscriptionScript({ contentType, body: utf8(contentType) }),
-  }))
+  const outputs = ['image/png', 'text/html', 'image/gif'].map((contentType) =>
+    inscriptionScript({ contentType, body: utf8(contentType) }),
+  )
   const subject = chain.spend({ outputs })
   expect((await submit(subject)).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0, 2] } })
   expect((await contentOf(subject, 0)).body.toString()).toBe('image/png')

@@ -29,15 +29,9 @@ const INSCRIBED: FakeOutput = {
 function spending(scripts: { lock: Uint8Array; unlock: Uint8Array }[], version = 1) {
   const satoshis = 1000
   const funding = chain.spend({ outputs: scripts.map(({ lock }) => ({ satoshis, lockingScript: lock })) })
-  const raw = encodeTransaction({
-    inputs: scripts.map(({ unlock }, vout) => ({
-      outpoint: { txid: funding.txid, vout },
-      unlockingScript: unlock,
-    })),
-    outputs: [INSCRIBED],
-    version,
-  })
-  return unprovenBeef(raw, funding)
+  const { txid } = funding
+  const inputs = scripts.map(({ unlock }, vout) => ({ outpoint: { txid, vout }, unlockingScript: unlock }))
+  return unprovenBeef(encodeTransaction({ inputs, outputs: [INSCRIBED], version }), funding)
 }
 
 function unprovenBeef(raw: Uint8Array, funding: FakeTransaction): Uint8Array {
@@ -70,22 +64,12 @@ async function verdict(beef: Uint8Array, maxScriptWork = 300_000_000): Promise<b
   }
 }
 
-const NOTHING = bytes()
-const ONE = bytes(OP.ONE)
-const EQUAL = 0x87
-const CODESEPARATOR = 0xab
-const CHECKSIG = 0xac
+const [NOTHING, ONE] = [bytes(), bytes(OP.ONE)]
+const [EQUAL, CODESEPARATOR, CHECKSIG] = [0x87, 0xab, 0xac]
 
 describe('scripts hold where the SDK says so, and nowhere else:', () => {
-  const DROP = 0x75
-  const DUP = 0x76
-  const IF = 0x63
-  const ENDIF = 0x68
-  const VERIFY = 0x69
-  const RETURN = 0x6a
-  const TOALT = 0x6b
-  const FROMALT = 0x6c
-  const CAT = 0x7e
+  const [DROP, DUP, IF, ENDIF, VERIFY] = [0x75, 0x76, 0x63, 0x68, 0x69]
+  const [RETURN, TOALT, FROMALT, CAT] = [0x6a, 0x6b, 0x6c, 0x7e]
   test.each<[string, Uint8Array, Uint8Array]>([
     ['true', ONE, NOTHING],
     ['false', bytes(0), NOTHING],
@@ -130,13 +114,9 @@ describe('scripts hold where the SDK says so, and nowhere else:', () => {
     const funding = chain.spend({ outputs: [1, 2].map(() => ({ satoshis: 500, lockingScript: lock })) })
     const signed = new Transaction()
     const sourceTransaction = Transaction.fromBinary(Array.from(funding.raw))
+    const unlockingScriptTemplate = new P2PKH().unlock(key)
     for (const sourceOutputIndex of [0, 1])
-      signed.addInput({
-        sourceTransaction,
-        sourceOutputIndex,
-        unlockingScriptTemplate: new P2PKH().unlock(key),
-        sequence: 5,
-      })
+      signed.addInput({ sourceTransaction, sourceOutputIndex, unlockingScriptTemplate, sequence: 5 })
     signed.addOutput({ satoshis: 999, lockingScript: new P2PKH().lock(key.toAddress()) })
     await signed.sign()
     const raw = Uint8Array.from(signed.toBinary())
@@ -160,46 +140,37 @@ describe('scripts hold where the SDK says so, and nowhere else:', () => {
 })
 
 const taken = async (server: TestServer, beef: Uint8Array): Promise<void> =>
-  expect(await server.submit(beef, ['tm_ordinals'])).toMatchObject({
-    status: 200,
-    json: { tm_ordinals: { outputsToAdmit: [0] } },
+  expect((await server.submit(beef, ['tm_ordinals'])).json).toMatchObject({
+    tm_ordinals: { outputsToAdmit: [0] },
   })
 
 /** Scripts that an interpreter would be busy with for minutes or more; each holds where it is run to its end. */
 const ENDLESS: [string, { lock: Uint8Array; unlock: Uint8Array }[]][] = [
-  [
-    'many signatures',
-    // SIG and KEY are there; each of them is checked, and none is right.
-    [{ lock: bytes(times(4000, 0x6e, CHECKSIG, 0x75), OP.ONE), unlock: endlessSignature() }],
-  ],
-  ['items that double', [{ lock: bytes(OP.ONE, times(40, 0x76, 0x7e), 0x82), unlock: NOTHING }]],
-  [
-    'numbers that are squared',
-    [{ lock: bytes(OP.ONE, 2, 0xff, 0x7f, times(40, 0x76, 0x95), 0x82), unlock: NOTHING }],
-  ],
-  [
-    'an item as long as a number says',
-    [{ lock: bytes(OP.ONE, 4, 0xff, 0xff, 0xff, 0x3f, 0x80, 0x82), unlock: NOTHING }],
-  ],
-  [
+  // SIG and KEY are there; each of them is checked, and none is right.
+  endless('many signatures', bytes(times(4000, 0x6e, CHECKSIG, 0x75), OP.ONE), endlessSignature()),
+  endless('items that double', bytes(OP.ONE, times(40, 0x76, 0x7e), 0x82)),
+  endless('numbers that are squared', bytes(OP.ONE, 2, 0xff, 0x7f, times(40, 0x76, 0x95), 0x82)),
+  endless('an item as long as a number says', bytes(OP.ONE, 4, 0xff, 0xff, 0xff, 0x3f, 0x80, 0x82)),
+  endless(
     'many hashes of a long item',
-    [{ lock: bytes(OP.ONE, times(22, 0x76, 0x7e), times(5000, 0x76, 0xaa, 0x75), 0x82), unlock: NOTHING }],
-  ],
-  [
+    bytes(OP.ONE, times(22, 0x76, 0x7e), times(5000, 0x76, 0xaa, 0x75), 0x82),
+  ),
+  endless(
     'signatures that commit to the whole transaction, each hashed again',
-    [{ lock: bytes(times(1000, 0x6e, CHECKSIG, 0x75), OP.ONE), unlock: endlessSignature(0x01) }],
-  ],
-  [
+    bytes(times(1000, 0x6e, CHECKSIG, 0x75), OP.ONE),
+    endlessSignature(0x01),
+  ),
+  endless(
     'a signature that many keys are tried with',
-    [
-      {
-        lock: bytes(manyKeys(400), 0xae, 0x75, OP.ONE),
-        unlock: bytes(0, endlessSignature().subarray(0, -34), OP.ONE),
-      },
-    ],
-  ],
-  ['opcodes without end', [{ lock: bytes(times(4_000_000, 0x61), OP.ONE), unlock: NOTHING }]],
+    bytes(manyKeys(400), 0xae, 0x75, OP.ONE),
+    bytes(0, endlessSignature().subarray(0, -34), OP.ONE),
+  ),
+  endless('opcodes without end', bytes(times(4_000_000, 0x61), OP.ONE)),
 ]
+
+function endless(name: string, lock: Uint8Array, unlock = NOTHING): (typeof ENDLESS)[number] {
+  return [name, [{ lock, unlock }]]
+}
 
 function manyKeys(count: number): Uint8Array {
   const key = PrivateKey.fromRandom().toPublicKey().toDER() as number[]
@@ -221,12 +192,9 @@ describe('scripts that take too much to run are refused, and what they are part 
 
   test.each(ENDLESS)('%s', async (_, scripts) => {
     const before = server.rows()
-    expectError(await server.submit(spending(scripts, 2), ['tm_ordinals']), {
-      status: 400,
-      code: 'BAD_BODY',
-      overlay: true,
-      error: expect.stringMatching(/could not be verified: the scripts are too expensive to run$/),
-    })
+    const error = expect.stringMatching(/could not be verified: the scripts are too expensive to run$/)
+    const refused = { status: 400, code: 'BAD_BODY', overlay: true, error }
+    expectError(await server.submit(spending(scripts, 2), ['tm_ordinals']), refused)
     expect(server.rows()).toEqual(before)
     await taken(server, beefOf(chain.inscribe({ contentType: 'text/plain', body: utf8('after') })))
   })
@@ -313,10 +281,8 @@ describe('unproven ancestors', () => {
       const lockingScript = at < 9998 ? OPEN_LOCK : INSCRIBED.lockingScript
       all.push(chain.move(transaction, 0, lockingScript))
     }
-    const server = await servers.start(
-      { MAX_BEEF_TRANSACTIONS: '10000' },
-      { limits: { maxBeefDepth: 10_000 } },
-    )
+    const limits = { maxBeefDepth: 10_000 }
+    const server = await servers.start({ MAX_BEEF_TRANSACTIONS: '10000' }, { limits })
     await taken(server, beefOfAll(all))
   })
 })

@@ -38,12 +38,8 @@ async function contest(
     })
     names.push(`${kind}=${url}`)
   }
-  const sources = {
-    CHAIN_SOURCES: names.join(',') || 'none',
-    CHAIN_SOURCE_RATE: '10000',
-    FOLLOW_POLL_MS: '600000',
-  }
-  const world = await worlds.start({ ...sources, ...env })
+  const sources = { CHAIN_SOURCES: names.join(',') || 'none', CHAIN_SOURCE_RATE: '10000' }
+  const world = await worlds.start({ ...sources, FOLLOW_POLL_MS: '600000', ...env })
   network = new ChainServices(world.headers)
   const { chain, headers } = world
   network.know(chain.genesis)
@@ -86,9 +82,8 @@ test.each([[['junglebus']], [['whatsonchain']], [['arc', 'junglebus']]] as const
     const metrics = (await world.server.ask('/metrics')).body.toString()
     expect(metrics).toMatch(/^minetree_sightings_total\{status="seen"\} [1-9]/m)
     const again = await world.restart({ CHAIN_SOURCES: 'none' })
-    expect((await again.server.ask('/svc/names/origin/a')).json).toMatchObject({
-      outpoint: honest.outpoint(2),
-    })
+    const { json: origin } = await again.server.ask('/svc/names/origin/a')
+    expect(origin).toMatchObject({ outpoint: honest.outpoint(2) })
   },
 )
 
@@ -159,10 +154,8 @@ test('a rejected squat frees the node, and is back once the network has it', asy
   expect(await owner('a')).toBe(txid)
   const batch = { count: 2, callbacks: [{ txid, txStatus: 'REJECTED', extraInfo: 'x', merklePath: '' }] }
   expect([(await notify(batch)).status, await owner('a')]).toEqual([200, undefined])
-  expect((await server.ask('/svc/names/mine/a')).json).toMatchObject({
-    domain: '',
-    outpoint: chain.genesis.outpoint(0),
-  })
+  const free = { domain: '', outpoint: chain.genesis.outpoint(0) }
+  expect((await server.ask('/svc/names/mine/a')).json).toMatchObject(free)
   expect((await submit(squat)).status).toBe(409)
   const honest = mint('a', 3, root)
   expect([(await submit(honest)).status, await owner('a')]).toEqual([200, honest.txid])
@@ -190,13 +183,8 @@ test('what is submitted is asked about in the background, and nothing that is pr
   const unproven = mint('a', 2)
   network.know(unproven)
   expect((await submit(unproven, proven)).status).toBe(200)
-  await until(
-    async () =>
-      /^minetree_sightings_total\{status="seen"\} 1$/m.test(
-        (await world.server.ask('/metrics')).body.toString(),
-      ),
-    'the sighting is recorded',
-  )
+  const counted = /^minetree_sightings_total\{status="seen"\} 1$/m
+  await until(async () => counted.test((await world.server.ask('/metrics')).body.toString()))
   expect(await owner('a')).toBe(unproven.txid)
   expect(await world.server.node.graph.sightings.of([unproven.txid, proven.txid])).toEqual(
     new Map([[unproven.txid, 'seen']]),

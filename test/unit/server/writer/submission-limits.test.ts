@@ -50,11 +50,12 @@ function unprovenChain(length: number): Uint8Array {
 
 const refused = async (server: TestServer, beef: Uint8Array, why: RegExp): Promise<void> => {
   const before = server.rows()
+  const error = expect.stringMatching(why)
   expectError(await server.submit(beef, ['tm_ordinals']), {
     status: 413,
     code: 'TOO_LARGE',
     overlay: true,
-    error: expect.stringMatching(why),
+    error,
   })
   expect(server.rows()).toEqual(before)
 }
@@ -92,31 +93,23 @@ describe('a BEEF', () => {
     const wide = chain.spend({ outputs: [ordinal, ordinal, ordinal, plain, plain] })
     const inputs = [0, 1, 2, 3].map((vout) => ({ transaction: wide, vout }))
     const most = /at most 4 inputs and outputs with ordinals \(twice MAX_BEEF_TRANSACTIONS\)/
-    await refused(
-      server,
-      beefOf(chain.spend({ inputs: inputs.slice(0, 3), outputs: [ordinal, ordinal] })),
-      most,
-    )
+    const first = inputs.slice(0, 3)
+    await refused(server, beefOf(chain.spend({ inputs: first, outputs: [ordinal, ordinal] })), most)
     const next = chain.spend({ inputs: inputs.slice(0, 1), outputs: [plain, plain, plain, plain] })
     await refused(server, beefOf(next, { with: [wide] }), most)
     await taken(server, beefOf(wide))
-    await taken(
-      server,
-      beefOf(chain.spend({ inputs: inputs.slice(0, 3), outputs: [ordinal, plain, plain, plain] })),
-    )
+    await taken(server, beefOf(chain.spend({ inputs: first, outputs: [ordinal, plain, plain, plain] })))
   })
 
   test('that is built on an unproven one with too much behind it is 503, until that is mined', async () => {
     const server = await servers.start()
+    const full = new GeneralError('TOO_MANY_DESCENDANTS', '5000 transactions are built on a coin')
     const answer = await whileReplaced(server.node.graph, 'record', {
-      by: () =>
-        Promise.reject(new GeneralError('TOO_MANY_DESCENDANTS', '5000 transactions are built on a coin')),
+      by: () => Promise.reject(full),
       during: () => server.submit(beefOf(chain.inscribe({ contentType: 'text/plain', body: utf8('text') }))),
     })
-    expect(answer).toMatchObject({
-      status: 503,
-      json: { code: 'NOT_READY', message: expect.stringContaining('5000 transactions are built on') },
-    })
+    const error = expect.stringContaining('5000 transactions are built on')
+    expectError(answer, { status: 503, code: 'NOT_READY', error, overlay: true })
     expect(answer.headers['retry-after']).toBe('600')
   })
 
@@ -140,20 +133,12 @@ describe('what a block holds', () => {
     const { chain: tree, server, headers } = world
     const [a, ab, abc] = [wide(tree, 'a', 10_001), wide(tree, 'ab', 100), tree.mint('abc')]
     for (const mint of [a, ab, abc]) headers.mine([mint])
-    for (const answer of [
-      await world.submit(abc, [a, ab]),
-      await world.submit(a),
-      await world.submit(ab, [a]),
-    ])
-      expect(answer).toMatchObject({ status: 200 })
-    for (const [name, mint] of [
-      ['a', a],
-      ['ab', ab],
-      ['abc', abc],
-    ] as const)
-      expect((await server.ask(`/svc/names/origin/${name}`)).json).toMatchObject({
-        outpoint: mint.outpoint(2),
-      })
+    const answers = [await world.submit(abc, [a, ab]), await world.submit(a), await world.submit(ab, [a])]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    for (const [name, mint] of Object.entries({ a, ab, abc })) {
+      const origin = { outpoint: mint.outpoint(2) }
+      expect((await server.ask(`/svc/names/origin/${name}`)).json).toMatchObject(origin)
+    }
     // What is read of them goes through the same parts.
     expect((await server.ask('/svc/names/proof/abc')).status).toBe(200)
     const inputs = Array.from({ length: 1100 }, () => tree.madeUpCoin())
@@ -171,10 +156,8 @@ describe('what a block holds', () => {
     const { chain: tree, server, headers } = world
     const purse = coin()
     headers.mine([purse])
-    const mint = tree.mint('a', {
-      funding: [purse],
-      trailing: new Array(30).fill({ satoshis: 0, lockingScript: new Uint8Array() }),
-    })
+    const trailing = new Array(30).fill({ satoshis: 0, lockingScript: new Uint8Array() })
+    const mint = tree.mint('a', { funding: [purse], trailing })
     const beef = headers.branch.beef(mint, [tree.genesis, purse])
     expectError(await server.submit(beef), {
       ...{ status: 413, code: 'TOO_LARGE', overlay: true },
@@ -193,9 +176,8 @@ describe('what a block holds', () => {
     const { chain: tree, headers, server } = world
     const { raw } = tree.mint('a', { from: tree.node(''), funding: [] })
     // The covenant looks at no other input: more of them leave the mint a mint.
-    const mint = readTransaction(
-      concatBytes(raw.subarray(0, 4), varint(100_001), new Uint8Array(41 * 100_000), raw.subarray(5)),
-    )
+    const more = [varint(100_001), new Uint8Array(41 * 100_000)]
+    const mint = readTransaction(concatBytes(raw.subarray(0, 4), ...more, raw.subarray(5)))
     headers.mine([mint])
     expectError(await server.submit(headers.branch.beef(mint)), {
       ...{ status: 413, code: 'TOO_LARGE', overlay: true },
@@ -217,10 +199,7 @@ test('a transaction as long as an inner node of a merkle tree is refused, whiche
   const before = server.rows()
   for (const beef of [beefOf(fake), beefOf(spender, { with: [fake] })])
     expectError(await server.submit(beef, ['tm_ordinals']), {
-      status: 400,
-      code: 'BAD_BODY',
-      overlay: true,
-      error: expect.stringMatching(/has 64 bytes/),
+      ...{ status: 400, code: 'BAD_BODY', overlay: true, error: expect.stringMatching(/has 64 bytes/) },
     })
   expect(server.rows()).toEqual(before)
 })
@@ -247,9 +226,8 @@ describe('how deep unproven transactions stand', () => {
     }
     const subject = all[60]
     if (subject === undefined) throw new Error('the chain has no end')
-    expect(
-      depthOf(beefOf(subject, { proven: false, with: all.slice(0, -1), unproven: all.slice(1, -1) })),
-    ).toBe(60)
+    const beef = beefOf(subject, { proven: false, with: all.slice(0, -1), unproven: all.slice(1, -1) })
+    expect(depthOf(beef)).toBe(60)
   })
 })
 
@@ -300,17 +278,13 @@ describe('submissions that wait', () => {
   })
 
   test('are so many of one client and no more, and others still come', async () => {
-    const server = await servers.start(
-      { TRUST_PROXY: '1', MAX_WAITING_SUBMISSIONS: '4' },
-      { limits: { maxClientSubmissions: 2 } },
-    )
+    const env = { TRUST_PROXY: '1', MAX_WAITING_SUBMISSIONS: '4' }
+    const server = await servers.start(env, { limits: { maxClientSubmissions: 2 } })
     const beefs = Array.from({ length: 4 }, () => note())
     const others = Array.from({ length: 2 }, () => note())
     const from = [...beefs.map(() => '192.0.2.1'), ...others.map(() => '192.0.2.2')]
-    expect(await whileHeld(server, [...beefs, ...others], { refusals: 2, from })).toEqual([
-      ...[200, 200, 200, 200],
-      ...[429, 429],
-    ])
+    const statuses = await whileHeld(server, [...beefs, ...others], { refusals: 2, from })
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
     // A client that was answered may submit again.
     const again = await Promise.all(beefs.slice(0, 2).map((beef) => send(server, beef, '192.0.2.1')))
     expect(again.map(({ status }) => status)).toEqual([200, 200])
@@ -357,14 +331,8 @@ describe('JSON that nests deeper than any stack', () => {
     ['arrays', `${'['.repeat(depth)}${']'.repeat(depth)}`],
     ['arrays that do not end', '['.repeat(2 * depth)],
     ['a query', `{"service":"ls_names","query":${'['.repeat(depth)}${']'.repeat(depth)}}`],
-    [
-      'a query of objects',
-      `{"service":"ls_names","query":${'{"a":'.repeat(depth / 4)}1${'}'.repeat(depth / 4)}}`,
-    ],
-    [
-      'a known form',
-      `{"service":"ls_ordinals","query":{"map":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
-    ],
+    ['objects', `{"service":"ls_names","query":${'{"a":'.repeat(depth / 4)}1${'}'.repeat(depth / 4)}}`],
+    ['a form', `{"service":"ls_ordinals","query":{"map":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`],
   ])('is no question: %s', async (_, body) => {
     const answer = await server.ask('/lookup', { method: 'POST', body })
     expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
@@ -374,10 +342,8 @@ describe('JSON that nests deeper than any stack', () => {
     const body = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     for (const path of ['/svc/gateway/metadata', '/svc/names/origins'])
       expectError(await server.ask(path, { method: 'POST', body }), { status: 400, code: 'BAD_BODY' })
-    const deep = chain.inscribe({
-      contentType: 'gw-fs/json',
-      body: utf8(`{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}`),
-    })
+    const map = utf8(`{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}`)
+    const deep = chain.inscribe({ contentType: 'gw-fs/json', body: map })
     await taken(server, beefOf(deep))
     expectError(await server.ask(`/content/${deep.outpoint(0)}/a`), { status: 404, code: 'NOT_FOUND' })
   })

@@ -55,12 +55,7 @@ test('what is known to be in a block is not held for its lock time, though this 
   const spend = (source: FakeTransaction, sequence: number, lockTime = 0): FakeTransaction =>
     bareTransaction({
       inputs: [{ outpoint: { txid: source.txid, vout: 0 }, unlockingScript: Uint8Array.of(0x51), sequence }],
-      outputs: [
-        {
-          satoshis: 1,
-          lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('x'), lock: OPEN_LOCK }),
-        },
-      ],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ body: utf8('x'), lock: OPEN_LOCK }) }],
       lockTime,
     })
   // Far from now; its block says that it was final all the same.

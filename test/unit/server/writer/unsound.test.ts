@@ -1,6 +1,7 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
 import OrdinalsTopicManager from '../../../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
 import {
   beefOf,
   FakeChain,
@@ -40,7 +41,7 @@ const once = fake({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScrip
 const unsound: [string, FakeTransaction, Uint8Array][] = [
   ['has no inputs', nothing, beefOf(nothing, { proven: false })],
   [
-    'has a parent without inputs',
+    'has such a parent',
     child,
     beefOf(child, { proven: false, with: [fromNothing], unproven: [fromNothing] }),
   ],
@@ -49,10 +50,12 @@ const unsound: [string, FakeTransaction, Uint8Array][] = [
 
 test.each(unsound)('what %s is refused, and nothing is stored', async (_, transaction, beef) => {
   const before = server.rows()
-  const { status, json } = await server.submit(beef, ['tm_ordinals'])
-  expect({ status, json }).toMatchObject({
+  const error = expect.stringContaining('the transaction is invalid')
+  expectError(await server.submit(beef, ['tm_ordinals']), {
     status: 400,
-    json: { code: 'BAD_BODY', error: expect.stringContaining('the transaction is invalid') },
+    code: 'BAD_BODY',
+    error,
+    overlay: true,
   })
   expect(server.rows()).toEqual(before)
   expect(await server.ask(`/content/${transaction.outpoint(0)}`)).toMatchObject({ status: 404 })
@@ -61,10 +64,8 @@ test.each(unsound)('what %s is refused, and nothing is stored', async (_, transa
 test.each(unsound)('a plugin admits nothing of what %s', async (_, __, beef) => {
   const refused: string[] = []
   const topic = new OrdinalsTopicManager({ onRefusal: ({ code }) => refused.push(code) })
-  expect(await topic.identifyAdmissibleOutputs(beef, [], undefined, 'current-tx')).toEqual({
-    outputsToAdmit: [],
-    coinsToRetain: [],
-  })
+  const none = { outputsToAdmit: [], coinsToRetain: [] }
+  expect(await topic.identifyAdmissibleOutputs(beef, [], undefined, 'current-tx')).toEqual(none)
   expect(refused).toEqual(['UNSOUND'])
 })
 
