@@ -61,10 +61,13 @@ export function planSite(options: {
   })
   layout.inscribe(root)
   const earlier = published?.inscribed(root.id)
+  const isUnchanged = earlier !== undefined && isShown(earlier, published)
+  // It was laid out all the same: nothing else may be the first output.
+  if (isUnchanged) layout.places.delete(root.id)
   return {
     outputs: layout.outputs,
     changes: changesOf(root, { places: layout.places, published }),
-    isUnchanged: earlier !== undefined && isShown(earlier, published),
+    isUnchanged,
     hasIndex: !('entries' in root) || hasIndex(root.entries),
   }
 }
