@@ -19,7 +19,7 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
   const html = renderPage({
     site,
     title: `Transaction ${shortened(txid)}`,
-    description: 'What of a transaction is here.',
+    description: 'The stored outputs of a transaction.',
     path: `/tx/${txid}`,
     children: (
       <>

@@ -197,16 +197,21 @@ const OPERATIONS = {
   submit: {
     route: 'POST /submit',
     summary: 'Submits a transaction to topics',
-    description: 'As `/submit` of this host, which answers it.',
-    headers: z.object({ 'X-Topics': z.string().describe('Topics, as a JSON array or joined by commas.') }),
-    body: { description: 'A BEEF that ends with the transaction.', types: ['application/octet-stream'] },
-    answer: { description: 'For each topic, which outputs it admitted.', json: z.looseObject({}) },
+    description: 'Same as `POST /submit` on this host.',
+    headers: z.object({
+      'X-Topics': z.string().describe('Topics, as a JSON array or a comma-separated list.'),
+    }),
+    body: {
+      description: 'A BEEF whose last transaction is the submitted one.',
+      types: ['application/octet-stream'],
+    },
+    answer: { description: 'The outputs that each topic admitted.', json: z.looseObject({}) },
   },
   lookup: {
     route: 'POST /lookup',
     summary: 'Queries a lookup service',
-    description: 'As `/lookup` of this host, which answers it.',
-    body: { description: 'A service, and a query.', json: z.looseObject({}) },
+    description: 'Same as `POST /lookup` on this host.',
+    body: { description: 'A lookup service and a query.', json: z.looseObject({}) },
     answer: { description: 'The matching outputs.', json: z.looseObject({}) },
   },
 } satisfies OperationGroup['operations']

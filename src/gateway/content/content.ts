@@ -283,32 +283,30 @@ export function decodedSegments(segments: readonly string[]): string[] {
 
 const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']
 const answer: Operation['answer'] = {
-  description: 'The content, with its inscribed type if that is a valid one.',
+  description: 'The content, with its inscribed type if that is a valid media type.',
   headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', 'Repr-Digest', 'Content-Digest', ...OUTPUT_HEADERS],
   types: ['*/*'],
 }
 
-const map = optionalText(
-  'With `true`, an `X-Map` of up to 12 KiB is sent; otherwise one of more than 4 KiB is left out.',
-)
+const map = optionalText('`true` raises the limit of `X-Map` from 4 KiB to 12 KiB. A longer one is omitted.')
 const framed = optionalText(
-  'If present, with any value, the policy of active content lets it reach no other host: for previews in a frame.',
+  'If present, with any value, the Content-Security-Policy of active content blocks requests to other hosts. For previews in a frame.',
 )
 
 /** OpenAPI needs two templates for this route. */
 export const CONTENT_OPERATIONS: OperationGroup = {
   tag: 'content',
   errors: {
-    BAD_OUTPOINT: 'The pointer is not an outpoint, or an escape in the path is broken.',
+    BAD_OUTPOINT: 'The pointer is not an outpoint, or the path has an invalid percent-escape.',
     BAD_SEQUENCE: 'The sequence is not a number.',
     BAD_BODY: 'A service worker is being installed.',
-    BAD_PATCH: 'A patch cannot be applied, or more than 16 are built on each other.',
-    BAD_DIRECTORY: 'A binary directory on the path has a mistake, at byte `offset`.',
+    BAD_PATCH: 'A patch cannot be applied, or a chain of patches is longer than 16.',
+    BAD_DIRECTORY: 'A binary directory on the path is malformed at byte `offset`.',
     NESTING_TOO_DEEP: 'The path leads through more than 8 directories and symbolic links.',
     ORIGIN_PENDING,
     NOT_FOUND:
-      'This store has no such output, step or entry, nothing that a patch is built on, or the directory has no default and no index.',
-    BLOCKED: 'The operator has blocked the output, its content, or the name that it is the origin of.',
+      'The output, step, directory entry or base of a patch is not in this store, or the directory has neither a default entry nor an index.',
+    BLOCKED: 'The operator has blocked the output, its content, or the name whose origin it is.',
     ...STORE_ERRORS,
   },
   operations: {
@@ -316,10 +314,10 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       route: 'GET /content/{reference}',
       summary: 'The bytes of an output, or of an ordinal at a step',
       description:
-        'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
+        'For a directory, the default entry (`.`) if it has one, otherwise a redirect to its `index.html`. A trailing slash makes no difference.',
       params: z.object({ reference: askedReference }),
       query: z.object({
-        raw: optionalText('If present, with any value, directories and patches come as inscribed.'),
+        raw: optionalText('If present, with any value, directories and patches are returned as inscribed.'),
         map,
         framed,
       }),
@@ -328,7 +326,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       errors: { DAMAGED },
       otherAnswers: {
         302: {
-          description: 'A directory that has no default entry, but an `index.html`.',
+          description: 'The directory has an `index.html` but no default entry.',
           headers: ['Location', 'X-Origin', 'X-Ord-Seq'],
         },
       },
@@ -337,15 +335,15 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       route: 'GET /content/{reference}/{filepath}',
       summary: 'A file in a directory',
       description:
-        'If the directory lacks the last segment of the path, its `index.html` is sent. Below content that is not a directory, every path leads to that content.',
+        'If the directory has no entry for the last segment of the path, its `index.html` is returned. Any path below content that is not a directory returns that content.',
       params: z.object({
         reference: askedReference,
         filepath: text.describe(
-          'Segments with slashes between them, each percent-encoded on its own. OpenAPI cannot describe parameters with slashes: send them unescaped.',
+          'Slash-separated segments, each percent-encoded on its own. OpenAPI cannot describe parameters that contain slashes: send the slashes unescaped.',
         ),
       }),
       query: z.object({
-        raw: optionalText('If present, with any value, a patch comes as inscribed.'),
+        raw: optionalText('If present, with any value, a patch is returned as inscribed.'),
         map,
         framed,
       }),

@@ -48,15 +48,15 @@ interface Answer extends Body {
 type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
 
 export const TAGS = {
-  content: 'The content of outputs.',
+  content: 'Content of outputs.',
   names: 'The tree of names.',
-  lists: 'Lists to look through, a page at a time.',
-  recursion: 'What inscribed pages ask for, as ord answers it.',
-  preview: 'What an inscription would look like.',
-  transactions: 'Transactions and their outputs, as wallets ask for them.',
+  lists: 'Paged lists for browsing.',
+  recursion: 'Recursive endpoints for inscribed pages, compatible with ord.',
+  preview: 'Previews of content before it is inscribed.',
+  transactions: 'Transactions and outputs, for wallets.',
   overlay: 'The overlay protocol.',
-  operator: 'For the operator, with a token.',
-  health: 'For monitoring, and about this host.',
+  operator: 'For the operator; these require a token.',
+  health: 'Health, metrics and facts about this host.',
 }
 
 /** Errors of every operation that reads or writes the store. */
@@ -66,15 +66,15 @@ export const STORE_ERRORS: Errors = {
 
 /** The error of operations that send stored bytes. */
 export const DAMAGED =
-  'The stored bytes are damaged: their hash is another. The operator has to mend the store.'
+  'The stored bytes are damaged: their hash does not match. The operator has to repair the store.'
 
 /** The error of operations that depend on the origin of an ordinal. */
 export const ORIGIN_PENDING =
-  'Where the ordinal came from or went is not known here yet: the host is fetching what is missing. `Retry-After` says when to ask again.'
+  'Part of the history of the ordinal is missing here, and the host is fetching it. `Retry-After` says when to ask again.'
 
 /** The error of operations that answer about names. */
 export const NOT_CAUGHT_UP =
-  'It is not here, and the host has not followed the tree to its end yet, so that means nothing. `progress` says how far it is, and `Retry-After` when to ask again.'
+  'Not found, but the host has not finished following the tree, so it may still exist. `progress` says how far the host is, and `Retry-After` when to ask again.'
 
 /** The request header of operations that refuse service workers. */
 export const SERVICE_WORKER = z.object({
@@ -82,7 +82,7 @@ export const SERVICE_WORKER = z.object({
     .string()
     .meta({ not: { const: 'script' } })
     .optional()
-    .describe('`script`, as browsers send it to install a service worker, is refused.'),
+    .describe('`script`, which browsers send to install a service worker, is refused.'),
 })
 
 /** Headers of bytes that no browser runs. */
@@ -96,7 +96,7 @@ export const CONTENT_HEADERS: readonly HeaderName[] = [...BYTES_HEADERS, 'Conten
 
 /** The answer of operations that prove something. */
 export const PROOF_ANSWER: Answer = {
-  description: 'An Outpoint BEEF (BRC-158), which can be verified offline.',
+  description: 'An Outpoint BEEF (BRC-158), verifiable offline.',
   headers: [...BYTES_HEADERS, 'ETag'],
   types: ['application/octet-stream'],
 }
@@ -108,78 +108,80 @@ const DIGEST = /^sha-256=:[A-Za-z0-9+/]{43}=:$/
 export type HeaderName = keyof typeof HEADERS
 
 export const HEADERS = {
-  'Accept-Encoding': text.describe('The codings that a body may be sent in.'),
-  'Accept-Ranges': z.literal('bytes').describe('The body can be requested in ranges.'),
-  'Access-Control-Allow-Origin': z.literal('*').describe('Pages of any origin may send requests.'),
+  'Accept-Encoding': text.describe('The content codings accepted in request bodies.'),
+  'Accept-Ranges': z.literal('bytes').describe('Range requests are supported.'),
+  'Access-Control-Allow-Origin': z.literal('*').describe('Pages of any origin may call this API.'),
   'Access-Control-Allow-Private-Network': z
     .literal('true')
-    .describe('Also where this host is in a private network, as OverlayExpress answers it.'),
-  'Access-Control-Expose-Headers': text.describe('The headers that pages of other origins may read.'),
+    .describe('Allows requests to a host in a private network, as OverlayExpress does.'),
+  'Access-Control-Expose-Headers': text.describe(
+    'The response headers that pages of other origins may read.',
+  ),
   'Cache-Control': z
     .enum(['public, max-age=31536000, immutable', 'public, max-age=60', 'no-cache', 'no-store'])
     .describe(
-      'Immutable for content at an outpoint, and at a step of an ordinal that is mined; a minute for a step that is not mined yet; `no-cache` for everything else that may change; `no-store` for errors.',
+      'Immutable for content at an outpoint or at a mined step of an ordinal; one minute for a step that is not mined yet; `no-cache` for everything else that may change; `no-store` for errors.',
     ),
-  'Content-Digest': matching(DIGEST, 'Of the bytes of the body, where it is whole (RFC 9530).'),
+  'Content-Digest': matching(DIGEST, 'The digest of the body (RFC 9530). Absent from partial responses.'),
   'Content-Length': count.describe('The length of the body in bytes.'),
   'Content-Range': matching(
     /^bytes ([0-9]+-[0-9]+|\*)\/[0-9]+$/,
-    'Which bytes these are, and of how many; `bytes */<length>` if the range has none.',
+    'The returned range and the full length; `bytes */<length>` if the range cannot be satisfied.',
   ),
   'Content-Security-Policy': matching(
     /^(sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads|default-src 'none'; )/,
-    "With every type that a browser would run: content runs in a sandbox, the host's own page only its own scripts.",
+    'Sent with every type that a browser would run. Content is sandboxed; pages of the host run only their own scripts.',
   ),
   'Cross-Origin-Opener-Policy': z
     .literal('same-origin')
-    .describe('Pages of other origins have no handle on this one, even if they opened it.'),
+    .describe('Pages of other origins get no reference to this one, even if they opened it.'),
   'Cross-Origin-Resource-Policy': z
     .enum(['cross-origin', 'same-origin'])
-    .describe('Whether pages of any origin may embed this, or only those of this host.'),
+    .describe('Whether pages of any origin may embed this or only pages of this host.'),
   ETag: matching(
     /^"[0-9a-f]{64}(-[0-9a-f]{1,16})?(-br|-gzip)?"$/,
-    'A strong tag: the SHA-256 of the whole body, or of all of it but `asOf`, which follows; then its coding, if it is compressed.',
+    'A strong tag: the SHA-256 of the whole body, or of the body without `asOf` followed by `asOf`; then the content coding, if any.',
   ),
-  Location: text.describe('The same path with `/index.html` at its end.'),
+  Location: text.describe('The same path with `/index.html` appended.'),
   RateLimit: matching(
     /^"[a-z]+"; r=[0-9]+; t=[0-9]+$/,
-    'How many requests are left of which limit, and in how many seconds it starts again.',
+    'The limit that applies, the remaining requests, and the seconds until it resets.',
   ),
   'RateLimit-Policy': matching(
     /^"[a-z]+"; q=[0-9]+; w=60; pk=:[^:]+:$/,
-    'The limit: how many requests a client may send in how many seconds.',
+    'The limit: requests per client, and its window in seconds.',
   ),
-  'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
+  'Referrer-Policy': z.literal('no-referrer').describe('Links send no referrer.'),
   'Repr-Digest': matching(
     DIGEST,
-    'Of the whole content as it is coded, also with a part of it (RFC 9530). Absent where what was inscribed compressed is sent uncompressed.',
+    'The digest of the whole content in its content coding, also in partial responses (RFC 9530). Absent if content inscribed compressed is sent uncompressed.',
   ),
-  'Retry-After': count.describe('In how many seconds to try again.'),
+  'Retry-After': count.describe('Seconds to wait before retrying.'),
   Vary: text.describe(
-    '`Accept`: an error is a page for requests that prefer `text/html`, or an image has the format that it names. `Accept-Encoding`: the body may be compressed.',
+    '`Accept`: errors are pages for requests that prefer `text/html`, and image formats are negotiated. `Accept-Encoding`: the body may be compressed.',
   ),
   'WWW-Authenticate': z
     .literal('Bearer realm="minetree"')
-    .describe('The request needs a token that the operator has set.'),
-  'X-As-Of': asOf.describe('As in the body, as JSON. Absent if the host follows nothing.'),
+    .describe('The request needs the token that the operator has set.'),
+  'X-As-Of': asOf.describe('The `asOf` of the body, as JSON. Absent if the host does not follow the chain.'),
   'X-Complete': z
     .literal('false')
-    .describe('Present until the host has followed the tree of names to its end once.'),
-  'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not guess another type.'),
+    .describe('Present until the host has caught up with the tree of names for the first time.'),
+  'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not sniff the type.'),
   'X-Image-Frames': matching(
     /^[0-9]+\/[0-9]+$/,
-    'Of an animated image: how many of its frames are shown, and how many it has.',
+    'For an animated image: the number of frames shown, and its total number.',
   ),
   'X-Map': map.describe(
-    'The MAP of the output; with a sequence, merged up to the step. Absent over 4,096 bytes, with `map=true` over 12,288: the metadata has all of it.',
+    'The MAP of the output; with a sequence, merged up to that step. Absent if it is over 4,096 bytes (12,288 with `map=true`): the metadata has all of it.',
   ),
-  'X-Ord-Seq': count.describe('The step of the ordinal; only with a sequence.'),
+  'X-Ord-Seq': count.describe('The step of the ordinal. Only with a sequence.'),
   'X-Origin': outpoint.describe('The origin of the ordinal; only with a sequence, or of a stream.'),
   'X-Outpoint': outpoint.describe('The resolved outpoint; with a sequence, that of the ordinal at the step.'),
-  'X-Parent': outpoint.describe('The parent that it was inscribed under.'),
+  'X-Parent': outpoint.describe('The parent of the inscription.'),
   'X-Request-Id': matching(
     /^[A-Za-z0-9_.-]{1,64}$/,
-    'The id in the log of this host: that of the request, if it came with one of up to 64 characters of `A-Z a-z 0-9 _ . -`, else a new one.',
+    'The id of this request in the log of the host: the one sent by the client if it has up to 64 characters of `A-Z a-z 0-9 _ . -`, otherwise a new one.',
   ),
 }
 

@@ -22,7 +22,7 @@ export const askedReference = z.string().meta({
   id: 'AskedReference',
   pattern: OUTPOINT_PATTERNS.reference.source,
   description:
-    '`<txid>_<vout>`, `<txid>.<vout>`, `<txid>i<vout>`, or `<txid>` for the first output with content. `:<sequence>` after it selects a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
+    '`<txid>_<vout>`, `<txid>.<vout>`, `<txid>i<vout>`, or `<txid>` for the first output with content. Append `:<sequence>` to select a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
 })
 
 /** The most outpoints in a list if each takes several reads, and if each takes one. */
@@ -31,7 +31,7 @@ export const MAX_ASKED = { records: 100, reads: 1000 }
 export const name = z
   .string()
   .regex(NAME_PATTERN)
-  .meta({ id: 'Name', description: '1 to 255 characters of a set in which no two names look alike.' })
+  .meta({ id: 'Name', description: '1 to 255 characters from a set in which no two names look alike.' })
 
 export function badName(): AnswerError {
   return new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
@@ -43,25 +43,25 @@ export const domain = z
   .meta({
     id: 'Domain',
     pattern: NAME_PATTERN.source.replace('{1,', '{0,'),
-    description: 'The prefix that a node covers; the root covers the empty one.',
+    description: 'The prefix that a node stands for; empty for the root.',
   })
 
 export const map = z.record(z.string(), z.unknown()).meta({
   id: 'Map',
-  description: 'MAP metadata: strings and lists of strings, up to 64 KiB or the limit of the host.',
+  description: 'MAP metadata: strings and lists of strings, up to 64 KiB or the limit set by the host.',
 })
 
 export const mapTruncated = z
   .literal(true)
-  .meta({ id: 'MapTruncated', description: 'Present if entries are missing from `map` for lack of room.' })
+  .meta({ id: 'MapTruncated', description: 'Present if `map` is incomplete because of its size limit.' })
 
 export const text = z.string().min(1)
 /** Optional text in a query or a header. */
 export const optionalText = (description: string) => z.string().optional().describe(description)
 export const count = z.int().nonnegative()
 export const txid = z.string().regex(/^[0-9a-f]{64}$/)
-export const address = text.describe('The address of the owner, if the lock is P2PKH.')
-export const blockHeight = count.describe('The height of the block that proves it.')
+export const address = text.describe('The address of the owner, for P2PKH locking scripts.')
+export const blockHeight = count.describe('The height of the block that contains it.')
 
 export const asOf = z
   .strictObject({ height: count, hash: txid.optional() })
@@ -70,16 +70,16 @@ export const asOf = z
 /** The progress of a host that has not followed the tree to its end yet; unknown values are missing. */
 export const catchUpProgress = z
   .strictObject({
-    height: count.optional().describe('The highest block in which something was found so far.'),
+    height: count.optional().describe('The highest block with a match so far.'),
     chainHeight: count.optional().describe('The height of the chain.'),
-    asked: count.optional().describe('How many outputs the first sweep has asked about.'),
-    coins: count.optional().describe('How many it will ask about, as far as is known.'),
+    asked: count.optional().describe('The outputs that the first sweep has checked.'),
+    coins: count.optional().describe('The outputs that it has to check, as far as is known.'),
   })
   .meta({ id: 'CatchUpProgress', description: 'How far the host is, with `NOT_CAUGHT_UP`.' })
 
 const errorFields = {
-  error: text.describe('A sentence for people.'),
-  code: z.string().describe('A word for programs.'),
+  error: text.describe('A human-readable sentence.'),
+  code: z.string().describe('A machine-readable code.'),
   asOf: asOf.optional(),
   progress: catchUpProgress.optional(),
   origins: z
@@ -91,7 +91,7 @@ const errorFields = {
 const overlayErrorFields = {
   ...errorFields,
   status: z.literal('error'),
-  message: z.string().describe('The same as `error`, where overlay clients look for it.'),
+  message: z.string().describe('The same as `error`, in the field that overlay clients read.'),
 }
 
 /** The bodies of errors (`docs/spec/http.md`, Errors). */
@@ -99,13 +99,13 @@ export const errorBodies = {
   Error: z.strictObject(errorFields).meta({ id: 'Error' }),
   OverlayError: z
     .strictObject(overlayErrorFields)
-    .meta({ id: 'OverlayError', description: 'An error as overlay clients expect it.' }),
+    .meta({ id: 'OverlayError', description: 'An error in the form that overlay clients expect.' }),
   ConflictError: z
     .strictObject({ ...overlayErrorFields, txid: txid.describe('The admitted transaction.') })
     .meta({
       id: 'ConflictError',
       description:
-        'An error as overlay clients expect it, with the admitted transaction that it conflicts with.',
+        'An error in the form that overlay clients expect, with the admitted transaction that it conflicts with.',
     }),
 }
 

@@ -89,14 +89,14 @@ export const partQuery = z.object({
     .optional()
     .meta({ pattern: `^(${ASKED}(,${ASKED}){0,${MAX_KNOWN - 1}})?$` })
     .describe(
-      `Outputs that the caller has verified, at most ${MAX_KNOWN}, with commas between. Those that are not on the way are ignored.`,
+      `Outputs that the caller has already verified, comma-separated, at most ${MAX_KNOWN}. Those that are not part of this proof are ignored.`,
     ),
   maxBytes: z
     .string()
     .optional()
     .meta({ pattern: MAX_BYTES.source })
     .describe(
-      'How many bytes of transactions are enough. If the proof is longer, it ends with the last step on the way that fits, or with the first: its subject says which. Ask for what follows with `known`.',
+      'The most bytes of transactions to return. A longer proof ends with the last step that fits, or with the first one; its subject says which. Continue with `known`.',
     ),
 })
 

@@ -59,7 +59,9 @@ export const NAMES_FIELDS = {
   complete: z
     .literal(false)
     .optional()
-    .describe('Present until the host has followed the tree to its end once: there may be more, or newer.'),
+    .describe(
+      'Present until the host has caught up with the tree for the first time: entries may be missing or outdated.',
+    ),
 }
 
 /** The one of these fields that is put in the body before an answer is sent. */

@@ -102,21 +102,24 @@ const side = number({ least: 1, most: 100_000 }).optional()
 
 const imageQuery = z.object({
   w: side.describe(
-    `The width in pixels, rounded up to one of ${SIZES.join(', ')}, or else the last. Without \`h\`, 384.`,
+    `The width in pixels, rounded up to one of ${SIZES.join(', ')}, and at most the last. 384 if \`h\` is not set either.`,
   ),
-  h: side.describe('The height, in the same steps.'),
+  h: side.describe('The height in pixels, rounded in the same way.'),
   fit: z
     .enum(FITS)
     .default('limit')
     .describe(
-      '`limit`: within the box, never enlarged. `fit`: within it, enlarged if need be. `fill`: covers it, and the rest is cut off. `pad`: within it, and filled up with transparency, or white in JPEG. `scale`: stretched. The last three need both sides, and are `limit` otherwise.',
+      '`limit`: within the box, never enlarged. `fit`: within the box, enlarged if needed. `fill`: covers the box, cropped. `pad`: within the box, padded with transparency, or with white in JPEG. `scale`: stretched. The last three need both sides and fall back to `limit`.',
     ),
-  g: z.enum(GRAVITIES).default('center').describe('What `fill` keeps, and where `pad` puts it.'),
+  g: z
+    .enum(GRAVITIES)
+    .default('center')
+    .describe('The part of the image that `fill` keeps, or its position for `pad`.'),
   f: z
     .enum(FORMATS)
     .default('auto')
     .describe(
-      '`auto`: WebP where `Accept` names it; otherwise PNG where something is transparent, and JPEG.',
+      '`auto`: WebP if `Accept` names it, otherwise PNG for images with transparency, otherwise JPEG.',
     ),
   q: wholeNumber({ most: 100, usual: 75 }).describe('The quality from 1 to 100, rounded to the nearest 5.'),
 })
@@ -269,15 +272,15 @@ const routes = described({
   errors: {
     BAD_OUTPOINT: 'The pointer is not an outpoint.',
     BAD_SEQUENCE: 'The sequence is not a number.',
-    BAD_PATCH: 'A patch cannot be applied, or more than 16 are built on each other.',
-    BAD_BODY: 'A parameter has no such value, or a service worker is being installed.',
+    BAD_PATCH: 'A patch cannot be applied, or a chain of patches is longer than 16.',
+    BAD_BODY: 'A parameter is invalid, or a service worker is being installed.',
     ORIGIN_PENDING,
-    NOT_FOUND: 'This store has no such output or step, or nothing that a patch is built on.',
-    UNSUPPORTED_IMAGE: 'What is inscribed is no JPEG, PNG, GIF, WebP or SVG, by its type or by its bytes.',
-    BAD_IMAGE: 'The image is damaged, or too large to be read.',
-    BLOCKED: 'The operator has blocked the output, its content, or the name that it is the origin of.',
+    NOT_FOUND: 'The output, step or base of a patch is not in this store.',
+    UNSUPPORTED_IMAGE: 'The content is not a JPEG, PNG, GIF, WebP or SVG image, by its type or by its bytes.',
+    BAD_IMAGE: 'The image is damaged or too large to decode.',
+    BLOCKED: 'The operator has blocked the output, its content, or the name whose origin it is.',
     NOT_READY:
-      'Too many images are being made, or this one took too long. `Retry-After` says when to ask again.',
+      'Too many images are being resized, or this one took too long. `Retry-After` says when to ask again.',
     DAMAGED,
     ...STORE_ERRORS,
   },
@@ -285,9 +288,9 @@ const routes = described({
     image: {
       route: 'GET /image/{reference}',
       pattern: /^\/image\//,
-      summary: 'An image in another size',
+      summary: 'A resized image',
       description:
-        'Made of the image that is inscribed in an output, or shown by an ordinal at a step, without its metadata, and upright as that says. SVG is sent as inscribed. Animated images keep their frames in WebP, within limits, and otherwise show the first.',
+        'Resizes the image inscribed in an output, or shown by an ordinal at a step. Metadata is removed after its orientation is applied. SVG is returned as inscribed. Animated images keep their frames in WebP, within limits; other formats show the first frame.',
       params: z.object({ reference: askedReference }),
       query: imageQuery,
       headers: SERVICE_WORKER,

@@ -21,17 +21,17 @@ import { ownerAddress } from '../names/name-record.js'
 const time = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/)
-  .describe('The time in the header of that block. Absent unless this host keeps block headers.')
+  .describe('The time in the block header. Absent unless this host keeps block headers.')
 const mined = { height: blockHeight.optional(), time: time.optional() }
 const content = {
-  contentType: z.string().describe('As inscribed.'),
-  contentLength: count.describe('In bytes.'),
-  sha256: txid.describe('Of the content.'),
+  contentType: z.string().describe('The content type, as inscribed.'),
+  contentLength: count.describe('The length in bytes.'),
+  sha256: txid.describe('The SHA-256 of the content.'),
 }
 
 export const countsShape = z.strictObject({
   names: count.describe('Genuine names.'),
-  inscriptions: count.describe('Outputs with content, other than names and further chunks of streams.'),
+  inscriptions: count.describe('Outputs with content, except names and the continuation chunks of streams.'),
   transactions: count.describe('Transactions in the log.'),
 })
 
@@ -49,7 +49,7 @@ export const listedOutputShape = z.strictObject({
 export const listedNodeShape = z.strictObject({
   domain,
   outpoint: outpoint.optional().describe('The live node, from which longer names are mined.'),
-  children: count.describe('How many characters were claimed from it.'),
+  children: count.describe('The number of characters claimed from it.'),
 })
 
 export const historyStepShape = z
@@ -59,15 +59,15 @@ export const historyStepShape = z
     owner: address.optional(),
     ...z.object(content).partial().shape,
     parent: outpoint.optional(),
-    hasMap: z.boolean().describe('Whether this step has MAP of its own.'),
-    blocked: z.literal(true).optional().describe('The operator has blocked what was written in this step.'),
+    hasMap: z.boolean().describe('Whether this step has its own MAP.'),
+    blocked: z.literal(true).optional().describe('The operator has blocked the inscription of this step.'),
     ...mined,
   })
   .meta({ dependentRequired: { contentType: ['contentLength', 'sha256'] } })
 
 export const listedOrdinalShape = z
   .strictObject({
-    outpoint: outpoint.describe('Where the ordinal is now.'),
+    outpoint: outpoint.describe('The current outpoint of the ordinal.'),
     origin: outpoint.optional(),
     sequence: count.optional(),
     contentOutpoint: outpoint.optional(),
@@ -79,7 +79,9 @@ export const listedOrdinalShape = z
 
 export const transactionShape = z.strictObject({
   txid,
-  active: z.boolean().describe('Whether it counts. One that lost a conflict has no outputs here.'),
+  active: z
+    .boolean()
+    .describe('Whether it is valid here. A transaction that lost a conflict has no outputs.'),
   outputs: z.array(
     z.strictObject({
       outpoint,
@@ -87,10 +89,10 @@ export const transactionShape = z.strictObject({
       ...z.object(content).partial().shape,
       owner: address.optional(),
       parent: outpoint.optional(),
-      name: name.optional().describe('The name that was mined in it.'),
-      domain: domain.optional().describe('The domain of the node that it is.'),
-      spender: txid.optional().describe('What spends it.'),
-      blocked: z.literal(true).optional().describe('The operator has blocked it.'),
+      name: name.optional().describe('The name mined in this output.'),
+      domain: domain.optional().describe('The domain, if this output is a node.'),
+      spender: txid.optional().describe('The transaction that spends it.'),
+      blocked: z.literal(true).optional().describe('The operator has blocked this output.'),
     }),
   ),
   ...mined,
@@ -201,7 +203,7 @@ export const listPlace = z
   .regex(new RegExp(`^\\d{1,16}-${OUTPOINT_PATTERNS.written.source.slice(1)}`))
   .meta({
     id: 'ListPlace',
-    description: 'A place in a list of what is newest, as `next` of a page gives it.',
+    description: 'A position in a list, newest first: the `next` of a page.',
   })
 
 export function formatPlace({ recency, outpoint }: ListPlace): string {

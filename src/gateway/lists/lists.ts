@@ -60,13 +60,13 @@ const USUAL = 50
 const limit = wholeNumber({ most: MAX_LISTED, usual: USUAL }).describe('The most entries to return.')
 
 const newestQuery = z.object({
-  after: listPlace.optional().describe('The `next` of the page before.'),
+  after: listPlace.optional().describe('The `next` of the previous page.'),
   limit,
 })
 
 const historyQuery = z.object({
   order: z.enum(['oldest', 'newest']).default('oldest').describe('Which steps come first.'),
-  from: position().describe('The sequence of the first step to return: the `next` of the page before.'),
+  from: position().describe('The sequence of the first step to return: the `next` of the previous page.'),
   limit,
 })
 
@@ -77,24 +77,22 @@ const ordinalsQuery = z.object({
     .string()
     .regex(/^[1mn][1-9A-HJ-NP-Za-km-z]{25,34}$/)
     .optional()
-    .describe('A P2PKH address of main or test: unspent ordinals that it owns.'),
-  contentType: z.string().max(255).optional().describe('The type of their content, without parameters.'),
-  parent: askedOutpoint.optional().describe('The parent that they name.'),
-  key: text.optional().describe('A key of their merged MAP. Goes with `value`.'),
-  value: z.string().optional().describe('The text of that key, or one of its list.'),
-  after: askedOutpoint.optional().describe('The `next` of the page before.'),
+    .describe('A P2PKH address of main or test: only unspent ordinals that it owns.'),
+  contentType: z.string().max(255).optional().describe('The content type, without parameters.'),
+  parent: askedOutpoint.optional().describe('The parent of the inscription.'),
+  key: text.optional().describe('A key of the merged MAP. Requires `value`.'),
+  value: z.string().optional().describe('The value of that key, or one entry if it is a list.'),
+  after: askedOutpoint.optional().describe('The `next` of the previous page.'),
   limit,
 })
 
 const transactionQuery = z.object({
-  after: position({ most: 0xffffffff }).describe('An output index: the `next` of the page before.'),
+  after: position({ most: 0xffffffff }).describe('An output index: the `next` of the previous page.'),
   limit,
 })
 
 const searchQuery = z.object({
-  text: text
-    .max(MAX_SEARCH_LENGTH)
-    .describe('A name or the begin of names, an outpoint, a txid or an address.'),
+  text: text.max(MAX_SEARCH_LENGTH).describe('A name or its beginning, an outpoint, a txid or an address.'),
 })
 
 /** The routes for lists, below each of the prefixes (`docs/spec/http.md`, Lists). */
@@ -329,18 +327,18 @@ const routes = described({
   operations: {
     counts: {
       route: 'GET /counts',
-      summary: 'How much this host has',
+      summary: 'Totals of this host',
       answer: {
-        description: 'The counts; what is blocked is counted, too.',
+        description: 'The totals, including blocked entries.',
         headers: NAMES_HEADERS,
         json: countsShape.extend(NAMES_FIELDS),
       },
     },
     newestNames: {
       route: 'GET /newest/names',
-      summary: 'Names, those mined last first',
+      summary: 'Names, newest first',
       description:
-        'Names whose mint is unproven come first, those that came last before the others; all others follow by the height of their block. A name that is proven between two pages may appear on both.',
+        'Names whose mint is unproven come first, the latest submitted first; the others follow by block height, descending. A name proven between two page requests may appear on both pages.',
       query: newestQuery,
       answer: {
         description: 'A page.',
@@ -355,9 +353,9 @@ const routes = described({
     },
     newestInscriptions: {
       route: 'GET /newest/inscriptions',
-      summary: 'Outputs with content, those mined last first',
+      summary: 'Outputs with content, newest first',
       description:
-        'In the order of the newest names. Reinscriptions of an ordinal are listed as well; names and further chunks of streams are not.',
+        'Ordered like the newest names. Reinscriptions of an ordinal are included; names and continuation chunks of streams are not.',
       query: newestQuery,
       answer: {
         description: 'A page.',
@@ -373,11 +371,11 @@ const routes = described({
     treeBelow: { ...treeOperation('GET /tree/{domain}'), params: z.object({ domain }) },
     history: {
       route: 'GET /history/{outpoint}',
-      summary: 'The life of the ordinal in an output, a page at a time',
+      summary: 'The history of an ordinal, paged',
       params: z.object({ outpoint: askedOutpoint }),
       query: historyQuery,
       answer: {
-        description: 'A page of its steps, as far as this host sees.',
+        description: 'A page of its steps, as far as they are known here.',
         headers: ['ETag'],
         json: z.strictObject({
           origin: outpoint,
@@ -398,7 +396,7 @@ const routes = described({
       route: 'GET /ordinals',
       summary: 'Ordinals by owner, content type, parent or MAP',
       description:
-        'Where the ordinals are now that match everything named, in an order that does not change when they move. At least one of `owner`, `contentType`, `parent`, or `key` with `value` is required.',
+        'Returns the current outpoints of ordinals that match all given parameters, in an order that does not change when an ordinal moves. At least one of `owner`, `contentType`, `parent`, or `key` with `value` is required.',
       query: ordinalsQuery,
       answer: {
         description: 'A page.',
@@ -409,17 +407,17 @@ const routes = described({
         }),
       },
       errors: {
-        BAD_BODY: 'Nothing is named, or a parameter is out of range.',
+        BAD_BODY: 'No criterion is given, or a parameter is out of range.',
         BAD_OUTPOINT: '`parent` or `after` is not an outpoint.',
       },
     },
     transaction: {
       route: 'GET /transactions/{txid}',
-      summary: 'What of a transaction is here',
+      summary: 'The stored outputs of a transaction',
       params: txidParams,
       query: transactionQuery,
       answer: {
-        description: 'Its outputs that topics hold, a page at a time.',
+        description: 'A page of its outputs held by topics.',
         headers: ['ETag'],
         json: transactionShape.extend({ next: count.optional().describe(NEXT) }),
       },
@@ -431,10 +429,10 @@ const routes = described({
     },
     search: {
       route: 'GET /search',
-      summary: 'What a text means',
+      summary: 'Searches by name, outpoint, txid or address',
       query: searchQuery,
       answer: {
-        description: 'What the text may mean of what is here, and the first names that begin with it.',
+        description: 'Matches for the text, and the first names that begin with it.',
         headers: NAMES_HEADERS,
         json: z.strictObject({
           results: z.array(searchResultShape),
@@ -451,8 +449,7 @@ function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: 
   return {
     route,
     summary: route === 'GET /tree' ? 'The root of the tree of names' : 'A node of the tree of names',
-    description:
-      'The live node, the characters that can still be mined from it, and the nodes right below it.',
+    description: 'The live node, the characters that can still be mined from it, and its child nodes.',
     answer: {
       description: 'The node.',
       headers: NAMES_HEADERS,
@@ -468,8 +465,8 @@ function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: 
       NOT_CAUGHT_UP,
       NOT_FOUND: 'There is no such node.',
       ...(route === 'GET /tree/{domain}' && {
-        BAD_NAME: 'The path does not end with the begin of a name.',
-        BLOCKED: 'The operator has blocked the name, or what it leads to.',
+        BAD_NAME: 'The path does not end with a valid name prefix.',
+        BLOCKED: 'The operator has blocked the name or what it resolves to.',
       }),
     },
   }

@@ -10,10 +10,10 @@ import type { ListOptions } from './list-records.js'
 
 /** The possible meanings of a text, each with what is needed to continue from there. */
 export const searchResultShape = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('name'), name, outpoint: outpoint.describe('Its origin.') }),
+  z.strictObject({ kind: z.literal('name'), name, outpoint: outpoint.describe('The origin of the name.') }),
   z.strictObject({
     kind: z.literal('unclaimed'),
-    name: name.describe('A name that nobody has mined.'),
+    name: name.describe('A name that has not been mined.'),
     domain: domain.describe('The longest mined prefix.'),
   }),
   z.strictObject({ kind: z.literal('output'), outpoint }),

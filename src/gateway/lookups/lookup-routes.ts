@@ -17,14 +17,16 @@ const outputListShape = z.strictObject({
   type: z.literal('output-list'),
   outputs: z.array(
     z.strictObject({
-      beef: z.array(z.int().min(0).max(255)).describe('The BEEF of the transaction, a number for each byte.'),
+      beef: z
+        .array(z.int().min(0).max(255))
+        .describe('The BEEF of the transaction, as an array of byte values.'),
       outputIndex,
     }),
   ),
   truncated: z
     .literal(true)
     .optional()
-    .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
+    .describe('Present if the page was cut short because of the size of its BEEF: continue with `after`.'),
   asOf: asOf.optional(),
 })
 const lookupBody = z.object({ service: z.string(), query: z.unknown() })
@@ -141,21 +143,24 @@ const routes = described({
       summary: 'Queries a lookup service',
       headers: z.object({
         'X-Aggregation': optionalText(
-          'With `yes`, the answer is binary; one with a history, only if `Accept` asks for it.',
+          '`yes` requests a binary answer; an answer with histories is binary only if `Accept` asks for it as well.',
         ),
       }),
-      body: { description: 'A service, and a query of a form that it documents.', json: lookupBody },
+      body: {
+        description: 'A lookup service, and a query in a form that the service documents.',
+        json: lookupBody,
+      },
       answer: {
         description:
-          'The matching outputs; of `ls_names`, with `asOf`. In binary: their number (varint); for each its txid, index (varint), and context after its length (varint); and one BEEF with all of their transactions.',
+          'The matching outputs; `ls_names` adds `asOf`. Binary form: the number of outputs (varint); for each output, its txid, its index (varint), the length of its context (varint) and the context; then one BEEF with all transactions.',
         headers: ['X-As-Of', 'X-Complete'],
         json: outputListShape,
         types: ['application/octet-stream'],
       },
       errors: {
-        BAD_BODY: 'The body has another form, or there is no such service or query.',
+        BAD_BODY: 'The body is malformed, or there is no such service or query.',
         TOO_LARGE: 'The body is over the limit.',
-        BLOCKED: 'The operator has blocked the output. Lists leave it out.',
+        BLOCKED: 'The operator has blocked the output. Lists omit it.',
         NOT_CAUGHT_UP,
         ...STORE_ERRORS,
       },

@@ -17,24 +17,27 @@ import { ownerAddress } from '../names/name-record.js'
 export const metadataRecordShape = z
   .strictObject({
     outpoint,
-    origin: outpoint.optional().describe('The origin of the ordinal; only with a sequence.'),
-    sequence: count.optional().describe('The step of the ordinal; only with a sequence.'),
-    tip: z.boolean().optional().describe('Whether the ordinal is there now; only with a sequence.'),
+    origin: outpoint.optional().describe('The origin of the ordinal. Only with a sequence.'),
+    sequence: count.optional().describe('The step of the ordinal. Only with a sequence.'),
+    tip: z
+      .boolean()
+      .optional()
+      .describe('Whether this is the current step of the ordinal. Only with a sequence.'),
     contentOutpoint: outpoint
       .optional()
-      .describe('The output with the content: the latest inscription at or before the step.'),
-    contentType: z.string().optional().describe('As inscribed.'),
-    contentLength: count.optional().describe('In bytes.'),
-    sha256: txid.optional().describe('Of the content.'),
-    map: map.describe('The MAP of the output; with a sequence, merged up to the step.'),
+      .describe('The output that holds the content: the latest inscription at or before the step.'),
+    contentType: z.string().optional().describe('The content type, as inscribed.'),
+    contentLength: count.optional().describe('The length of the content in bytes.'),
+    sha256: txid.optional().describe('The SHA-256 of the content.'),
+    map: map.describe('The MAP of the output; with a sequence, merged up to that step.'),
     mapTruncated: mapTruncated.optional(),
     parent: outpoint
       .optional()
-      .describe('Of the latest inscription whose transaction spends the ordinal that it names.'),
+      .describe('The parent named by the latest inscription whose transaction spends that parent.'),
     claimedParent: outpoint
       .optional()
       .describe(
-        'What the shown inscription names as its parent, although its transaction is not known to spend that ordinal.',
+        'The parent that the inscription names, if its transaction is not known to spend that parent.',
       ),
     satoshis: count,
     owner: address.optional(),

@@ -226,22 +226,22 @@ const routes = described({
     proof: {
       route: 'GET /proof/{reference}',
       pattern: /^\/proof\//,
-      summary: 'Proof of an output, or of an ordinal at a step, with its bytes',
+      summary: 'Proof of an output, or of an ordinal at a step',
       description:
-        'Without a sequence, the transaction of the output with its merkle path, or with its ancestors down to mined ones: what the output holds is in it. With one, also every hop from the first output of the ordinal, and the transactions whose values place it. Anyone with block headers can verify what `/content` shows without trusting this host.',
+        'Without a sequence, the transaction of the output, which contains its content, with its merkle path or with its ancestors down to mined ones. With a sequence, also every hop from the first output of the ordinal, and the transactions whose values locate the ordinal. Anyone with block headers can verify what `/content` returns without trusting this host.',
       params: z.object({ reference: askedReference }),
       query: z.object({
         next: optionalText(
-          'If present, with any value: the transaction that moves the ordinal on from this outpoint, and those that place it there.',
+          'If present, with any value: returns the transaction that moves the ordinal from this outpoint, and the transactions that locate the ordinal in it.',
         ),
       }),
       answer: { ...PROOF_ANSWER, headers: [...(PROOF_ANSWER.headers ?? []), 'X-Outpoint'] },
       errors: {
         BAD_OUTPOINT: 'The path does not end with an outpoint or a txid.',
         BAD_SEQUENCE: 'The sequence is not a number.',
-        NOT_FOUND: 'This store has no such output or step, or not every transaction that proves it.',
+        NOT_FOUND: 'The output or step is not in this store, or a transaction of its proof is missing.',
         ORIGIN_PENDING,
-        BLOCKED: 'The operator has blocked the output, another one of its transaction, or what it leads to.',
+        BLOCKED: 'The operator has blocked the output, another output of its transaction, or its content.',
         ...STORE_ERRORS,
       },
     },

@@ -60,17 +60,18 @@ const routes = described({
     provenance: {
       route: 'GET /provenance/{outpoint}',
       pattern: /^\/provenance\//,
-      summary: 'Proof of where an ordinal comes from and where it is now',
+      summary: 'Proof of the origin and the current outpoint of an ordinal',
       description:
-        'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path if the store has one. With `known`, only what follows the last step that the caller knows.',
+        'The current outpoint, every hop back to the origin, and for each hop the transactions whose values locate the ordinal, each with its merkle path if stored. With `known`, only what follows the last step that the caller knows.',
       params: z.object({ outpoint: askedOutpoint }),
       query: partQuery,
       answer: PROOF_ANSWER,
       errors: {
         BAD_OUTPOINT: `The path does not end with an outpoint. ${BAD_PART}`,
-        NOT_FOUND: 'This store has no ordinal there, or not every transaction back to its origin.',
+        NOT_FOUND:
+          'This store has no ordinal there, or a transaction on the way back to its origin is missing.',
         ORIGIN_PENDING,
-        BLOCKED: 'The operator has blocked the output, or what the ordinal shows now.',
+        BLOCKED: 'The operator has blocked the output or the current content of the ordinal.',
         ...STORE_ERRORS,
       },
     },

@@ -18,20 +18,18 @@ import { described, type Routes } from '../http/operation.js'
 import { outpoint, text } from '../http/schemas.js'
 
 const mintingShape = z.strictObject({
-  notation: text.describe('How the formulas below are read.'),
-  characters: text.describe('What names are made of.'),
-  values: z
-    .record(z.string(), text)
-    .describe('What the words of the formulas mean; a value in hex is the value itself.'),
-  work: text.describe('The hash that must be good, and becomes the seed of both new nodes.'),
-  isGood: text.describe('When it is.'),
-  noncePrefix: text.optional().describe('What the nonce must start with; absent if it may be anything.'),
-  transactionVersion: z.literal(1).optional().describe('Absent if any will do.'),
-  lockTime: z.literal(0).optional().describe('Absent if any will do.'),
+  notation: text.describe('The notation of the formulas below.'),
+  characters: text.describe('The characters that names may contain.'),
+  values: z.record(z.string(), text).describe('The variables of the formulas. A hex value is literal.'),
+  work: text.describe('The hash that must satisfy `isGood`. It becomes the seed of both new nodes.'),
+  isGood: text.describe('The condition on `work`.'),
+  noncePrefix: text.optional().describe('The required prefix of the nonce. Absent if there is none.'),
+  transactionVersion: z.literal(1).optional().describe('Absent if any value is valid.'),
+  lockTime: z.literal(0).optional().describe('Absent if any value is valid.'),
   nodeScript: text,
   nameScript: text,
-  outputs: z.array(text).describe('Outputs 0, 1 and 2, of 1 satoshi each; those that follow are free.'),
-  unlockingScript: text.describe('That of the input that spends the node, whichever it is.'),
+  outputs: z.array(text).describe('Outputs 0, 1 and 2, of 1 satoshi each. Any outputs may follow.'),
+  unlockingScript: text.describe('The unlocking script of the input that spends the node, at any index.'),
   paths: z.strictObject({ node: text, transaction: text, submit: text }),
 })
 
@@ -40,12 +38,14 @@ const deploymentShape = z.strictObject({
   network: z.enum(['main', 'test']).describe('The network of the addresses.'),
   genesis: outpoint
     .optional()
-    .describe('The root as deployed. Absent, with everything below, if the host follows no tree.'),
+    .describe('The root as deployed. This field and all below are absent if the host follows no tree.'),
   covenantVersion: z
     .literal(COVENANT_VERSIONS)
     .optional()
-    .describe('The rules of its covenant: see docs/covenant.md. Older servers leave it out: 1.'),
-  difficulty: z.int().min(1).max(64).optional().describe('The zero bits of a solution.'),
+    .describe(
+      'The version of the covenant rules: see docs/covenant.md. Absent on older servers, which means 1.',
+    ),
+  difficulty: z.int().min(1).max(64).optional().describe('The zero bits that a solution needs.'),
   nameContentType: text.optional(),
   marker: text.optional().describe('The protocol marker of name outputs.'),
   maxNameLength: z
@@ -53,25 +53,25 @@ const deploymentShape = z.strictObject({
     .min(1)
     .max(MAX_NAME_LENGTH)
     .optional()
-    .describe('The longest name that the covenant of this tree can write.'),
-  tld: text.optional().describe('What follows every name, after a dot.'),
-  minting: mintingShape
-    .optional()
-    .describe('How a name is minted: enough to write a mint without other documentation.'),
+    .describe('The longest name that the covenant of this tree allows.'),
+  tld: text.optional().describe('The top-level domain of every name, without its dot.'),
+  minting: mintingShape.optional().describe('How to mint a name, complete without other documentation.'),
   sites: z
     .strictObject({ name: text, outpoint: text })
     .optional()
     .describe(
-      'Where sites are: the host of a name, and that of an outpoint, whose 36 bytes are `{label}` (docs/spec/http.md, Hosts). Absent if they have none.',
+      'The hosts of sites, by name and by outpoint. `{label}` encodes the 36 bytes of the outpoint (docs/spec/http.md, Hosts). Absent if sites have no hosts of their own.',
     ),
   advertisedAs: z
-    .strictObject({ identityKey: text.describe('Its public key, hex.'), url: text })
+    .strictObject({ identityKey: text.describe('The public key of the host, in hex.'), url: text })
     .optional()
-    .describe('Under which key and URL this host advertises itself; absent if it does not.'),
+    .describe('The key and URL under which this host advertises itself. Absent if it does not.'),
   contentTypes: z
     .array(text)
     .optional()
-    .describe('The types of content that tm_ordinals admits, such as text/plain or image/*; absent for all.'),
+    .describe(
+      'The content types that tm_ordinals admits, such as text/plain or image/*. Absent if it admits all.',
+    ),
 })
 
 export interface DeploymentRoutesOptions {
@@ -184,8 +184,8 @@ const routes = described({
   operations: {
     deployment: {
       route: 'GET /deployment.json',
-      summary: 'Which tree of names this host follows, and how names are mined in it',
-      answer: { description: 'The tree, as this host claims it.', json: deploymentShape },
+      summary: 'The tree of names that this host follows, and how to mine in it',
+      answer: { description: 'The tree that this host claims to follow.', json: deploymentShape },
     },
   },
 })

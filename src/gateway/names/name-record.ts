@@ -22,11 +22,11 @@ export interface NamesOptions {
 
 /** Marks an answer that depends on a transaction in no block, which may still be replaced. */
 export const TIER_FIELDS = {
-  proven: z
-    .literal(false)
+  proven: z.literal(false).optional().describe('Present if it is not known to be mined.'),
+  seen: z
+    .boolean()
     .optional()
-    .describe('Present if no block holds it yet, as far as this host knows.'),
-  seen: z.boolean().optional().describe('With that: whether the network has it, as far as this host knows.'),
+    .describe('Present with `proven`: whether the network is known to have the transaction.'),
 }
 
 export type TierFields = { proven?: false; seen?: boolean }
@@ -44,7 +44,7 @@ const hex = z.string().meta({ pattern: '^([0-9a-f]{2})+$' })
 
 const bindingShape = z
   .strictObject({
-    identityKey: hex.describe('The public key that the name is said to resolve to.'),
+    identityKey: hex.describe('The public key that the name claims to resolve to.'),
     layout: z.enum(BINDING_LAYOUTS),
     profile: z
       .strictObject({
@@ -52,10 +52,12 @@ const bindingShape = z
         name: z.string().optional(),
         avatar: outpoint.optional().describe('The origin of an image.'),
       })
-      .describe('What the holder says about itself.'),
+      .describe('The profile that the holder claims.'),
     lockingKey: hex.describe('The public key that can spend the output.'),
-    signature: hex.describe('Over the fields of the script, in DER.'),
-    spent: outpoint.optional().describe('Where the name was before: the key ID is `opns:` and this.'),
+    signature: hex.describe('The signature over the fields of the script, in DER.'),
+    spent: outpoint
+      .optional()
+      .describe('The previous outpoint of the name. The key ID is `opns:` followed by it.'),
   })
   .describe(
     'The identity binding of BRC-174 in the script. This host verifies neither the key nor the signature: see docs/spec/protocol.md.',
@@ -65,7 +67,7 @@ const bindingShape = z
 export const nameRecordShape = z
   .strictObject({
     name,
-    origin: outpoint.describe('The output in which it was minted.'),
+    origin: outpoint.describe('The output that minted the name.'),
     tip: z
       .strictObject({
         outpoint,
@@ -74,19 +76,25 @@ export const nameRecordShape = z
           .string()
           .meta({ pattern: '^([0-9a-f]{2})*$' })
           .optional()
-          .describe('The locking script. Absent if it is over 64 KiB, or too far into a large transaction.'),
+          .describe(
+            'The locking script. Absent if it is over 64 KiB, or at too high an offset in a large transaction.',
+          ),
         binding: bindingShape.optional(),
         ...TIER_FIELDS,
         spent: z
           .boolean()
-          .describe('Whether it was spent: the ordinal is lost, or this host does not know where it went.'),
+          .describe(
+            'Whether this output is spent: the ordinal was burned, or its next output is not known here.',
+          ),
       })
       .optional()
-      .describe('Where its ordinal is now. Absent if this host does not follow the ordinals of names.'),
-    sequence: count.optional().describe('How many steps its ordinal has taken.'),
+      .describe(
+        'The current output of its ordinal. Absent if this host does not follow the ordinals of names.',
+      ),
+    sequence: count.optional().describe('The number of steps of its ordinal.'),
     map: map.optional().describe('The merged MAP of its ordinal.'),
     mapTruncated: mapTruncated.optional(),
-    node: outpoint.optional().describe('Its live node, from which longer names are mined.'),
+    node: outpoint.optional().describe('The live node of the name, from which longer names are mined.'),
     height: blockHeight.optional(),
     ...TIER_FIELDS,
     ...NAMES_FIELDS,

@@ -86,14 +86,14 @@ const MAX_LISTED = 100
 
 const listQuery = z.object({
   prefix: domain.default('').describe('Only names that begin with this.'),
-  after: domain.default('').describe('Only names after this one: the `next` of the page before.'),
+  after: domain.default('').describe('Only names after this one: the `next` of the previous page.'),
   limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
   available: z
     .string()
     .regex(/^[a-z0-9-]{1,255}(?:,[a-z0-9-]{1,255}){0,99}$/)
     .optional()
     .describe(
-      'Up to 100 names with commas between them: whether each is free, and what it takes to mine it. The other parameters do not matter then.',
+      'Up to 100 names, comma-separated. Returns whether each is free, and what it takes to mine it. All other parameters are ignored.',
     ),
 })
 
@@ -155,13 +155,13 @@ function offerJson(offer: NameOffer | undefined): Omit<z.output<typeof offerShap
 
 const offerShape = z.strictObject({
   name: nameSchema,
-  free: z.boolean().describe('False also for a name that this tree cannot have.'),
+  free: z.boolean().describe('Also false for a name that cannot be mined in this tree.'),
   blocked: z.literal(true).optional().describe('Present if the operator has blocked the name.'),
-  domain: domain.optional().describe('The longest prefix that is mined: it is mined on from there.'),
-  mints: count.optional().describe('How many mints it takes: one for each missing character.'),
-  hashes: count.optional().describe('How many hashes these take on average.'),
-  bytes: count.optional().describe('The size of these mints, about.'),
-  satoshis: count.optional().describe('Their fees at `satoshisPerKilobyte`.'),
+  domain: domain.optional().describe('The longest prefix that is mined, from which mining continues.'),
+  mints: count.optional().describe('The mints that it takes, one for each missing character.'),
+  hashes: count.optional().describe('The average number of hashes for these mints.'),
+  bytes: count.optional().describe('The approximate size of these mints.'),
+  satoshis: count.optional().describe('The fees of these mints at `satoshisPerKilobyte`.'),
 })
 
 function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
@@ -263,7 +263,7 @@ const mineQuery = z.object({
     .enum(['true', 'false'])
     .default('false')
     .describe(
-      'With `true`, also nodes of mints that the network is not known to have, as of one just submitted.',
+      '`true` includes nodes of mints that the network is not known to have, such as one just submitted.',
     ),
 })
 
@@ -299,7 +299,7 @@ const nameErrors = {
   NOT_CAUGHT_UP,
   BAD_NAME: 'The path does not end with a name.',
   NOT_FOUND: 'The name is not claimed.',
-  BLOCKED: 'The operator has blocked the name, or what it leads to.',
+  BLOCKED: 'The operator has blocked the name or what it resolves to.',
 }
 
 const routes = described({
@@ -309,10 +309,10 @@ const routes = described({
     names: {
       route: 'GET /',
       summary:
-        'Names in order, with their origins, a page at a time; blocked ones are left out. With `available`, whether names are free',
+        'Names in order, with their origins, paged and without blocked ones; or, with `available`, whether names are free',
       query: listQuery,
       answer: {
-        description: 'A page. `next` is absent from the last one.',
+        description: 'A page. The last one has no `next`.',
         headers: TAGGED_HEADERS,
         json: z.union([
           z.strictObject({
@@ -322,22 +322,25 @@ const routes = described({
           }),
           z.strictObject({
             names: z.array(offerShape),
-            difficulty: count.optional().describe('The zero bits of a solution; absent without a tree.'),
-            satoshisPerKilobyte: count.describe('The fee rate that is assumed, for 1,000 bytes.'),
+            difficulty: count
+              .optional()
+              .describe('The zero bits that a solution needs. Absent if this host has no tree.'),
+            satoshisPerKilobyte: count.describe('The assumed fee rate per 1,000 bytes.'),
             ...NAMES_FIELDS,
           }),
         ]),
       },
       errors: {
         NOT_CAUGHT_UP,
-        BAD_NAME: '`prefix` or `after` begins no name, or one that is `available` is none.',
+        BAD_NAME:
+          '`prefix` or `after` is not a valid beginning of a name, or `available` contains an invalid name.',
         BAD_BODY: '`limit` is out of range.',
-        TOO_LARGE: 'There are more than 100 names in `available`.',
+        TOO_LARGE: '`available` has more than 100 names.',
       },
     },
     nameOrigin: {
       route: 'GET /origin/{name}',
-      summary: 'Where a name was mined',
+      summary: 'The origin of a name',
       params,
       answer: {
         description: 'The outpoint in which the name was mined.',
@@ -348,9 +351,9 @@ const routes = described({
     },
     nameToMine: {
       route: 'GET /mine/{name}',
-      summary: 'Where a name can be mined from',
+      summary: 'The node from which a name can be mined',
       description:
-        'On a host that asks the network which transactions it has, only nodes of mints that are proven or seen count, if there is one.',
+        'A host that checks transactions with the network returns the node of a mint that is proven or seen, if there is one.',
       params,
       query: mineQuery,
       answer: {
@@ -369,22 +372,22 @@ const routes = described({
       route: 'GET /proof/{name}',
       summary: 'Proof that a name is genuine',
       description:
-        'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host. With `known`, only what follows the last mint that the caller knows; with `maxBytes`, the proof of an earlier name on the way if that of this one is longer.',
+        'The origin of the name, and every transaction that spends a node between the genesis outpoint and its mint, each with its merkle path if stored. Anyone with the genesis outpoint and block headers can verify the name without trusting this host. With `known`, only what follows the last mint that the caller knows. With `maxBytes`, a proof that is too long is replaced by the proof of a prefix.',
       params,
       query: partQuery,
       answer: { ...PROOF_ANSWER, headers: [...(PROOF_ANSWER.headers ?? []), ...NAMES_HEADERS] },
       errors: {
         ...nameErrors,
         BAD_OUTPOINT: BAD_PART,
-        NOT_FOUND: 'Not claimed, or this host lacks part of the way to genesis.',
+        NOT_FOUND: 'The name is not claimed, or a transaction between genesis and its mint is missing here.',
       },
     },
     name: {
       route: 'GET /{name}',
-      summary: 'Everything that is known of a name',
+      summary: 'The record of a name',
       params,
       answer: {
-        description: 'Where it was mined, and what has become of it.',
+        description: 'The origin of the name and its current state.',
         headers: TAGGED_HEADERS,
         json: nameRecordShape,
       },
@@ -392,18 +395,19 @@ const routes = described({
     },
     nameOrigins: {
       route: 'POST /origins',
-      summary: 'Which outpoints are origins of genuine names',
+      summary: 'Checks whether outpoints are origins of genuine names',
       body: { description: 'At most 1,000 outpoints.', json: originsBody },
       answer: {
-        description: 'For each outpoint as it was written, whether it is one, and not blocked.',
+        description:
+          'For each outpoint, keyed as sent, whether it is the origin of a genuine name that is not blocked.',
         headers: NAMES_HEADERS,
         json: z.record(askedOutpoint, z.boolean()),
       },
       errors: {
-        NOT_CAUGHT_UP: `${NOT_CAUGHT_UP} \`origins\` has those that are known to be genuine.`,
+        NOT_CAUGHT_UP: `${NOT_CAUGHT_UP} \`origins\` has the outpoints known to be genuine.`,
         BAD_BODY: 'The body is not a JSON array of strings.',
-        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
-        TOO_LARGE: 'There are more than 1,000 outpoints, or more than 256 KiB.',
+        BAD_OUTPOINT: 'A string is not an outpoint; the error quotes it.',
+        TOO_LARGE: 'More than 1,000 outpoints, or a body over 256 KiB.',
       },
     },
   },

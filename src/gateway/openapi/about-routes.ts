@@ -83,9 +83,10 @@ const ofCapabilities = described({
   operations: {
     capabilities: {
       route: 'GET /capabilities',
-      summary: 'Which groups of routes for wallets this host has',
-      description: 'What needs an index of the whole chain, such as `owner` and `arcade`, is not among them.',
-      answer: { description: 'Their names.', json: z.array(z.enum(CAPABILITIES)) },
+      summary: 'The groups of wallet routes that this host has',
+      description:
+        'Groups that need an index of the whole chain, such as `owner` and `arcade`, are not included.',
+      answer: { description: 'The names of the groups.', json: z.array(z.enum(CAPABILITIES)) },
     },
   },
 })
@@ -95,7 +96,7 @@ const ofDocument = described({
   operations: {
     openapi: {
       route: 'GET /openapi.json',
-      summary: 'This document',
+      summary: 'The OpenAPI document',
       answer: { description: 'An OpenAPI 3.1 document.', headers: ['ETag'], json: z.looseObject({}) },
     },
   },

@@ -43,18 +43,18 @@ export interface OpenapiDocument {
   }
 }
 
-const DESCRIPTION = `Names that are mined, and content that lives on the chain, as this host has admitted them.
+const DESCRIPTION = `Mined names and on-chain content, as admitted by this host.
 
 `
-const OF_SERVER = `Pages of any origin may send requests: preflights are answered on every path (204), except those of the operator.
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\`. A path that is not described here is a page of the explorer, or 404 \`NOT_FOUND\`; a path with another method is 405 \`METHOD_NOT_ALLOWED\`, with \`Allow\`.
-Before any route is chosen, a path may be too long (414 \`TOO_LARGE\`), or the head of a request (431); a request may arrive too slowly (408 \`BAD_BODY\`) or be malformed (400, 417).
+const OF_SERVER = `Pages of any origin may call this API: preflights return 204 on every path except those of the operator.
+Errors are \`{"error": "<sentence>", "code": "<CODE>"}\`, or a page for requests that prefer \`text/html\`, and must not be cached. Paths that are not listed here are pages of the explorer or return 404 \`NOT_FOUND\`; other methods return 405 \`METHOD_NOT_ALLOWED\` with \`Allow\`.
+A request may also be refused before routing: its path is too long (414 \`TOO_LARGE\`), its headers are too large (431), it arrives too slowly (408 \`BAD_BODY\`), or it is malformed (400, 417).
 
-Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and what is submitted while the store is full may be stored once there is space, or not (503 \`STORE_FULL\`).
+Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`). A submission while the store is full (503 \`STORE_FULL\`) may or may not be stored once there is space.
 
-The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
-const OF_HOST = `These are the routes that minetree adds to an overlay node. All others, limits per client, and what is refused before a route is chosen are the node's own.
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\` if this host has pages. A path that is described here, with another method, is 405 \`METHOD_NOT_ALLOWED\`, with \`Allow\`, unless it is one of the overlay. Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`).`
+Requests are rate-limited per client, except those from the local machine and those to \`/health\`. \`RateLimit\` says how many are left.`
+const OF_HOST = `The routes that minetree adds to an overlay node. All other routes, rate limits and refusals before routing belong to the node.
+Errors are \`{"error": "<sentence>", "code": "<CODE>"}\`, or a page for requests that prefer \`text/html\` if this host has pages, and must not be cached. Other methods on these paths return 405 \`METHOD_NOT_ALLOWED\` with \`Allow\`, except on paths of the overlay. Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`).`
 
 export interface DocumentOptions {
   groups: readonly RouteGroup[]
@@ -108,14 +108,14 @@ const OF_CORS: readonly HeaderName[] = [
 ]
 
 const PRECONDITIONS = z.object({
-  'If-Match': optionalText('ETags: if none of them is the current one, 412.'),
-  'If-None-Match': optionalText('ETags: if one of them is the current one, 304.'),
+  'If-Match': optionalText('ETags. If none matches the current one, the answer is 412.'),
+  'If-None-Match': optionalText('ETags. If one matches the current one, the answer is 304.'),
 })
 const RANGES = z.object({
   Range: optionalText(
-    '`bytes=`: one range is answered with that part, up to eight that do not overlap with parts, others with the whole body.',
+    '`bytes=`: one range returns that part; up to eight ranges that do not overlap return multipart; anything else returns the whole body.',
   ),
-  'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
+  'If-Range': optionalText('An ETag. If it is not the current one, `Range` is ignored.'),
 })
 const RANGE_STATUSES = ['206', '416']
 /** Statuses of requests that reach no route; their errors are JSON for everybody. */
@@ -210,7 +210,7 @@ class DocumentWriter {
       }
     if (headers.includes('ETag')) {
       const kept = headers.filter((name) => name !== 'Content-Length' && !DIGESTS.includes(name))
-      all[304] = { description: 'The client has the current body.', headers: kept }
+      all[304] = { description: 'The cached body of the client is current.', headers: kept }
     }
     return mapped(all, ({ description, headers: own = [], ...described }) => {
       const content = this.content(described, 'output')
@@ -233,9 +233,9 @@ class DocumentWriter {
         !isWatched && { RATE_LIMITED: 'The client has sent more requests than the operator allows.' }),
       ...(!isWatched && { NOT_READY: 'The index is being rebuilt; try again later.' }),
       ...(body && { UNSUPPORTED_ENCODING: 'The body is compressed; send it as `Accept-Encoding` says.' }),
-      ...(headers.includes('ETag') && { PRECONDITION_FAILED: '`If-Match` names other ETags only.' }),
+      ...(headers.includes('ETag') && { PRECONDITION_FAILED: 'No ETag of `If-Match` is the current one.' }),
       ...(headers.includes('Accept-Ranges') && {
-        RANGE_NOT_SATISFIABLE: 'The body has no byte in that range.',
+        RANGE_NOT_SATISFIABLE: 'The range is beyond the end of the body.',
       }),
       ...Object.fromEntries(Object.entries(own).filter(([key]) => isServer || !ofHead(key))),
     }

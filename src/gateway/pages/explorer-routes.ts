@@ -282,26 +282,28 @@ function held(page: MadePage | undefined, message: string): MadePage {
 const place = z.string().max(120)
 const afterQuery = z.object({ after: place.optional() })
 const namesQuery = z.object({
-  order: z.enum(['newest', 'name']).default('newest').describe('By when they were mined, or by name.'),
-  prefix: domain.default('').describe('Only names that begin with this; by name only.'),
-  after: z.string().max(255).optional().describe('Where the page before ended.'),
+  order: z.enum(['newest', 'name']).default('newest').describe('The order: newest first, or by name.'),
+  prefix: domain.default('').describe('Only names that begin with this. Requires order `name`.'),
+  after: z.string().max(255).optional().describe('The end of the previous page.'),
 })
-const treeQuery = z.object({ prefix: domain.default('').describe('The node; by default, the root.') })
+const treeQuery = z.object({
+  prefix: domain.default('').describe('The domain of the node. Defaults to the root.'),
+})
 const whole = z
   .string()
   .regex(/^\d{1,10}$/)
   .transform(Number)
   .pipe(z.int().nonnegative())
 const stepQuery = z.object({
-  from: whole.optional().describe('The step from which its life is shown, backwards.'),
+  from: whole.optional().describe('The step from which its history is shown, backwards.'),
 })
-const outputQuery = z.object({ after: whole.optional().describe('The output after which to continue.') })
+const outputQuery = z.object({ after: whole.optional().describe('Only outputs after this one.') })
 const typeQuery = z.object({
-  type: z.string().min(1).max(300).describe('A content type; parameters do not matter.'),
+  type: z.string().min(1).max(300).describe('A content type. Its parameters are ignored.'),
 })
 const mapQuery = z.object({
   key: z.string().max(1000).describe('A key of MAP.'),
-  value: z.string().max(1000).describe('Its text, or one of its texts.'),
+  value: z.string().max(1000).describe('The value of that key, or one of its values.'),
 })
 const searchQuery = z.object({
   q: z.string().max(1000).default('').describe('A name, outpoint, txid or address.'),

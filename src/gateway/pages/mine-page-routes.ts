@@ -48,13 +48,13 @@ const routes = described({
     minePage: {
       route: 'GET /mine',
       summary: 'A page that mines names in the browser',
-      query: z.object({ name: optionalText('What the name field holds when the page opens.') }),
+      query: z.object({ name: optionalText('The initial value of the name field.') }),
       answer: { description: 'The page.', headers, types: ['text/html'] },
       errors: { NOT_FOUND: 'The page was not built on this host.' },
     },
     myPage: {
       route: 'GET /my',
-      summary: 'A page that publishes on names, binds them and gives them away in the browser',
+      summary: 'A page that publishes on names, binds them and transfers them in the browser',
       answer: { description: 'The page.', headers, types: ['text/html'] },
       errors: { NOT_FOUND: 'The page was not built on this host.' },
     },

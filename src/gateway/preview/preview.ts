@@ -84,29 +84,30 @@ const routes = described({
       route: 'GET /preview/{html}',
       // Base64 may contain slashes.
       pattern: /^\/preview(?:\/|$)/,
-      summary: 'HTML as it would be served if it were inscribed; nothing is stored',
+      summary: 'Previews HTML as it would be served once inscribed. Nothing is stored',
       params: z.object({
         html: z
           .string()
           .regex(BASE64)
-          .describe('The HTML as base64 or base64url, padded or not. Slashes of base64 need no escape.'),
+          .describe('The HTML as base64 or base64url, with or without padding. Slashes need no escape.'),
       }),
       headers: SERVICE_WORKER,
       answer: { description: 'The HTML, sandboxed.', headers: CONTENT_HEADERS, types: ['text/html'] },
       errors: {
-        BAD_BODY: 'The path does not end with base64, or a service worker is being installed.',
+        BAD_BODY: 'The path does not end with valid base64, or a service worker is being installed.',
         '414 TOO_LARGE': 'The path is longer than the operator allows.',
         '431 TOO_LARGE': 'The path and the headers together are longer than the operator allows.',
       },
     },
     preview: {
       route: 'POST /preview',
-      summary: 'A body as it would be served if it were inscribed; nothing is stored',
+      summary: 'Previews a body as it would be served once inscribed. Nothing is stored',
       headers: SERVICE_WORKER,
-      body: { description: 'Up to 1 MiB, with the `Content-Type` to show it as.', types: ['*/*'] },
+      body: { description: 'Up to 1 MiB, with its `Content-Type`.', types: ['*/*'] },
       answer: { description: 'The body, sandboxed like content.', headers: CONTENT_HEADERS, types: ['*/*'] },
       errors: {
-        BAD_BODY: 'The body is empty or not encoded as it says, or a service worker is being installed.',
+        BAD_BODY:
+          'The body is empty or does not match its `Content-Encoding`, or a service worker is being installed.',
         TOO_LARGE: 'The body is over 1 MiB.',
       },
     },

@@ -25,19 +25,19 @@ import { ownerAddress } from '../names/name-record.js'
 export const inscriptionId = z
   .string()
   .regex(/^[0-9a-f]{64}i(0|[1-9][0-9]*)$/)
-  .describe('`<txid>i<vout>`: an inscription is the output that it is in.')
+  .describe('`<txid>i<vout>`, the output that holds the inscription.')
 
-const UNKNOWN = 'Absent if it is not known here.'
+const UNKNOWN = 'Absent if not known here.'
 const place = {
   height: blockHeight.optional(),
   timestamp: count
     .optional()
-    .describe('The time in the header of that block. Absent unless this host keeps block headers.'),
+    .describe('The time in the block header. Absent unless this host keeps block headers.'),
   output: z
     .string()
     .regex(/^[0-9a-f]{64}:[0-9]+$/)
     .optional()
-    .describe(`Where its ordinal is now, as \`<txid>:<vout>\`. ${UNKNOWN}`),
+    .describe(`The current outpoint of its ordinal, as \`<txid>:<vout>\`. ${UNKNOWN}`),
   satpoint: z
     .string()
     .regex(/^[0-9a-f]{64}:[0-9]+:0$/)
@@ -45,29 +45,31 @@ const place = {
     .describe(`The first satoshi of that output. ${UNKNOWN}`),
 }
 const nothing = {
-  charms: z.array(z.never()).max(0).describe('None: there are no charms here.'),
-  sat: z.null().describe('Satoshis have no numbers here.'),
+  charms: z.array(z.never()).max(0).describe('Always empty: this host has no charms.'),
+  sat: z.null().describe('Always null: this host does not number satoshis.'),
 }
 
 export const relativeShape = z.strictObject({ id: inscriptionId, ...place, ...nothing })
 
 export const inscriptionShape = relativeShape.extend({
-  content_type: z.string().describe('As inscribed.'),
-  content_length: count.describe('In bytes.'),
-  delegate: z.null().describe('Nothing is delegated here.'),
+  content_type: z.string().describe('The content type, as inscribed.'),
+  content_length: count.describe('The length in bytes.'),
+  delegate: z.null().describe('Always null: this host has no delegates.'),
   value: count.nullable().describe('The satoshis of that output.'),
   address: address.nullable(),
 })
 
-const hash = txid.describe('In hex.')
+const hash = txid.describe('A hash in hex.')
 
 export const blockInfoShape = z.strictObject({
   bits: count,
-  confirmations: count.describe('With this block itself.'),
+  confirmations: count.describe('The number of confirmations, including this block.'),
   difficulty: z.number(),
   hash,
   height: count,
-  median_time: count.nullable().describe('Of it and the ten blocks before it, as far as these are known.'),
+  median_time: count
+    .nullable()
+    .describe('The median time of this block and the ten before it, as far as known.'),
   merkle_root: hash,
   next_block: hash.nullable(),
   nonce: count,

@@ -227,7 +227,7 @@ const id = askedOutpoint.describe('`<txid>i<vout>` or `<txid>_<vout>`.')
 const ofInscription = z.object({ id })
 const onPage = ofInscription.extend({ page: pageParam })
 
-const BAD_ID = 'The id is no outpoint.'
+const BAD_ID = 'The id is not an outpoint.'
 const paged = {
   more: z.boolean().describe('Whether there are later pages.'),
   page: count,
@@ -248,14 +248,14 @@ function listOperation(route: Route, { json, summary }: { json: z.ZodType; summa
     answer: { description: `The ${hasPage ? '100 of a page' : 'first 100'}.`, headers: ['ETag'], json },
     errors: {
       BAD_OUTPOINT: BAD_ID,
-      ...(hasPage && { BAD_BODY: `The page is no whole number from 0 to ${MAX_PAGE}.` }),
+      ...(hasPage && { BAD_BODY: `The page is not a whole number from 0 to ${MAX_PAGE}.` }),
       NOT_FOUND: 'This store has no inscription there.',
       BLOCKED: 'The operator has blocked the inscription.',
     },
   }
 }
 
-const NO_HEADER = 'This host keeps no block headers, or has none of this block.'
+const NO_HEADER = 'This host keeps no block headers, or not the header of this block.'
 
 function blockOperation(
   route: Route,
@@ -265,17 +265,17 @@ function blockOperation(
     route,
     summary,
     ...(params && { params }),
-    answer: { description: 'Of the best chain that it has headers of.', headers: ['ETag'], json },
+    answer: { description: 'The value from the best chain known to this host.', headers: ['ETag'], json },
     errors: {
       NOT_FOUND: NO_HEADER,
       NOT_CAUGHT_UP,
-      ...(params && { BAD_BODY: 'It is no height, nor a hash where that is taken.' }),
+      ...(params && { BAD_BODY: 'The parameter is not a height, or not a hash where one is accepted.' }),
     },
   }
 }
 
-const CHILDREN = 'Inscriptions that name another one as their parent, where that counts'
-const PARENTS = 'What an inscription names as its parent, if that counts'
+const CHILDREN = 'Inscriptions with a valid claim to this parent'
+const PARENTS = 'The parent of an inscription, if the claim is valid'
 
 const routes = described({
   tag: 'recursion',
@@ -291,8 +291,8 @@ const routes = described({
       ...{ json: count, summary: 'The time in the header of the last block, in seconds since 1970' },
     }),
     blockInfo: blockOperation('GET /blockinfo/{query}', {
-      ...{ json: blockInfoShape, summary: 'What the header of a block tells' },
-      params: z.object({ query: blockQuery.describe('The height of the block, or its hash.') }),
+      ...{ json: blockInfoShape, summary: 'The header of a block' },
+      params: z.object({ query: blockQuery.describe('The height or hash of the block.') }),
     }),
     transactionHex: {
       route: 'GET /tx/{txid}',
@@ -300,32 +300,32 @@ const routes = described({
       params: txidParams,
       answer: { description: 'The transaction.', json: z.string().regex(/^([0-9a-f]{2})+$/) },
       errors: {
-        BAD_OUTPOINT: 'The path has no txid.',
-        NOT_FOUND: 'This host does not have the transaction, or it lost to a conflicting one.',
+        BAD_OUTPOINT: 'The path does not end with a txid.',
+        NOT_FOUND: 'This host does not have the transaction, or the transaction lost to a conflicting one.',
         BLOCKED: 'The operator has blocked one of its outputs.',
       },
     },
     inscription: {
       route: 'GET /inscription/{id}',
-      summary: 'An inscription, and where its ordinal is',
+      summary: 'An inscription and the current outpoint of its ordinal',
       params: ofInscription,
       answer: { description: 'The inscription.', headers: ['ETag'], json: inscriptionShape },
       errors: {
         BAD_OUTPOINT: BAD_ID,
         NOT_FOUND: 'This store has no inscription there.',
-        BLOCKED: 'The operator has blocked the inscription, or what its ordinal shows now.',
+        BLOCKED: 'The operator has blocked the inscription or the current content of its ordinal.',
       },
     },
     inscriptionMetadata: {
       route: 'GET /metadata/{id}',
-      summary: 'The MAP of an inscription itself, as CBOR in hex',
-      description: 'A map from texts to texts and lists of texts, as inscribed.',
+      summary: 'The MAP of an inscription, as CBOR in hex',
+      description: 'A map of strings to strings and lists of strings, as inscribed.',
       params: ofInscription,
       answer: { description: 'The MAP.', headers: ['ETag'], json: z.string().regex(/^([0-9a-f]{2})+$/) },
       errors: {
         BAD_OUTPOINT: BAD_ID,
         NOT_FOUND: 'This store has no inscription there, or it has no MAP.',
-        TOO_LARGE: 'The MAP is longer than this host shows.',
+        TOO_LARGE: 'The MAP exceeds the limit of this host.',
         BLOCKED: 'The operator has blocked the inscription.',
       },
     },

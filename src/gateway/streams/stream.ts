@@ -177,13 +177,13 @@ const routes = described({
     stream: {
       route: 'GET /stream/{outpoint}',
       pattern: /^\/stream\//,
-      summary: 'The content of an ordinal from an output on, step after step, as one body',
+      summary: 'The content of an ordinal from an output onwards, concatenated',
       description:
-        "The output's own content and that of the following steps, up to the first one that has no content, has a type that chunks do not have, or is not in this store. It may start at any chunk.",
+        'The content of the output and of the steps after it, up to the first step that has no content, is not of a chunk type, or is not in this store. Any chunk may be the start.',
       params: z.object({ outpoint: askedOutpoint }),
       headers: SERVICE_WORKER,
       answer: {
-        description: 'The stream, with the type of its very first chunk, wherever it starts.',
+        description: 'The stream, with the type of its first chunk, even if it starts at a later one.',
         headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', 'X-Outpoint', 'X-Origin'],
         types: ['*/*'],
       },

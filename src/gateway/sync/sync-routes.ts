@@ -214,35 +214,35 @@ const routes = described({
     offeredOutputs: {
       route: 'POST /requestSyncResponse',
       summary: 'The unspent outputs of a topic, for a peer that syncs',
-      headers: z.object({ 'x-bsv-topic': z.string().describe('A topic, as `tm_names`.') }),
+      headers: z.object({ 'x-bsv-topic': z.string().describe('A topic, such as `tm_names`.') }),
       body: {
-        description: 'The lowest score, and the most outputs to return; the version is that of GASP.',
+        description: 'The lowest score and the most outputs to return. `version` is the GASP version.',
         json: syncRequest,
       },
       answer: {
         description:
-          'The outputs in order of their scores, each of which only one output has: at most as many as asked, and at most 10,000.',
+          'The outputs in order of score, at most the requested number and at most 10,000. Scores are unique.',
         json: syncAnswer,
       },
-      errors: { BAD_BODY: 'There is no such topic, or the body has another form or version.' },
+      errors: { BAD_BODY: 'There is no such topic, or the body is malformed or of another version.' },
     },
     syncNode: {
       route: 'POST /requestForeignGASPNode',
       summary: 'A transaction of the graph behind an offered output, for a peer that syncs',
       body: {
-        description: 'The offered output, and the output of its graph whose transaction is requested.',
+        description: 'The offered output, and the output of its graph whose transaction to return.',
         json: nodeRequest,
       },
       answer: {
         description:
-          'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined. `txMetadata` has what else places its ordinals, as hex of text: the inputs that are served, too, and the other coins.',
+          'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined. `txMetadata` has the further data that locates its ordinals, as hex-encoded text: the inputs that are also offered, and the other coins.',
         headers: ['Content-Length'],
         json: nodeAnswer,
       },
       errors: {
-        BAD_BODY: 'The body does not have the form that GASP gives it.',
-        NOT_FOUND: 'The graph is not offered here, or the output is of no graph here.',
-        BLOCKED: 'The operator has blocked it.',
+        BAD_BODY: 'The body is not a valid GASP request.',
+        NOT_FOUND: 'The graph is not offered here, or the output is not in any graph here.',
+        BLOCKED: 'The operator has blocked the output.',
       },
     },
   },

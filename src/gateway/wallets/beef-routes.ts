@@ -96,8 +96,8 @@ export async function askedTransaction(params: unknown, { graph, response }: Ask
 const routes = described({
   tag: 'transactions',
   errors: {
-    BAD_OUTPOINT: 'The path has no txid.',
-    NOT_FOUND: 'This host does not have the transaction, or it lost to a conflicting one.',
+    BAD_OUTPOINT: 'The path does not have a txid.',
+    NOT_FOUND: 'This host does not have the transaction, or the transaction lost to a conflicting one.',
     BLOCKED: 'The operator has blocked one of its outputs.',
     ...STORE_ERRORS,
   },
@@ -107,7 +107,7 @@ const routes = described({
       summary: 'A transaction with its ancestors down to mined ones',
       params: txidParams,
       answer: {
-        description: 'A BEEF (BRC-62) that ends with the transaction, as far as this host has its ancestors.',
+        description: 'A BEEF (BRC-62) that ends with the transaction, with the ancestors that this host has.',
         headers: [...BYTES_HEADERS, 'ETag'],
         types: [UNTYPED],
       },

@@ -32,8 +32,8 @@ import { notCaughtUp } from '../http/tree-progress.js'
 const flag = z.enum(['true', 'false']).default('false')
 const outputQuery = z.object({
   sats: flag.describe('Whether to include the value.'),
-  block: flag.describe('Whether to include the place in the chain.'),
-  spend: flag.default('true').describe('Whether to include the transaction that spends it.'),
+  block: flag.describe('Whether to include the block height and index.'),
+  spend: flag.default('true').describe('Whether to include the spending transaction.'),
 })
 
 /** `IndexedOutput` of `@1sat/types`. */
@@ -42,15 +42,15 @@ const outputShape = z.strictObject({
   score: z
     .number()
     .describe(
-      'Orders outputs: the height, and the place in the block in billionths; if not mined, in order of admission above all heights.',
+      'A sort key: the height plus the index in the block in billionths. Unmined outputs sort above all heights, in order of admission.',
     ),
   satoshis: count.optional(),
   blockHeight: blockHeight.optional(),
-  blockIdx: count.optional().describe('The place in the block; the coinbase is 0.'),
-  spend: txid.optional().describe('The transaction that spends it; absent if this host knows none.'),
+  blockIdx: count.optional().describe('The index in the block; the coinbase is 0.'),
+  spend: txid.optional().describe('The spending transaction. Absent if none is known here.'),
 })
 const spendShape = z.strictObject({
-  spendTxid: txid.nullable().describe('The transaction that spends it; null if this host knows none.'),
+  spendTxid: txid.nullable().describe('The spending transaction. Null if none is known here.'),
 })
 
 const outputsBody = z.array(askedOutpoint).max(MAX_ASKED.records)
@@ -125,7 +125,7 @@ function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
   }
 }
 
-/** The outputs of a transaction that topics hold; none if the transaction has lost a conflict. */
+/** The outputs of a transaction held by topics; none if the transaction has lost a conflict. */
 function sendOutputsOf(graph: FactStore): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
     const txid = readTxid(params)
@@ -281,9 +281,9 @@ function indexOf(txid: string, { merklePath }: Proof): number | undefined {
 
 /** The errors of a request about one output. */
 const ALONE = {
-  BAD_OUTPOINT: 'The path has no outpoint.',
+  BAD_OUTPOINT: 'The path does not have an outpoint.',
   NOT_FOUND: 'No topic of this host holds the output.',
-  BLOCKED: 'The operator has blocked it.',
+  BLOCKED: 'The operator has blocked the output.',
 }
 
 const routes = described({
@@ -292,62 +292,62 @@ const routes = described({
   operations: {
     outputsOfTransaction: {
       route: 'GET /tx/{txid}',
-      summary: 'The outputs of a transaction that topics hold',
+      summary: 'The outputs of a transaction held by topics',
       params: txidParams,
       query: outputQuery,
       answer: {
-        description: 'Those that are not blocked; none if the transaction lost to a conflicting one.',
+        description: 'The outputs that are not blocked. Empty if the transaction lost to a conflicting one.',
         json: z.array(outputShape),
       },
       errors: {
         BAD_BODY: 'A parameter is neither `true` nor `false`.',
-        BAD_OUTPOINT: 'The path has no txid.',
+        BAD_OUTPOINT: 'The path does not have a txid.',
       },
     },
     output: {
       route: 'GET /{outpoint}',
-      summary: 'Where an output is in the chain, and what spends it',
+      summary: 'The position of an output in the chain, and its spending transaction',
       params: z.object({ outpoint: askedOutpoint }),
       query: outputQuery,
-      answer: { description: 'The output, with the fields that were asked for.', json: outputShape },
+      answer: { description: 'The output with the requested fields.', json: outputShape },
       errors: { ...ALONE, BAD_BODY: 'A parameter is neither `true` nor `false`.' },
     },
     spend: {
       route: 'GET /{outpoint}/spend',
-      summary: 'What spends an output',
+      summary: 'The spending transaction of an output',
       params: z.object({ outpoint: askedOutpoint }),
-      answer: { description: 'The transaction, as far as this host knows.', json: spendShape },
+      answer: { description: 'The spending transaction, if known here.', json: spendShape },
       errors: { ...ALONE, NOT_CAUGHT_UP },
     },
     outputs: {
       route: 'POST /outpoints',
-      summary: 'Where outputs are in the chain, and what spends them',
+      summary: 'The positions of outputs in the chain, and their spending transactions',
       query: outputQuery,
       body: { description: 'At most 100 outpoints.', json: outputsBody },
       answer: {
         description:
-          'For each outpoint, in order, the output with the fields that were asked for; null if no topic holds it, or it is blocked.',
+          'The outputs with the requested fields, in the order of the outpoints. Null if no topic holds the output, or it is blocked.',
         json: z.array(outputShape.nullable()),
       },
       errors: {
         BAD_BODY: 'The body is not a JSON array of strings, or a parameter is neither `true` nor `false`.',
-        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
-        TOO_LARGE: 'There are more than 100 outpoints.',
+        BAD_OUTPOINT: 'A string is not an outpoint; the error quotes it.',
+        TOO_LARGE: 'More than 100 outpoints.',
       },
     },
     spends: {
       route: 'POST /spends',
-      summary: 'What spends outputs',
+      summary: 'The spending transactions of outputs',
       body: { description: 'At most 1,000 outpoints.', json: spendsBody },
       answer: {
         description:
-          'For each outpoint, in order, the transaction that spends it; null if this host knows none, also where no topic holds the output.',
+          'The spending transactions, in the order of the outpoints. Null if none is known here, or no topic holds the output.',
         json: z.array(spendShape),
       },
       errors: {
         BAD_BODY: 'The body is not a JSON array of strings.',
-        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
-        TOO_LARGE: 'There are more than 1,000 outpoints, or more than 256 KiB.',
+        BAD_OUTPOINT: 'A string is not an outpoint; the error quotes it.',
+        TOO_LARGE: 'More than 1,000 outpoints, or a body over 256 KiB.',
       },
     },
   },

@@ -176,9 +176,9 @@ const routes = described({
   operations: {
     ingestProof: {
       route: 'POST /arc-ingest',
-      summary: 'Delivers merkle paths of transactions that this host has',
+      summary: 'Delivers merkle paths of stored transactions',
       description:
-        'The callbacks of a transaction processor (ARC), one, an array, or `{"callbacks": […]}`; other fields are ignored. One without a path is acknowledged. If the operator has set a token, it is sent as `Authorization: Bearer <token>`, and `txStatus` counts: what the network has seen ranks before what it has not, and what it rejected does not count. Without a token, nothing is stored of a status.',
+        'Callbacks of a transaction processor (ARC): one, an array, or `{"callbacks": […]}`. Other fields are ignored. A callback without a path is acknowledged. If the operator has set a token, send it as `Authorization: Bearer <token>`; `txStatus` is then used: transactions seen by the network rank before others, and rejected ones are invalid. Without a token, statuses are not stored.',
       body: {
         description:
           'Transactions, each with its merkle path (BUMP, BRC-74) and the height of its block if it is mined; up to 500, and up to 1 MiB.',
@@ -186,7 +186,7 @@ const routes = described({
       },
       answer: { description: 'The proofs are stored.', json: noticeAnswer },
       errors: {
-        BAD_BODY: 'The body has another form, or a path is of another transaction, height or chain.',
+        BAD_BODY: 'The body is malformed, or a path belongs to another transaction, height or chain.',
         UNAUTHORIZED: 'The token is missing or wrong.',
         NOT_FOUND: 'This host does not have the transaction of a path.',
         TOO_LARGE: 'The body, the list or a path is too long.',

@@ -40,8 +40,12 @@ const subjectFields = {
     .string()
     .meta({ pattern: SHA256.source })
     .optional()
-    .describe('Content, in any output: the hash of its body.'),
-  name: z.string().meta({ pattern: NAME_PATTERN.source }).optional().describe('A name, and its origin.'),
+    .describe('The SHA-256 of content, blocked in any output.'),
+  name: z
+    .string()
+    .meta({ pattern: NAME_PATTERN.source })
+    .optional()
+    .describe('A name, blocked with its origin.'),
 }
 const kind = z.enum(BLOCKED_KINDS)
 const reason = z
@@ -49,7 +53,7 @@ const reason = z
   .min(1)
   .max(MAX_REASON)
   .refine((text) => text.trim() !== '')
-  .describe('For the operator; it is shown to nobody else.')
+  .describe('A note for the operator, never shown to others.')
 
 const unblockBody = z.strictObject(subjectFields).meta({ minProperties: 1, maxProperties: 1 })
 const blockBody = z.strictObject({ ...subjectFields, reason }).meta({ minProperties: 2, maxProperties: 2 })
@@ -65,14 +69,14 @@ const blockedShape = z.strictObject({
 const unblockedShape = z.strictObject({ kind, ...subjectFields, wasBlocked: z.boolean() })
 
 const listQuery = z.object({
-  kind: kind.optional().describe('Only what is blocked by this.'),
+  kind: kind.optional().describe('Only entries of this kind.'),
   limit: wholeNumber({ most: MAX_LISTED, usual: 100 }).describe('The most to return.'),
   after: z
     .string()
     .max(300)
     .regex(new RegExp(`^(?:${BLOCKED_KINDS.join('|')}):.+$`))
     .optional()
-    .describe('Only what comes after this: the `next` of the page before.'),
+    .describe('Only entries after this: the `next` of the previous page.'),
 })
 
 function placeOf(next: string): BlockedSubject | undefined {
@@ -143,9 +147,9 @@ function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): Bl
 }
 
 const errors = {
-  BAD_BODY: 'The body does not name exactly one thing, or lacks a reason.',
-  BAD_OUTPOINT: 'The outpoint is not one.',
-  BAD_NAME: 'The name cannot be one.',
+  BAD_BODY: 'The body does not have exactly one subject, or lacks a reason.',
+  BAD_OUTPOINT: 'The outpoint is invalid.',
+  BAD_NAME: 'The name is invalid.',
   TOO_LARGE: 'The body is over 16 KiB.',
   STORE_FULL: 'The store has no space left.',
 }
@@ -158,27 +162,27 @@ const routes = described({
       route: 'POST /block',
       summary: 'Blocks an output, content or a name',
       description:
-        'From then on it is answered with 451 `BLOCKED`, and left out of lists. It does not have to be in this store yet. Blocking it again replaces the reason.',
+        'Requests for it then return 451 `BLOCKED`, and lists omit it. It need not be in this store yet. Blocking it again replaces the reason.',
       body: { description: 'One of `outpoint`, `sha256` and `name`; up to 16 KiB.', json: blockBody },
-      answer: { description: 'It is blocked.', json: blockedShape },
+      answer: { description: 'The blocked entry.', json: blockedShape },
       errors,
     },
     unblock: {
       route: 'POST /unblock',
       summary: 'Unblocks an output, content or a name',
       body: { description: 'One of `outpoint`, `sha256` and `name`; up to 16 KiB.', json: unblockBody },
-      answer: { description: 'It is not blocked.', json: unblockedShape },
+      answer: { description: 'The entry, which is no longer blocked.', json: unblockedShape },
       errors,
     },
     blocked: {
       route: 'GET /blocked',
-      summary: 'What is blocked, a page at a time',
+      summary: 'Blocked entries, paged',
       query: listQuery,
       answer: {
-        description: 'A page, in order of kind and value. `next` is absent from the last one.',
+        description: 'A page, ordered by kind and value. The last one has no `next`.',
         json: z.strictObject({ blocked: z.array(blockedShape), next: text.optional() }),
       },
-      errors: { BAD_BODY: 'There is no such kind or place, or the limit is out of range.' },
+      errors: { BAD_BODY: '`kind` or `after` is invalid, or `limit` is out of range.' },
     },
   },
 })

@@ -14,8 +14,8 @@ const headersBody = z.object({ height: count.optional() })
 const roundShape = z.strictObject({
   tip: count.describe('The height of the chain.'),
   from: count.describe('The lowest height that was checked.'),
-  blocks: count.describe('How many blocks were checked.'),
-  disproved: count.describe('How many transactions lost their proof.'),
+  blocks: count.describe('The number of blocks checked.'),
+  disproved: count.describe('The number of transactions that lost their proof.'),
 })
 
 /**
@@ -49,15 +49,15 @@ const routes = described({
       route: 'POST /headers',
       summary: 'Reports that the chain has changed',
       description:
-        'The host checks the blocks that its stored proofs lead to, as it does from time to time on its own. A proof that leads to a block outside the chain is discarded.',
-      body: { description: 'Optionally, the lowest height to check; up to 1 KiB.', json: headersBody },
+        'Makes the host check the blocks of its stored proofs, as it also does periodically. Proofs of blocks that are no longer in the chain are discarded.',
+      body: { description: 'The lowest height to check (optional). Up to 1 KiB.', json: headersBody },
       answer: { description: 'The check is done.', json: roundShape },
       errors: {
-        BAD_BODY: 'The height is not a number from 0 up.',
+        BAD_BODY: 'The height is not a number of 0 or more.',
         TOO_LARGE: 'The body is over 1 KiB.',
         NOT_FOUND: 'The operator has set no token, or this host does not check proofs.',
         NOT_READY:
-          'The source of block headers did not answer, or is far below its last height. What it had answered by then is done.',
+          'The source of block headers did not answer, or is far below its last height. Blocks checked until then stay checked.',
       },
     },
   },

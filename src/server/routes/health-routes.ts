@@ -13,14 +13,14 @@ import type { OverlayEngine } from '../writer/overlay-engine.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 
-const time = count.describe('In milliseconds since 1970.')
+const time = count.describe('Milliseconds since 1970.')
 const lastErrorShape = z
   .strictObject({ at: time, message: z.string() })
   .optional()
-  .describe('The last failure since the start, also if what failed works again.')
+  .describe('The last failure since the start, even if it has been resolved.')
 const sourceShape = z.strictObject({
-  name: z.string().describe('Its kind, and the origin of its URL.'),
-  state: z.enum(['ok', 'resting']).describe('`resting`: after failures, it is not asked for a while.'),
+  name: z.string().describe('The kind of the source, and the origin of its URL.'),
+  state: z.enum(['ok', 'resting']).describe('`resting`: paused for a while after failures.'),
   requests: count,
   failures: count,
   restingUntil: time.optional(),
@@ -32,12 +32,12 @@ export const chainShape = z.strictObject({
   height: count.optional().describe('The height of the chain.'),
   lag: count
     .optional()
-    .describe('How many blocks are newer than the one up to which everything followed was asked about.'),
+    .describe('The number of blocks since the last one up to which all followed outputs were checked.'),
   headers: z
     .strictObject({
       height: count.optional().describe('The height of the last known block.'),
-      hash: z.string().optional().describe('Its hash.'),
-      time: count.optional().describe('Its time, in seconds since 1970.'),
+      hash: z.string().optional().describe('The hash of the last known block.'),
+      time: count.optional().describe('The time of the last known block, in seconds since 1970.'),
       from: count.optional().describe('The height of the first known block.'),
       lastError: lastErrorShape,
       sources: z.array(sourceShape).optional(),
@@ -47,31 +47,33 @@ export const chainShape = z.strictObject({
   follow: z
     .strictObject({
       state: z.enum(['catching up', 'keeping up']),
-      ordinals: z.enum(['names', 'all', 'none']).describe('Which ordinals are followed, beside the tree.'),
+      ordinals: z
+        .enum(['names', 'all', 'none'])
+        .describe('The ordinals that are followed in addition to the tree.'),
       mints: count.describe('Mints admitted since the start by following the chain.'),
-      transfers: count.describe('Transfers admitted likewise.'),
-      height: count.optional().describe('The height up to which everything followed was asked about.'),
-      found: count.optional().describe('The highest block in which something was found since the start.'),
+      transfers: count.describe('Transfers admitted since the start by following the chain.'),
+      height: count.optional().describe('The height up to which all followed outputs were checked.'),
+      found: count.optional().describe('The highest block with a match since the start.'),
       sweep: z
         .strictObject({ asked: count, coins: count })
-        .describe('How many coins the current sweep asks about, and how many of them it has asked about.'),
-      unproven: count.describe('Unproven transactions that wait for a proof.'),
+        .describe('The coins that the current sweep checks, and those checked so far.'),
+      unproven: count.describe('Transactions that wait for a proof.'),
       failures: count,
       lastError: lastErrorShape,
     })
     .optional()
-    .describe('The follower, which asks sources of the chain what spends the outputs that are followed.'),
+    .describe('The follower, which asks chain sources for spends of the followed outputs.'),
   ancestors: z
     .strictObject({
-      waiting: count.describe('Ordinals whose ancestors are to be fetched.'),
+      waiting: count.describe('Ordinals whose ancestors are waiting to be fetched.'),
       fetched: count.describe('Transactions fetched since the start.'),
-      holes: count.describe('Ordinals whose ancestors no source has, or are too many; they are tried again.'),
+      holes: count.describe('Ordinals whose ancestors are too many or not in any source. They are retried.'),
       lastError: lastErrorShape,
     })
     .optional()
     .describe('The worker that fetches ancestors of admitted ordinals.'),
   sources: z.array(sourceShape).optional().describe('The sources of the chain.'),
-  contradictions: count.optional().describe('How often sources contradicted each other since the start.'),
+  contradictions: count.optional().describe('Contradictions between sources since the start.'),
 }) satisfies z.ZodType<ChainStatus>
 
 function healthShape(ready: boolean) {
@@ -80,7 +82,9 @@ function healthShape(ready: boolean) {
     status: z.literal(ready ? 'ok' : 'error'),
     live: z.literal(true),
     ready: z.literal(ready),
-    reasons: z.record(z.string(), z.string()).describe('Why it is not ready, by the part of the host.'),
+    reasons: z
+      .record(z.string(), z.string())
+      .describe('The reasons why the host is not ready, by component.'),
     index: z
       .strictObject({
         state: z.enum([
@@ -90,10 +94,10 @@ function healthShape(ready: boolean) {
           'behind',
           'stale',
         ] satisfies IndexStatus['state'][]),
-        done: z.number().min(0).max(1).describe('How much of it is done.'),
+        done: z.number().min(0).max(1).describe('The completed fraction.'),
       })
       .describe(
-        'Whether the index has all facts of the log. While it is `rebuilding` or `stale`, nothing else is answered.',
+        'Whether the index reflects the whole log. While it is `rebuilding` or `stale`, only health is answered.',
       ),
     service: z
       .strictObject({
@@ -105,7 +109,7 @@ function healthShape(ready: boolean) {
         topicManagerCount: count,
         lookupServiceCount: count,
       })
-      .describe('As OverlayExpress has it.'),
+      .describe('The service, in the format of OverlayExpress.'),
     checks: z
       .array(
         z.strictObject({
@@ -118,17 +122,17 @@ function healthShape(ready: boolean) {
         }),
       )
       .describe(
-        'What `live` and `ready` follow from, as OverlayExpress has it: `reasons` has what is wrong.',
+        'The checks behind `live` and `ready`, in the format of OverlayExpress. `reasons` explains failures.',
       ),
     damaged: z
       .array(z.string())
       .optional()
       .describe(
-        'Stored bytes that were found damaged since the start: the SHA-256 of content, or the txid of a transaction. Up to 100.',
+        'Stored data found damaged since the start, as the SHA-256 of content or the txid of a transaction. Up to 100.',
       ),
     refused: z
       .record(z.string(), z.record(z.string(), z.int().min(1)))
-      .describe('How often each topic has refused something since the start, by topic and code.'),
+      .describe('Refusals since the start, by topic and code.'),
     ...chainShape.shape,
   })
 }
@@ -247,19 +251,21 @@ const routes = described({
   operations: {
     live: {
       route: 'GET /health/live',
-      summary: 'Whether the process answers',
-      answer: { description: 'It does.', json: okShape },
+      summary: 'Liveness: whether the process responds',
+      answer: { description: 'The process responds.', json: okShape },
     },
     ready: {
       route: 'GET /health/ready',
       summary:
-        'Whether the store answers and has space, the chain tracker answers, and the index matches the admitted set',
-      answer: { description: 'All of that is true.', json: okShape },
-      errors: { NOT_READY: 'Something is not; `error` has the first reason, and `/health` all of them.' },
+        'Readiness: whether the store responds and has space, the chain tracker responds, and the index matches the admitted set',
+      answer: { description: 'The host is ready.', json: okShape },
+      errors: {
+        NOT_READY: 'The host is not ready. `error` has the first reason, `/health` has all of them.',
+      },
     },
     health: {
       route: 'GET /health',
-      summary: 'Liveness and readiness in detail, how far the chain was followed, and what was refused',
+      summary: 'Detailed liveness and readiness, progress in following the chain, and refusals',
       answer: { description: 'The host is ready.', json: healthShape(true) },
       otherAnswers: {
         503: { description: 'The process answers, but is not ready.', json: healthShape(false) },

@@ -16,8 +16,8 @@ const routes = described({
     metrics: {
       route: 'GET /metrics',
       summary: 'Metrics for Prometheus',
-      description: 'The labels are words of this host, never what a request or a submission contains.',
-      answer: { description: 'The text format of Prometheus, version 0.0.4.', types: ['text/plain'] },
+      description: 'Label values come from this host, never from requests or submissions.',
+      answer: { description: 'The Prometheus text format, version 0.0.4.', types: ['text/plain'] },
     },
   },
 })

@@ -44,7 +44,7 @@ const runningShape = z.record(
     shortDescription: z.string(),
     iconURL: z.string().optional().describe('A `data:` URL.'),
     version: z.string().optional(),
-    informationURL: z.string().optional().describe('Relative to this document.'),
+    informationURL: z.string().optional().describe('A URL relative to this document.'),
   }),
 )
 const outputIndexes = z.array(outputIndex)
@@ -56,15 +56,17 @@ const steakShape = z.record(
     coinsRemoved: outputIndexes.optional(),
   }),
 )
-const topicDocumentationQuery = z.object({ manager: z.string().min(1).describe('A topic, as `tm_names`.') })
+const topicDocumentationQuery = z.object({
+  manager: z.string().min(1).describe('A topic, such as `tm_names`.'),
+})
 const lookupDocumentationQuery = z.object({
-  lookupService: z.string().min(1).describe('A lookup service, as `ls_names`.'),
+  lookupService: z.string().min(1).describe('A lookup service, such as `ls_names`.'),
 })
 const topicsHeader = z
   .array(z.string())
   .min(1)
   .max(32)
-  .describe('The topics, as `["tm_names"]` or `tm_names,tm_ordinals`.')
+  .describe('The topics, such as `["tm_names"]` or `tm_names,tm_ordinals`.')
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`docs/spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Routes[] {
   const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
@@ -234,18 +236,18 @@ const routes = described({
     topicManagers: {
       route: 'GET /listTopicManagers',
       summary: 'The topics of this host',
-      answer: { description: 'The topics, each with a line about it.', json: runningShape },
+      answer: { description: 'The topics, each with a one-line description.', json: runningShape },
     },
     lookupServices: {
       route: 'GET /listLookupServiceProviders',
       summary: 'The lookup services of this host',
-      answer: { description: 'The services, each with a line about it.', json: runningShape },
+      answer: { description: 'The services, each with a one-line description.', json: runningShape },
     },
     topicDocumentation: {
       route: 'GET /getDocumentationForTopicManager',
-      summary: 'What a topic admits',
+      summary: 'The documentation of a topic',
       query: topicDocumentationQuery,
-      answer: { description: 'Its documentation.', types: ['text/markdown'] },
+      answer: { description: 'The documentation.', types: ['text/markdown'] },
       errors: {
         BAD_BODY: 'The query names no topic.',
         NOT_FOUND: 'This host has no such topic.',
@@ -253,9 +255,9 @@ const routes = described({
     },
     lookupDocumentation: {
       route: 'GET /getDocumentationForLookupServiceProvider',
-      summary: 'The queries that a lookup service answers',
+      summary: 'The documentation of a lookup service',
       query: lookupDocumentationQuery,
-      answer: { description: 'Its documentation.', types: ['text/markdown'] },
+      answer: { description: 'The documentation.', types: ['text/markdown'] },
       errors: {
         BAD_BODY: 'The query names no lookup service.',
         NOT_FOUND: 'This host has no such lookup service.',
@@ -269,25 +271,25 @@ const routes = described({
       headers: z.object({
         'X-Topics': topicsHeader,
         [APPROVAL_HEADER]: optionalText(
-          'From the operator: `<txid>.<signature>`, which makes this host findable by the tokens of that transaction.',
+          'For the operator: `<txid>.<signature>`, which approves that transaction as an advertisement of this host.',
         ),
         'x-includes-off-chain-values': optionalText(
-          'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values after it. No topic here reads those.',
+          'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values. No topic here reads off-chain values.',
         ),
       }),
       body: {
         description:
-          'A BEEF that ends with the submitted transaction, up to the size that the operator has set.',
+          'A BEEF that ends with the submitted transaction, up to the size limit set by the operator.',
         types: ['application/octet-stream'],
       },
       answer: {
-        description: 'For each topic, which outputs it admitted, and which of the spent coins it keeps.',
+        description: 'The outputs that each topic admitted, and the spent coins that it retains.',
         json: steakShape,
       },
       errors: {
         BAD_BODY:
-          'There is no such topic, the body is not a BEEF, the transaction is invalid, or the approval is not by the key of this host.',
-        CONFLICT: 'It spends what an admitted transaction already spends.',
+          'There is no such topic, the body is not a BEEF, the transaction is invalid, or the approval is not signed by the key of this host.',
+        CONFLICT: 'The transaction spends an output that an admitted transaction already spends.',
         TOO_LARGE:
           'The body, the off-chain values or the BEEF is over a limit: its transactions, the depth of unproven ones, their inputs and outputs, a script, or the blocks that its proofs lead to.',
         NOT_READY:

@@ -10,12 +10,12 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
   follower: [
     [
       'minetree_follow_lag_blocks',
-      'Blocks since the one up to which everything followed was asked about.',
+      'Blocks since the last one up to which all followed outputs were checked.',
       ({ lag }) => lag,
     ],
     [
       'minetree_follow_height',
-      'The height up to which everything followed was asked about.',
+      'The height up to which all followed outputs were checked.',
       ({ follow }) => follow?.height,
     ],
     [
@@ -25,23 +25,19 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
     ],
     [
       'minetree_follow_sweep_coins',
-      'Coins that the current sweep asks about.',
+      'Coins that the current sweep checks.',
       ({ follow }) => follow?.sweep.coins,
     ],
     [
       'minetree_follow_sweep_asked',
-      'Coins that the current sweep has asked about.',
+      'Coins that the current sweep has checked.',
       ({ follow }) => follow?.sweep.asked,
     ],
-    [
-      'minetree_follow_unproven',
-      'Unproven transactions that wait for a proof.',
-      ({ follow }) => follow?.unproven,
-    ],
-    ['minetree_follow_mints_total', 'Mints that following admitted.', ({ follow }) => follow?.mints],
+    ['minetree_follow_unproven', 'Transactions that wait for a proof.', ({ follow }) => follow?.unproven],
+    ['minetree_follow_mints_total', 'Mints admitted by following the chain.', ({ follow }) => follow?.mints],
     [
       'minetree_follow_transfers_total',
-      'Transfers that following admitted.',
+      'Transfers admitted by following the chain.',
       ({ follow }) => follow?.transfers,
     ],
     ['minetree_follow_failures_total', 'Failures to follow a coin.', ({ follow }) => follow?.failures],
@@ -49,12 +45,12 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
   ancestors: [
     [
       'minetree_ancestors_waiting',
-      'Ordinals whose ancestors are to be fetched.',
+      'Ordinals whose ancestors are waiting to be fetched.',
       ({ ancestors }) => ancestors?.waiting,
     ],
     [
       'minetree_ancestors_holes',
-      'Ordinals whose ancestors no source has, or are too many.',
+      'Ordinals whose ancestors are too many or not in any source.',
       ({ ancestors }) => ancestors?.holes,
     ],
     ['minetree_ancestors_fetched_total', 'Ancestors fetched.', ({ ancestors }) => ancestors?.fetched],
@@ -62,7 +58,7 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
   sources: [
     [
       'minetree_source_contradictions_total',
-      'How often sources of the chain contradicted each other.',
+      'Contradictions between chain sources.',
       ({ contradictions }) => contradictions,
     ],
   ],
@@ -70,11 +66,11 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
 
 /** The metrics of each source, by use and name. */
 const OF_SOURCES: [name: string, help: string, value: (source: SourceStatus) => number][] = [
-  ['minetree_source_requests_total', 'Requests to a source of the chain.', ({ requests }) => requests],
-  ['minetree_source_failures_total', 'Requests to a source that failed.', ({ failures }) => failures],
+  ['minetree_source_requests_total', 'Requests to a chain source.', ({ requests }) => requests],
+  ['minetree_source_failures_total', 'Failed requests to a chain source.', ({ failures }) => failures],
   [
     'minetree_source_resting',
-    '1 while a source rests after failures, else 0.',
+    '1 while a chain source is paused after failures, else 0.',
     ({ state }) => (state === 'resting' ? 1 : 0),
   ],
 ]

@@ -36,14 +36,11 @@ const COUNTERS = {
     'Submissions answered with an error, by code: INTERNAL and NOT_READY are faults of this host.',
     'code',
   ],
-  minetree_conflicts_total: ['Submissions refused because they conflict with a transaction that counts.'],
+  minetree_conflicts_total: ['Submissions refused because they conflict with a valid transaction.'],
   minetree_reorganised_transactions_total: [
     'Transactions deactivated or reactivated because a conflict was resolved differently.',
   ],
-  minetree_sightings_total: [
-    'What the network said of transactions, each time that it was news, by `seen` or `rejected`.',
-    'status',
-  ],
+  minetree_sightings_total: ['New network statuses of transactions, `seen` or `rejected`.', 'status'],
   minetree_sync_graphs_total: [
     'Graphs offered by peers and missing here: `taken`, `open` (failed, tried again) or `unwanted`.',
     'result',
