@@ -35,7 +35,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     const { index } = storeFiles(config.dataDir)
     // SQLite does not say which file is damaged. The index can be derived again, so try that.
     if (!isDamagedFile(error) || !existsSync(index)) throw error
-    logger.warn({ index, err: error }, 'the index may be damaged: it is derived again')
+    logger.warn({ index, err: error }, 'the index may be damaged: deriving it again')
     removeIndexes(config.dataDir)
     return await open(options)
   }

@@ -212,7 +212,7 @@ async function openListening(
   try {
     await listen(server, config)
     const port = portOf(server)
-    logger.info({ host: config.host, port }, 'the store is opened; until then, requests are answered 503')
+    logger.info({ host: config.host, port }, 'opening the store; requests get 503 until it is open')
     index?.start()
     return { node: await opening, early: { port, leave: () => server.finish() } }
   } catch (error) {

@@ -22,7 +22,7 @@ export function startingApp({
   index: () => IndexStatus
   logger: Logger
 }): App {
-  const reason = (): string => notReadyReason(index()) ?? 'the store is opened'
+  const reason = (): string => notReadyReason(index()) ?? 'the store is being opened'
   const health = healthOf({
     ...{ config, index, readiness: { index: reason } },
     port: () => config.port,

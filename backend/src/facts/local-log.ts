@@ -23,7 +23,7 @@ export class LocalLog {
   /** Random: every log has its own, also one restored from a backup. */
   get id(): string {
     const row = this.sql.get(`select value from ${this.schema}.log_meta where name = 'id'`)
-    if (row === undefined) throw new Error(`${this.sql.filename} is no log`)
+    if (row === undefined) throw new Error(`${this.sql.filename} is not a minetree log`)
     return String(row.value)
   }
 

@@ -26,7 +26,7 @@ export function assertVersion(sql: Sql): void {
   const hasLog = sql.get("select 1 as one from log_meta where name = 'id'") !== undefined
   if (hasLog && version !== VERSION)
     throw new Error(
-      `${sql.filename} is of another version of minetree: choose another DATA_DIR, and import or follow again`,
+      `${sql.filename} was written by another version of minetree: choose another DATA_DIR, and import or follow again`,
     )
 }
 

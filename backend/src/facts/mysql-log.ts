@@ -339,7 +339,7 @@ async function warningOf(all: (sql: string) => Promise<Row[]>): Promise<string |
   const rows = await all('select @@innodb_flush_log_at_trx_commit as value').catch(() => [])
   const value = rows[0]?.value
   if (value === undefined || Number(value) === 1) return undefined
-  return `innodb_flush_log_at_trx_commit of the database is ${value}: set it to 1, or what was answered may be lost when it loses power`
+  return `innodb_flush_log_at_trx_commit of the database is ${value}: set it to 1, or acknowledged writes may be lost in a power failure`
 }
 
 const DISCARDED_AT_ONCE = 100

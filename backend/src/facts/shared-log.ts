@@ -142,7 +142,9 @@ export class OtherLogError extends CodedError {
   readonly code = 'OTHER_LOG'
 
   constructor({ seq }: Place) {
-    super(`the log does not have at place ${seq} what was read there: another one was restored`)
+    super(
+      `the log has another row at place ${seq} than before: it was replaced, or restored from an earlier backup`,
+    )
   }
 }
 

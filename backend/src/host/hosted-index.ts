@@ -316,7 +316,7 @@ export class HostedIndex implements HostHooks {
     if (stored !== undefined) return await this.bring(stored)
     // The engine stores elsewhere. From now on, hooks bring whole transactions, with their proofs.
     this.isStoredElsewhere = true
-    if (seen === undefined) throw new Error(`the engine has verified ${txid}, and has not stored it`)
+    if (seen === undefined) throw new Error(`the engine verified ${txid} but did not store it`)
     if (this.isInDoubt(txid)) return await this.bring(seen.bytes)
     await this.record(unproven(seen))
     this.forget(txid)
@@ -372,7 +372,7 @@ export class HostedIndex implements HostHooks {
   }
 
   private async answering(): Promise<void> {
-    const error = (): Error => new StoreUnavailableError(new Error('the index is being opened or derived'))
+    const error = (): Error => new StoreUnavailableError(new Error('the index is being opened or rebuilt'))
     await answeredWithin(READY_WITHIN, () => this.open(), { error })
   }
 

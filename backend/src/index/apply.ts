@@ -293,7 +293,7 @@ export class Index {
     const { sql, transactions, ranks, journal, agenda } = this
     const { key: txid, body, seq } = fact
     const known = transactions.byTxid(txid)
-    if (known !== undefined && known.seq !== null) throw new Error(`the fact ${seq} is there twice`)
+    if (known !== undefined && known.seq !== null) throw new Error(`the fact ${seq} occurs twice`)
     const id = known?.id ?? transactions.newId()
     const parsed = transactions.parse(id, txid, body)
     const { view } = parsed

@@ -160,7 +160,7 @@ export class HeaderRules {
     const { known, rule } = this
     const expected = nextBits({ known, rule, bits: this.bits, time })
     if (bits !== expected)
-      refuse(`has the target ${bits.toString(16)}, and the chain asks for ${expected.toString(16)}`)
+      refuse(`has the target ${bits.toString(16)}, but the chain requires ${expected.toString(16)}`)
     const hash = this.hash(header)
     const target = targetOf(bits)
     if (target === undefined || hashNumber(hash) > target) refuse('has no proof of work')

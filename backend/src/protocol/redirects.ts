@@ -113,8 +113,8 @@ function patternOf(from: string): {
   const parts = segments.map((segment): Part => {
     if (!segment.startsWith(':')) return decoded(segment)
     const placeholder = segment.slice(1)
-    if (!NAME.test(placeholder)) throw new RedirectsError(`${quoted(segment)} is no name of a placeholder`)
-    if (names.has(placeholder)) throw new RedirectsError(`the placeholder ${quoted(segment)} is there twice`)
+    if (!NAME.test(placeholder)) throw new RedirectsError(`${quoted(segment)} is not a valid placeholder`)
+    if (names.has(placeholder)) throw new RedirectsError(`the placeholder ${quoted(segment)} occurs twice`)
     names.add(placeholder)
     return { placeholder }
   })
@@ -207,7 +207,7 @@ function expanded({ from, splat, to, line }: RedirectRule, segments: readonly st
   for (const part of to) {
     location += typeof part === 'string' ? part : (values.get(part.placeholder) ?? '')
     if (location.length > MAX_LOCATION)
-      throw new RedirectsError(`line ${line}: it leads to a place of more than ${MAX_LOCATION} characters`)
+      throw new RedirectsError(`line ${line}: its target has more than ${MAX_LOCATION} characters`)
   }
   // A path may add slashes, with which a browser would read the name of another host behind the first one.
   return location.startsWith('/') ? location.replace(/^[/\\]+/, '/') : location

@@ -164,7 +164,7 @@ export function targetLength(delta: Uint8Array, source: number): number {
     if (windows === MAX_WINDOWS) throw new DeltaError(reader.at, `more than ${MAX_WINDOWS} windows`)
     target += reader.window({ source, target }).length
   }
-  if (target >= MAX_NUMBER) throw new DeltaError(reader.at, 'it makes 2^31 bytes or more')
+  if (target >= MAX_NUMBER) throw new DeltaError(reader.at, 'the target has 2^31 bytes or more')
   return target
 }
 
@@ -194,7 +194,7 @@ export function* applyDelta(delta: Uint8Array, source: Uint8Array, length: numbe
       for (let at = code; at < code + FIELDS && CODES[at] !== NOTHING; at += FIELDS / 2) {
         const type = CODES[at]
         const size = CODES[at + 1] || codes.number()
-        if (size > stop - to) throw new DeltaError(place, 'a window makes more bytes than it says')
+        if (size > stop - to) throw new DeltaError(place, 'a window makes more bytes than it declares')
         // A copy may run on from the segment into the target of the window, as both have one range of addresses.
         let from: Uint8Array = delta
         let address = 0

@@ -111,7 +111,7 @@ function bodyPart(
   if (row === undefined) throw new DamagedError(sha256, 'the body is missing')
   const end = Math.min(from + length, total)
   if (row.bytes !== null) {
-    if (!isChecked) throw new DamagedError(sha256, 'its hash is another one')
+    if (!isChecked) throw new DamagedError(sha256, 'its hash does not match')
     return { bytes: row.bytes.subarray(from, end), isLast: end === total }
   }
   const start: number = isOwn ? from : place.coff + from

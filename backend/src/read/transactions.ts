@@ -116,7 +116,7 @@ function transactionRecord(
   if (raw === undefined) return undefined
   if (isTransaction(raw, key)) return { txid, raw, ...(row ? pendingProof(sql, row) : proof) }
   if (isPurged(log, key)) return undefined
-  throw new DamagedError(txid, 'its hash is another one')
+  throw new DamagedError(txid, 'its hash does not match')
 }
 
 function rawTransaction(reader: Reader, txid: string): RawTransaction | undefined {

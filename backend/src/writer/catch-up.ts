@@ -100,7 +100,7 @@ export function applyNext(
 /** Never derives from damaged facts, which would be served as genuine. */
 function assertIntact(log: LocalLog, fact: Fact): void {
   if (fact.kind !== FACT.transaction || isIntactTransaction(fact) || isPurged(log, fact.key)) return
-  throw new DamagedError(toHex(fact.key), 'its hash is another one')
+  throw new DamagedError(toHex(fact.key), 'its hash does not match')
 }
 
 /** Replaces all tables without reading their pages, which may be damaged. */

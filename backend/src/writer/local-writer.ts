@@ -276,7 +276,7 @@ export class LocalWriter implements Writer {
     this.isDamaged = true
     this.report({ state: 'rebuilding', done: 0 })
     this.deriveBy(this.admission)
-    const message = 'the file of the index is damaged: it is derived again from the log'
+    const message = 'the index file is damaged: it is derived again from the log'
     return Object.assign(new Error(message, { cause: error }), { code: 'DAMAGED' })
   }
 

@@ -107,7 +107,7 @@ export class Mirror {
     const rows = await this.options.shared.after(place, PAGE)
     for (const [index, { seq }] of rows.entries())
       if (seq !== place.seq + 1 + index)
-        throw new Error(`the log has a row at place ${seq}, and none at ${place.seq + 1 + index}`)
+        throw new Error(`the log has no row at place ${place.seq + 1 + index}, but one at ${seq}`)
     const bytes = rows.reduce((sum, { body }) => sum + (body?.length ?? 0), 0)
     return { rows, isLast: rows.length < PAGE.limit && bytes < PAGE.maxBytes / 2 }
   }
@@ -220,7 +220,7 @@ export class Mirror {
     const { log, pending } = this.options
     const { kind, key, body, at } = row
     const placed = log.insert(standIn(row), at)
-    if (placed?.seq !== row.seq) throw new Error(`the fact at place ${row.seq} of the log is there twice`)
+    if (placed?.seq !== row.seq) throw new Error(`the log has the fact at place ${row.seq} twice`)
     if (kind === CHANGE) {
       applyChange(this.options, row)
       const pruned = prunedBy(row)

@@ -187,12 +187,11 @@ export class SharedWriter extends LocalWriter {
       if (this.mirror.isPrunedBy(read.rows))
         throw this.deriveAgain(new Error('facts were removed from the log'))
       // The index was opened before this was decided, and its default may differ.
-      if (read.rows.some(setsTracker))
-        throw this.deriveAgain(new Error('it was decided which proofs of the log count'))
+      if (read.rows.some(setsTracker)) throw this.deriveAgain(new Error('the tracker of the log was set'))
       this.mirror.store(read.rows)
       if (read.rows.some(replacesRule))
         this.outdated = new StoreUnavailableError(
-          new Error('a setting of the log was replaced: start this gateway again with it'),
+          new Error('a setting of the log was replaced: restart this gateway with the new value'),
         )
       if (this.outdated !== undefined) throw this.outdated
     }

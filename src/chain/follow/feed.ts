@@ -153,7 +153,7 @@ export class Feed {
     const { txid, height, block } = entry
     const place = `${height} ${txid}`
     if (this.named.has(place)) {
-      this.count('it names the same transactions again and again')
+      this.count('it repeats the same transactions')
       return true
     }
     this.named.set(place, true)

@@ -128,7 +128,7 @@ export class Sightings {
 
   private failed(error: unknown): false {
     if (!(error instanceof ChainSourceError) && !this.isStopped)
-      this.options.logger.warn({ err: error }, 'what the network said of transactions could not be recorded')
+      this.options.logger.warn({ err: error }, 'could not record what the network said about transactions')
     return false
   }
 }

@@ -377,9 +377,9 @@ export class HeaderChain {
       if (from === lowest && page !== 'unlinked') return undefined
       if (from === lowest)
         throw new InvalidHeadersError(`its chain does not contain the checkpoint at ${checkpoint.height}`)
-      if (clock() > end) throw tooSlow('where its chain leaves ours')
+      if (clock() > end) throw tooSlow('the fork from our chain')
     }
-    throw new InvalidHeadersError(`its chain leaves ours more than ${DEPTHS.at(-1)} blocks below the tip`)
+    throw new InvalidHeadersError(`its chain forks from ours more than ${DEPTHS.at(-1)} blocks below the tip`)
   }
 
   /** How many headers at the start of a page are stored. */
@@ -495,5 +495,5 @@ function behind(tip: SourceTip, checkpoint: number): InvalidHeadersError {
 
 /** Says that a source's turn ended without anything that could be stored. */
 function tooSlow(what: string): InvalidHeadersError {
-  return new InvalidHeadersError(`it is too slow with ${what}`)
+  return new InvalidHeadersError(`it took too long to serve ${what}`)
 }

@@ -194,11 +194,11 @@ function targetBelow(labels: string): HostTarget {
   if (outpoint !== undefined) {
     const decoded = outpointOfLabel(outpoint)
     if (decoded !== undefined) return { kind: 'outpoint', outpoint: decoded }
-    const message = 'the host is no outpoint: its 36 bytes in base 36 have 56 characters'
+    const message = 'the host is not an outpoint: 36 bytes in base 36 have 56 characters'
     return { kind: 'nothing', error: new AnswerError('BAD_OUTPOINT', message) }
   }
   if (NAME_PATTERN.test(labels)) return { kind: 'name', name: labels }
-  const message = 'the host is no name: a name has 1 to 255 characters of a-z 0-9 -'
+  const message = 'the host is not a name: a name has 1 to 255 characters of a-z 0-9 -'
   return { kind: 'nothing', error: new AnswerError('BAD_NAME', message) }
 }
 

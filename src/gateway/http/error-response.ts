@@ -160,7 +160,7 @@ function logUnavailable(
   const said = isDamage ? messageOf(error) : answer.message
   const fields = { ...requestFields(request, response), code: answer.code, reason: said, cause }
   if (isDamage) {
-    logger.error(fields, 'stored bytes are damaged: `minetree check` lists all that are')
+    logger.error(fields, 'stored bytes are damaged: `minetree check` lists all damage')
     return
   }
   logger.warn(fields, 'answered 503; logged at most once a minute per reason')

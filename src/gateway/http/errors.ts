@@ -96,7 +96,7 @@ export function retryAfter(code: ErrorCode): { 'Retry-After'?: string } {
 /** The path is known, but does not have the method. */
 export function methodNotAllowed(method: string, allowed: readonly string[]): AnswerError {
   const allow = allowed.join(', ')
-  return new AnswerError('METHOD_NOT_ALLOWED', `this path has no ${method}, but ${allow}`, {
+  return new AnswerError('METHOD_NOT_ALLOWED', `this path does not accept ${method}, only ${allow}`, {
     headers: { Allow: allow },
   })
 }
@@ -127,7 +127,7 @@ export function noSuchStep(outpoint: Outpoint | undefined): AnswerError {
 export function originPending(): AnswerError {
   return new AnswerError(
     'ORIGIN_PENDING',
-    'where this ordinal came from or went is not known here yet: what is missing is being fetched; try again',
+    'part of the history of this ordinal is missing here and is being fetched; try again',
   )
 }
 
@@ -143,7 +143,7 @@ export function answerFor(error: unknown): Answer | undefined {
       : { code: 'NOT_FOUND', message: `a patch that is served raw only: ${error.message}` }
   if (isStoreFull(error)) {
     const message =
-      'the store is full; try again once the operator has freed space: it may be stored by then, or not'
+      'the store is full; try again once the operator has freed space (what was sent may already be stored by then)'
     return { code: 'STORE_FULL', message, headers: retryAfter('STORE_FULL') }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)

@@ -10,7 +10,7 @@ export class ReaderLeftError extends Error {
   override readonly name = 'ReaderLeftError'
 
   constructor() {
-    super('the reader has left')
+    super('the client has disconnected')
   }
 }
 

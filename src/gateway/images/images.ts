@@ -202,13 +202,10 @@ function serveImage({ store, images, answers, policy }: ImageRouteOptions): Requ
     if (!READ_TYPES.has(type))
       throw new AnswerError(
         'UNSUPPORTED_IMAGE',
-        `images are made of JPEG, PNG, GIF and WebP, and not of ${type}`,
+        `only JPEG, PNG, GIF and WebP images are resized, not ${type}`,
       )
     if (length > MAX_IMAGE_BYTES)
-      throw new AnswerError(
-        'BAD_IMAGE',
-        `images of more than ${MAX_IMAGE_BYTES} bytes are not made smaller here`,
-      )
+      throw new AnswerError('BAD_IMAGE', `images of more than ${MAX_IMAGE_BYTES} bytes are not resized here`)
     const made = await images.image(
       {
         sha256,

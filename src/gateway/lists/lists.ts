@@ -261,7 +261,7 @@ async function ordinals({ store, network }: ListOptions, query: unknown): Promis
   )
   const attributes = attributesOf(asked)
   if (attributes.length === 0)
-    throw new AnswerError('BAD_BODY', 'name owner, contentType, parent, or key and value')
+    throw new AnswerError('BAD_BODY', 'give at least one of owner, contentType, parent, or key with value')
   const after = asked.after === undefined ? undefined : parseOutpoint(asked.after)
   const found = await store.listings.ordinalsWith({
     attributes,

@@ -161,7 +161,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
     const output = store.ordinals.output(outpoint)
     const txid = output?.satoshis === 1 ? store.transactions.spenderOf(outpoint) : undefined
     if (txid === undefined)
-      throw new AnswerError('NOT_FOUND', 'nothing that is known here moves an ordinal on from there')
+      throw new AnswerError('NOT_FOUND', 'no known transaction moves an ordinal from this output')
     return {
       ...{ dependsOn: [dependency.all], weight: 0 },
       cache: held(txid).proof === undefined ? CACHE.unproven : CACHE.immutable,
@@ -216,7 +216,7 @@ async function movedTo(
   if (next.kind === 'output') return { txid, vout: next.vout }
   throw new AnswerError(
     'NOT_FOUND',
-    'what spends this output moves the ordinal to no output that is known here',
+    'the transaction that spends this output burns the ordinal, or moves it to an output that is unknown here',
   )
 }
 

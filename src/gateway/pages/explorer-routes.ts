@@ -159,7 +159,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       page((pages, { params, query }) => {
         const address = String(params.address)
         const owner = decodeAddress(address)
-        if (owner === undefined) throw new AnswerError('BAD_BODY', 'this is no P2PKH address')
+        if (owner === undefined) throw new AnswerError('BAD_BODY', 'this is not a P2PKH address')
         return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
       }, afterQuery),
     )
@@ -310,7 +310,7 @@ const searchQuery = z.object({
 })
 
 function badQuery(): AnswerError {
-  return new AnswerError('BAD_BODY', 'a parameter of this address is not what it should be')
+  return new AnswerError('BAD_BODY', 'a parameter in this URL is invalid')
 }
 
 function placeOf(pages: Pages, after: string | undefined) {

@@ -167,7 +167,7 @@ class Blocks {
 
   info(asked = ''): z.output<typeof blockInfoShape> {
     const { chain } = this.options.store
-    const query = validate(blockQuery, asked, 'a block is named by its height or its hash')
+    const query = validate(blockQuery, asked, 'name a block by its height or its hash')
     const height = query.length === HASH_LENGTH ? chain.heightOf(query) : Number(query)
     const range = this.range()
     if (height === undefined) throw noName('this host has no header of this block', this.options)

@@ -18,7 +18,7 @@ const [path = '', asked = '', allowed = ''] = process.argv.slice(2)
 setPriority(PRIORITY)
 setInterval(() => {
   if (spent() < Number(allowed)) return
-  const message = `this image takes more than ${Number(allowed) / 1000} seconds to make`
+  const message = `this image takes more than ${Number(allowed) / 1000} seconds to resize`
   try {
     writeSync(1, line({ refused: 'BAD_IMAGE', message }))
   } finally {

@@ -228,8 +228,7 @@ export class Images implements ImageMaker {
     if (ran.status === 'fulfilled') {
       const made = read(ran.value.stdout)
       charge(made?.outcome.milliseconds ?? patience)
-      if (made === undefined)
-        throw new Error('the process that makes images has said nothing that can be read')
+      if (made === undefined) throw new Error('the image process returned no readable output')
       return { ...made, whole: ran.value.stdout }
     }
     signal.throwIfAborted()

@@ -58,7 +58,7 @@ export async function makeImage(
 ): Promise<{ bytes: Uint8Array; outcome: Made }> {
   const start = toHex(body.subarray(0, 12))
   if (!WEBP.test(start) && !SIGNATURES.some((signature) => start.startsWith(signature)))
-    throw new RefusedImageError('UNSUPPORTED_IMAGE', 'the bytes begin like no JPEG, PNG, GIF or WebP')
+    throw new RefusedImageError('UNSUPPORTED_IMAGE', 'the bytes are not a JPEG, PNG, GIF or WebP image')
   try {
     const {
       width,

@@ -30,7 +30,7 @@ export function incompleteError(status: IndexStatus): AnswerError | undefined {
 /** Why a host is not ready, if its index may lack facts. */
 export function notReadyReason({ state, done }: IndexStatus): string | undefined {
   if (state === 'rebuilding') return `rebuilding the index: ${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'resuming') return 'the thread that writes is started again'
+  if (state === 'resuming') return 'the writer thread is restarting'
   if (state === 'behind' || state === 'stale') return 'the log cannot be read'
   return undefined
 }

@@ -91,11 +91,11 @@ export async function openFacts(
   }
   const onEnd = (cause: unknown, { isFinal }: { isFinal: boolean }): void => {
     if (!isFinal) {
-      logger.error({ err: cause }, 'the thread that writes has ended: it is started again')
+      logger.error({ err: cause }, 'the writer thread ended: restarting it')
       index?.start()
       return
     }
-    logger.fatal({ err: cause }, 'the thread that writes ended again within a minute: the process ends')
+    logger.fatal({ err: cause }, 'the writer thread ended again within a minute: exiting')
     process.exit(ENDED)
   }
   try {
@@ -146,6 +146,6 @@ export async function openFacts(
 function removeDamaged(index: string, logger: Logger): void {
   const damage = damageOf(index)
   if (damage === undefined) return
-  logger.warn({ index, damage }, 'the index is damaged: it is derived again')
+  logger.warn({ index, damage }, 'the index is damaged: deriving it again')
   removeDatabase(index)
 }

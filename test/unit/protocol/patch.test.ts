@@ -89,7 +89,7 @@ const refused: Record<string, [problem: string, at: number, ...windows: DeltaWin
   'a compressed window': ['a secondary compressor', 8, { makes: 0, compressed: 1 }],
   'a window that ends behind the delta': [WRONG_LENGTH, 5, { makes: 0, longer: 1 }],
   'a window that says to be shorter': [WRONG_LENGTH, 5, { ...ONE, longer: -1 }],
-  'more than it says': ['more bytes than it says', 14, { makes: 1, data: '6161', codes: '03' }],
+  'more than it says': ['more bytes than it declares', 14, { makes: 1, data: '6161', codes: '03' }],
   'less than it says': ['makes 1 bytes instead of 2', 14, { makes: 2, data: '61', codes: '02' }],
   'an add without data': ['unexpected end', 12, { makes: 1, codes: '02' }],
   'data without an add': ['data that no instruction uses', 13, { makes: 1, data: '6161', codes: '02' }],

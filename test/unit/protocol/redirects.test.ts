@@ -76,8 +76,8 @@ test.each([
   ['two asterisks', '/** /c', 'asterisk'],
   ['a placeholder twice', '/:a/:a /c', 'twice'],
   ['a placeholder of the name of the rest', '/:splat/* /c', 'twice'],
-  ['a placeholder without a name', '/:/a /c', 'no name of a placeholder'],
-  ['a placeholder with a long name', `/:${'n'.repeat(65)} /c`, 'no name of a placeholder'],
+  ['a placeholder without a name', '/:/a /c', 'not a valid placeholder'],
+  ['a placeholder with a long name', `/:${'n'.repeat(65)} /c`, 'not a valid placeholder'],
   ['a forced redirect', '/a /b 301!', 'forced redirects'],
   ['another status', '/a /b 418', 'not supported'],
   ['a status that is none', '/a /b x', 'not supported'],
@@ -152,7 +152,7 @@ describe('is bounded', () => {
 
   test('in how far a path can make a target grow', () => {
     const file = `/* /${whole(':splat').slice(0, MAX_REDIRECTS_BYTES - 10)}`
-    expect(() => led(file, `/${'a'.repeat(16_000)}`)).toThrow('leads to a place of more than 8192 characters')
+    expect(() => led(file, `/${'a'.repeat(16_000)}`)).toThrow('its target has more than 8192 characters')
     expect(lead('/* /:splat', `/${'a'.repeat(8000)}`)).toBe(`301 /${'a'.repeat(8000)}`)
   })
 

@@ -236,7 +236,7 @@ test('a log with tables of another version is refused, and so is one without a v
     "delete from log_meta where name = 'version'",
   ]) {
     change(log, statement)
-    expect(() => new LocalWriter({ folder: store.folder })).toThrow(/of another version of minetree/)
+    expect(() => new LocalWriter({ folder: store.folder })).toThrow(/by another version of minetree/)
   }
 })
 

@@ -70,7 +70,7 @@ export function lockBuild(folder: string): () => void {
   } catch (error) {
     if (!(error instanceof FolderInUseError)) throw notOpened(folder, error)
     const pid = existsSync(holder) ? `, with process id ${readFileSync(holder, 'utf8')},` : ''
-    throw new StartError(`another minetree build-index or prune${pid} is at work in ${folder}`, {
+    throw new StartError(`another minetree build-index or prune${pid} is running in ${folder}`, {
       cause: error,
     })
   }

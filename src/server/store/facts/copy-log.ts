@@ -80,7 +80,7 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Co
 /** @throws ConfigError if a folder holds a gateway's copy of a shared log. */
 function assertOwn(folder: string, sql: Sql): void {
   if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
-    throw new ConfigError(`${folder} is what a gateway keeps of the log in a database: name that database`)
+    throw new ConfigError(`${folder} is a gateway copy of a log in a database: name that database instead`)
 }
 
 /** Makes a log in a folder that has none, in a file that is renamed once it is complete. */
@@ -284,7 +284,7 @@ class Copy {
   private otherError({ seq }: LogRow): GeneralError {
     return new GeneralError(
       'FAILED',
-      `${shownPlace(this.target)} holds something else at place ${seq} than the log: empty it`,
+      `${shownPlace(this.target)} differs from the log at place ${seq}: empty it`,
     )
   }
 }

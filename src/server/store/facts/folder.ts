@@ -143,7 +143,7 @@ async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Resu
 }
 
 /** What to do about a damaged log. */
-export const RESTORE = 'minetree check lists what is; restore a copy, or sync an empty store again'
+export const RESTORE = 'minetree check lists the damage; restore a copy, or sync an empty store again'
 
 /** Rewrites the file: otherwise deleted rows stay in free pages, and in the free space of others. */
 function clean(sql: Sql): void {

@@ -287,7 +287,7 @@ describe('the host of a request', () => {
     ['is missing in HTTP/1.1', ['GET / HTTP/1.1'], /^HTTP\/1.1 400/],
     ['is empty: the service', [LIVE, 'Host:'], OK],
     [
-      'is there twice',
+      'occurs twice',
       [LIVE, 'Host: localhost', 'host: alice.localhost'],
       /^HTTP\/1.1 400[\s\S]*more than one Host/,
     ],

@@ -237,7 +237,7 @@ test('an image that takes too long is refused while a thread still makes it, and
   for (let times = 0; times < 2; times++)
     await expect(ask(images, { body: Buffer.from('GIF89a'), charged })).rejects.toMatchObject({
       code: 'BAD_IMAGE',
-      message: 'this image takes more than 0.5 seconds to make',
+      message: 'this image takes more than 0.5 seconds to resize',
     })
   expect([charged, images.use]).toEqual([[expect.any(Number)], { hits: 1, misses: 1 }])
 })

@@ -68,7 +68,7 @@ test('what the log had room for, and the index had not, is there once there is s
   })
   const late = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(20) })
   const answer = await server.submit(beefOf(late), ['tm_ordinals'])
-  const error = expect.stringContaining('it may be stored by then, or not')
+  const error = expect.stringContaining('may already be stored by then')
   expectError(answer, { status: 503, code: 'STORE_FULL', overlay: true, error })
   expect((await server.ask(`/content/${late.outpoint(0)}`)).status).toBe(404)
   exec.mockRestore()

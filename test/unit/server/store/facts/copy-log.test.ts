@@ -119,7 +119,7 @@ test('a copy that another version has begun is refused, and not read', async () 
   const sql = new Sql(join(to, 'log.db.part'))
   sql.run("update log_meta set value = 2 where name = 'version'")
   sql.close()
-  await expect(copy(from, to)).rejects.toThrow(/of another version of minetree/)
+  await expect(copy(from, to)).rejects.toThrow(/by another version of minetree/)
 })
 
 test('a copy that was interrupted at its end has what is pending when it is continued', async () => {
