@@ -84,7 +84,7 @@ function NamesCharts({
       <Card title="Names over time">
         <Figure
           says={`${counted(proven, 'name')} in blocks ${count(first.from)} to ${count(axis.to - 1)}${
-            total > proven ? `, and ${count(total - proven)} that no block is known for` : ''
+            total > proven ? `, and ${count(total - proven)} without a known block` : ''
           }.`}
           columns={['Blocks', 'New names', 'Names']}
           rows={tableRows(counts, isWithin)}
@@ -145,7 +145,7 @@ function ContentCharts({ content }: { content: readonly ContentTally[] }): VNode
   if (content.length === 0)
     return (
       <Card title="Content by type">
-        <Empty>Nothing is inscribed yet.</Empty>
+        <Empty>No inscriptions yet.</Empty>
       </Card>
     )
   const kinds = summed(content, ({ kind }) => kind)
@@ -158,7 +158,7 @@ function ContentCharts({ content }: { content: readonly ContentTally[] }): VNode
     <>
       <Card title="Content by type">
         <Figure
-          says={`${counted(all, 'inscription')} of ${byteSize(bytes)}. Of a stream, the first part is counted.`}
+          says={`${counted(all, 'inscription')} of ${byteSize(bytes)}. A stream counts with its first part only.`}
           columns={['Type', 'Inscriptions', 'Size']}
           rows={byBytes.map(([kind, each]) => [KINDS[kind], count(each.count), byteSize(each.bytes)])}
         >

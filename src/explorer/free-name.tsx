@@ -67,7 +67,7 @@ export function freeNamePage(explorer: Explorer, name: string): MadePage | undef
               <Letters name={name} mined={domain.length} />
               <Figures offer={offer} difficulty={tree.difficulty} />
               <p class="hint">
-                The first to mine it owns it: the figures are of what is mined now, and each is an average.
+                Whoever mines it first owns it. The figures are averages, based on the names mined so far.
               </p>
             </Card>
             {likeIt.length > 0 && (

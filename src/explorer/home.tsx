@@ -68,10 +68,10 @@ export function homePage(explorer: Explorer): MadePage {
             {names.length === 0 ? (
               <Empty>
                 {site.catchingUp ? (
-                  'None is found yet.'
+                  'No names found yet.'
                 ) : (
                   <>
-                    None is mined yet. <a href="/mine">Mine the first one</a>.
+                    No names mined yet. <a href="/mine">Mine the first one</a>.
                   </>
                 )}
               </Empty>
@@ -92,7 +92,7 @@ export function homePage(explorer: Explorer): MadePage {
           </Card>
           <Card title="Newest inscriptions" link={{ href: '/inscriptions', text: 'See all' }}>
             {inscriptions.length === 0 ? (
-              <Empty>Nothing is inscribed yet.</Empty>
+              <Empty>No inscriptions yet.</Empty>
             ) : (
               <div class="tiles">
                 {inscriptions.map((content) => (

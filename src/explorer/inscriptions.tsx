@@ -29,7 +29,7 @@ export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): M
   return tilesPage(explorer, {
     title: 'Inscriptions',
     heading: 'Inscriptions',
-    lede: 'What was written into outputs, newest first. What runs, runs in a sandbox.',
+    lede: 'Content written to outputs, newest first. Scripts run in a sandbox.',
     path: '/inscriptions',
     tiles,
     first: after && '/inscriptions',

@@ -22,7 +22,7 @@ export function minePage(site: Site): string {
           </p>
         </div>
         <noscript>
-          <p class="card error">The search is a script: this page does nothing without JavaScript.</p>
+          <p class="card error">The search needs JavaScript.</p>
         </noscript>
         <div class="two">
           <div class="stack">
@@ -129,7 +129,8 @@ export function minePage(site: Site): string {
                       aria-describedby="workers-hint"
                     />
                     <p id="workers-hint" class="hint">
-                      How many search at once. One per core is fastest; fewer leave some to others.
+                      The number of parallel searches. One per core is fastest; fewer leave cores for other
+                      programs.
                     </p>
                   </div>
                 </div>

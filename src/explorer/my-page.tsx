@@ -24,8 +24,8 @@ export function myPage(site: Site): string {
         </div>
         <noscript>
           <p class="card error">
-            A wallet is asked by a script: this page does nothing without JavaScript. The commands{' '}
-            <code>minetree publish</code>, <code>bind</code> and <code>transfer</code> do the same.
+            This page needs JavaScript to ask your wallet. The commands <code>minetree publish</code>,{' '}
+            <code>bind</code> and <code>transfer</code> do the same.
           </p>
         </noscript>
         {site.catchingUp ? (

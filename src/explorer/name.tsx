@@ -94,7 +94,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
               {height === undefined ? 'Unconfirmed' : 'Traced to the genesis by this server'}
             </span>
             {spender !== undefined && (
-              <Badge kind="bad">Its ordinal is spent: lost, or gone where this host does not see</Badge>
+              <Badge kind="bad">Its ordinal is spent: burnt, or moved where this host cannot follow</Badge>
             )}
           </div>
           <div class="actions">

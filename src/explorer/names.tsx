@@ -36,7 +36,7 @@ export function namesInOrderPage(
 }
 
 function nothing(prefix: string, isCatchingUp: boolean): string {
-  if (isCatchingUp) return prefix === '' ? 'No name is found yet.' : `No name with ${prefix} is found yet.`
+  if (isCatchingUp) return prefix === '' ? 'No names found yet.' : `No names with ${prefix} found yet.`
   return prefix === '' ? 'There are no names here.' : `No name begins with ${prefix}.`
 }
 

@@ -187,7 +187,7 @@ function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number })
         ))}
       </dl>
       {map.size > most && <p class="hint">And {counted(map.size - most, 'more entry', 'more entries')}.</p>}
-      {map.truncated && <p class="hint">More was written than the 64 KiB that count.</p>}
+      {map.truncated && <p class="hint">More than 64 KiB was written; the rest does not count.</p>}
     </>
   )
 }

@@ -129,7 +129,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
             </span>
             {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
             {spender !== undefined && (
-              <Badge kind="bad">Spent: burnt, or gone where this host does not see</Badge>
+              <Badge kind="bad">Spent: burnt, or moved where this host cannot follow</Badge>
             )}
             {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
           </div>
@@ -284,7 +284,7 @@ function directoryView(explorer: Explorer, content: ContentSummary, { src }: { s
     return (
       <Card title="Files">
         <p class="hint">
-          <Text text={`This is no directory: ${error.message}`} most={200} />
+          <Text text={`This is not a directory: ${error.message}`} most={200} />
         </p>
       </Card>
     )

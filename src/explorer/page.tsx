@@ -110,8 +110,9 @@ function CatchingUp({
   const of = reached === '' || chainHeight === undefined ? '' : ` of ${count(chainHeight)}`
   return (
     <p class="banner" role="status">
-      This host is still following the tree of names. What is missing here may exist, and nothing can be mined
-      here yet.{reached + of === '' ? '' : `${reached}${of}.`} {hasStatus && <a href="/status">Status</a>}
+      This host is still following the tree of names. Names that are missing here may exist, and nothing can
+      be mined here yet.{reached + of === '' ? '' : `${reached}${of}.`}{' '}
+      {hasStatus && <a href="/status">Status</a>}
     </p>
   )
 }

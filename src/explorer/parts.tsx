@@ -392,10 +392,10 @@ export function Preview({
 }
 
 function Files({ files: { names, total }, src }: { files: DirectoryFiles; src: string }): VNode {
-  if (total === 0) return <p class="view none">A directory without a file that could be opened.</p>
+  if (total === 0) return <p class="view none">A directory without files to open.</p>
   return (
     <div class="view files">
-      <p class="hint">A directory of {counted(total, 'file')} without an index: they open one by one.</p>
+      <p class="hint">A directory of {counted(total, 'file')} without an index page: open them one by one.</p>
       <FileList names={names} total={total} src={src} />
     </div>
   )

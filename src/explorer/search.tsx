@@ -70,17 +70,13 @@ function nothing({ store, site }: Explorer, text: string, name: string | undefin
       <>
         <div class="head">
           <h1>
-            {begin.length > 0
-              ? 'Names that begin so'
-              : isUnknown
-                ? 'Not known here yet'
-                : 'Nothing is called so'}
+            {begin.length > 0 ? 'Names with this prefix' : isUnknown ? 'Not known here yet' : 'Nothing found'}
           </h1>
           <p class="lede">
             {name === undefined ? (
               <>
-                <Text text={text} most={120} /> is no name, and no outpoint, transaction or address that this
-                host has.
+                <Text text={text} most={120} /> is not a name, nor an outpoint, transaction or address that
+                this host has.
               </>
             ) : isUnknown ? (
               <>

@@ -68,7 +68,7 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
   return renderPage({
     site,
     title: 'Status',
-    description: 'How this host is, and how far it has followed the chain.',
+    description: 'The state of this host, and how far it has followed the chain.',
     section: 'status',
     path: '/status',
     children: (
@@ -138,7 +138,7 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
                 </figure>
               )}
               {asked.length === 0 ? (
-                <p class="hint">None is asked: what is here was submitted.</p>
+                <p class="hint">None: everything here was submitted.</p>
               ) : (
                 <table class="folds">
                   <thead>
@@ -200,7 +200,7 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
           <div class="stack">
             <Card title="Headers">
               {headers === undefined ? (
-                <p class="hint">No headers are checked: every merkle path is believed.</p>
+                <p class="hint">Headers are not checked: every merkle path is trusted.</p>
               ) : (
                 <Facts
                   rows={[

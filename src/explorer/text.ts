@@ -70,17 +70,17 @@ export function isWellFormed(text: string): boolean {
 
 /** What an error means to readers, by its status. */
 const ERROR_TITLES: Record<number, string> = {
-  400: 'This address cannot be right.',
-  401: 'This is for the operator.',
+  400: 'This address is invalid.',
+  401: 'Only the operator may do this.',
   404: 'There is nothing here.',
   409: 'Somebody else was first.',
-  412: 'It has changed meanwhile.',
-  413: 'This is too much at once.',
-  415: 'This cannot be read here.',
-  416: 'It is not as long as that.',
-  429: 'That was too fast.',
+  412: 'The content has changed.',
+  413: 'The request is too large.',
+  415: 'This content type is not supported here.',
+  416: 'The requested range is beyond the end.',
+  429: 'Too many requests.',
   451: 'The operator has blocked this.',
-  500: 'Something broke here.',
+  500: 'Something went wrong here.',
   503: 'Not ready yet.',
 }
 

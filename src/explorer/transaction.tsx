@@ -41,7 +41,10 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
         <div class="two">
           <Card title="Outputs that are held here">
             {outputs.length === 0 ? (
-              <Empty>No topic holds an output of it: it is here for what spends it, or as a proof.</Empty>
+              <Empty>
+                No topic holds any of its outputs: it is stored for the transactions that spend it, or as part
+                of a proof.
+              </Empty>
             ) : (
               <table class="folds">
                 <thead>

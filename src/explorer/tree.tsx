@@ -51,7 +51,7 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
               <Keys prefix={prefix} taken={new Set(branches.map(({ domain }) => domain))} site={site} />
               <div class="legend">
                 {site.catchingUp ? (
-                  <span>What is free is not known yet</span>
+                  <span>The free characters are not known yet</span>
                 ) : (
                   <span>
                     <i class="free" />
@@ -91,7 +91,7 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
               {branches.length === 0 ? (
                 <li>
                   <Empty>
-                    {site.catchingUp ? 'Nothing is found here yet.' : 'Nothing has grown from here yet.'}
+                    {site.catchingUp ? 'Nothing found here yet.' : 'Nothing has grown from here yet.'}
                   </Empty>
                 </li>
               ) : (

@@ -57,7 +57,8 @@ async function bytesAt(path: string): Promise<Uint8Array> {
     const { error } = (await answer.json().catch(() => ({}))) as { error?: string }
     throw new Error(error ?? `the server answers ${answer.status}`)
   }
-  if (Number(answer.headers.get('Content-Length')) > MAX_BYTES) throw new Error('the proof has over 32 MiB')
+  if (Number(answer.headers.get('Content-Length')) > MAX_BYTES)
+    throw new Error('the proof is larger than 32 MiB')
   return new Uint8Array(await answer.arrayBuffer())
 }
 
@@ -118,7 +119,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
         },
         ({ sequence }) =>
           sequence === 0
-            ? 'It is where it began.'
+            ? 'It has not moved since its mint.'
             : `${sequence} ${sequence === 1 ? 'step' : 'steps'} from the origin to the tip, each by the arithmetic of ordinals (BRC-159).`,
       )
       await steps.take(
@@ -131,13 +132,13 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
           }),
         ({ content: { outpoint, content } }) =>
-          `${content?.body.length ?? 0} bytes of ${escapeInvisible(content?.contentType ?? 'nothing')}, read out of ${outpoint.txid}.`,
+          `${content?.body.length ?? 0} bytes of ${escapeInvisible(content?.contentType ?? 'nothing')}, read from ${outpoint.txid}.`,
       )
     }
     steps.say('Blocks', blocksText(heights, isLocal))
     steps.say(
       'Not shown',
-      'That nothing has spent the tip since: no proof can show that, and it is the word of this server.',
+      'That the tip is still unspent: no proof can show that, so you rely on this server for it.',
     )
     const took = Math.max(1, Math.round(monotonic() - started))
     if (badge !== null) {
@@ -154,7 +155,8 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
 
 function blocksText(heights: Set<number>, isLocal: boolean): string {
   if (isLocal) return 'A local network mines its own blocks without any work, and its coins are fake.'
-  if (heights.size === 0) return 'Nothing of it is in a block yet: another transaction may still replace it.'
+  if (heights.size === 0)
+    return 'None of its transactions is in a block yet: another transaction may still replace it.'
   const sorted = [...heights].sort((a, b) => a - b)
   const some = sorted.length > 6 ? [...sorted.slice(0, 3), '…', ...sorted.slice(-2)] : sorted
   return `Its merkle paths lead to ${sorted.length === 1 ? 'the block' : `${sorted.length} blocks`} at ${some.join(', ')}. A browser has no block headers: to check the roots as well, run “minetree verify” with a chain tracker that you trust.`

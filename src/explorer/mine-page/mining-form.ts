@@ -90,7 +90,7 @@ export class MiningForm {
   #load(): Promise<Mining> {
     this.#mining ??= (import(MINING) as Promise<Mining>).catch((cause: unknown) => {
       this.#mining = undefined
-      throw new Error(`the script that mines cannot be loaded: ${messageOf(cause)}`, { cause })
+      throw new Error(`the mining script cannot be loaded: ${messageOf(cause)}`, { cause })
     })
     return this.#mining
   }

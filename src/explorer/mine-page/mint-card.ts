@@ -115,11 +115,11 @@ export class MintCard {
         ` is minted for the same owner by another transaction, in ${formatOutpoint({ txid: state.by, vout: 2 })}. A wallet does not know that output.`,
       )
     } else if (state.kind === 'lost')
-      this.#badge.replaceChildren('Lost: another mint has spent the node. No name comes of this one.')
+      this.#badge.replaceChildren('Lost: another mint has spent the node, so this one gives you no name.')
     else {
       const button = make('button', { type: 'button', class: 'btn ghost' }, 'Submit again')
       button.addEventListener('click', state.again)
-      this.#badge.replaceChildren(`Paid for, and this server does not have it: ${state.reason} `, button)
+      this.#badge.replaceChildren(`Paid for, but this server does not have it: ${state.reason} `, button)
     }
   }
 }

@@ -77,7 +77,7 @@ function checked(all: ChosenFile[], { isFolder }: Pick<Chosen, 'isFolder'>): Cho
   const ignoring = all.find(({ path }) => IGNORE_FILES.includes(path.split('/').at(-1) ?? ''))
   if (ignoring !== undefined)
     throw new Error(
-      `${ignoring.path} says what not to publish, and this page does not read it: choose the folder that was built, or use “minetree publish”`,
+      `${ignoring.path} says what not to publish, but this page cannot read it: choose the folder of the built site, or use “minetree publish”`,
     )
   const isHidden = ({ path }: ChosenFile): boolean => path.split('/').some((part) => part.startsWith('.'))
   const files = all.filter((each) => !isHidden(each))

@@ -68,7 +68,7 @@ export async function openName(
   if (spendStatus !== 'unspent')
     throw new MiningError(
       'BAD_INDEX',
-      `${name} has left ${formatOutpoint(tip.tip)}, or the server does not say`,
+      `${name} may no longer be at ${formatOutpoint(tip.tip)}: try again later`,
     )
   const [prefix] = PROFILES.local.gatewayPrefixes
   const asked = `${url}${prefix}/provenance/${formatOutpoint(origin.origin)}`
@@ -150,6 +150,6 @@ export async function submitMove(
     throw new MiningError('REFUSED', quote(refusalOf(body)?.error ?? 'another transaction counts'))
   if (admitted === undefined) throw unexpectedAnswer(url, { status, body })
   const { left } = ordinalsIn(transaction, admitted[TOPICS.ordinals])
-  if (left > 0) throw new MiningError('REFUSED', `the server left ${left} outputs out: its log says why`)
+  if (left > 0) throw new MiningError('REFUSED', `the server did not admit ${left} outputs: see its log`)
   forgetPayment('move', transaction.id('hex'))
 }

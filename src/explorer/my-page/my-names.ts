@@ -80,7 +80,7 @@ export class MyNames {
     const said = namesAnswer.safeParse(body).data
     if (status !== 200 || said === undefined) throw unexpectedAnswer(url, { status, body })
     const text =
-      'The money of this network is fake, so that names without an owner are anybody’s: here are the newest.'
+      'The money of this network is fake, and anybody may change names without an owner: here are the newest.'
     return { names: said.names.map(({ name }) => name), text }
   }
 
@@ -96,7 +96,7 @@ export class MyNames {
       .filter(({ satoshis }) => satoshis > 1)
       .reduce((sum, { satoshis }) => sum + satoshis, 0)
     const aside = coins === 0 ? '' : ` ${coins} satoshis of it are set aside for the next name that you mine.`
-    const text = names.length === 0 ? 'Your wallet keeps no names.' : 'These are in your wallet.'
+    const text = names.length === 0 ? 'There are no names in your wallet.' : 'These are in your wallet.'
     return { names, text: text + aside }
   }
 
@@ -111,7 +111,7 @@ export class MyNames {
     const said = make(
       'p',
       { role: 'status' },
-      `A change of ${name} is signed, and this server does not have it.`,
+      `A change of ${name} is signed, but this server does not have it.`,
     )
     const again = make('button', { type: 'button', class: 'btn' }, 'Send it again')
     const forget = make('button', { type: 'button', class: 'btn ghost' }, 'Forget it')
@@ -131,7 +131,7 @@ export class MyNames {
         location.hash = name
         this.#openLinked()
       } catch (error) {
-        said.textContent = `A change of ${name} is signed, and this server does not have it: ${reasonOf(error)}`
+        said.textContent = `A change of ${name} is signed, but this server does not have it: ${reasonOf(error)}`
         again.disabled = false
       }
     })
@@ -161,7 +161,7 @@ function rowsOf(names: readonly string[]): HTMLElement[] {
   const folded = make(
     'details',
     {},
-    make('summary', {}, `${prefixes.size} that longer ones begin with`),
+    make('summary', {}, `${prefixes.size} ${prefixes.size === 1 ? 'prefix' : 'prefixes'} of longer names`),
     make('ul', { class: 'rows' }, ...[...prefixes].sort().map(row)),
   )
   return [...whole.map(row), make('li', { class: 'fold' }, folded)]

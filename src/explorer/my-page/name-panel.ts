@@ -153,7 +153,7 @@ export class NamePanel {
   #holderText({ name, coin, checked: { identity } }: OpenedName): string {
     if (identity.state === 'bound') return `${name} is bound to ${identity.identityKey.slice(0, 12)}…`
     const owner = ownerOf(coin.lockingScript)
-    if (owner === NOBODY) return `nobody holds ${name}, so that anybody here may change it`
+    if (owner === NOBODY) return `nobody holds ${name}, so anybody here may change it`
     return owner === undefined
       ? `${name} is genuine`
       : `${encodeAddress(owner, this.#served.server.network)} holds ${name}`
@@ -162,14 +162,14 @@ export class NamePanel {
   #showDeeds({ wallet, checked }: OpenedName): void {
     const isBound = checked.identity.state === 'bound'
     element('give-text', HTMLElement).textContent = isBound
-      ? 'It is bound to no identity then.'
-      : 'An address of theirs that can keep ordinals, as wallets and the command line show one.'
+      ? 'It will be bound to no identity.'
+      : 'Their address for ordinals, as shown by their wallet or the command line.'
     element('bind-text', HTMLElement).textContent =
       wallet === undefined
-        ? 'An identity is a wallet’s: without one, a name is bound to none.'
+        ? 'Identities belong to wallets: without a wallet, a name cannot be bound.'
         : isBound
           ? 'Anyone who looks the name up finds your identity key.'
-          : `Anyone who looks the name up finds your identity key then. ${this.#prompts({ isIdentityNeeded: true })}`
+          : `Anyone who looks the name up will find your identity key. ${this.#prompts({ isIdentityNeeded: true })}`
     const button = element('bind', HTMLButtonElement)
     button.hidden = wallet === undefined
     button.textContent = isBound ? 'Unbind it' : 'Bind it to my identity'
@@ -202,7 +202,7 @@ export class NamePanel {
       const bytes = bytesOf(outputs)
       if (bytes > MOST_BYTES)
         throw new Error(
-          `it makes a transaction of ${count(bytes)} bytes, and this page makes one of ${count(MOST_BYTES)}: use “minetree publish --name”`,
+          `it needs a transaction of ${count(bytes)} bytes, but this page makes at most ${count(MOST_BYTES)}: use “minetree publish --name”`,
         )
       this.#site = { site, bytes }
       const fee = Math.ceil((bytes * DEFAULT_FEE_RATE) / 1000)
@@ -262,7 +262,7 @@ export class NamePanel {
     const name = this.#opened?.name
     if (name === undefined || this.#receiverLock() === undefined) return
     element('give-text', HTMLElement).textContent =
-      `${name} is theirs then, with all that is published on it, and nobody can take it back. ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
+      `${name} will be theirs, with everything published on it, and you cannot take it back. ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
     const button = element('give-now', HTMLButtonElement)
     button.textContent = `Give ${name.length > 20 ? 'it' : name} away`
     this.#sure.hidden = false
@@ -301,7 +301,7 @@ export class NamePanel {
       const isSigned = savedPayments('move').some((each) => each.name === name)
       this.#say(
         isSigned
-          ? `A change of ${name} is signed, and kept above to be sent again.`
+          ? `A change of ${name} is signed and kept: send it again above.`
           : `${name} is not changed, as far as this page knows.`,
       )
       this.#deeds.hidden = false
@@ -349,7 +349,7 @@ function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTM
  * @param change.isIdentityNeeded Whether the change needs the identity key, which this page has not seen yet.
  */
 function promptsText({ isFake, isIdentityNeeded }: { isFake: boolean; isIdentityNeeded: boolean }): string {
-  if (isFake) return 'The money of this network is fake: nobody is asked, and nothing is paid.'
+  if (isFake) return 'The money of this network is fake: no wallet is asked, and nothing is paid.'
   if (!isIdentityNeeded) return 'Your wallet will ask you once, for the payment.'
   return 'Your wallet will ask you twice: the first time whether this page may see your identity key, and then for the payment.'
 }

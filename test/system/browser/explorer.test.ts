@@ -296,7 +296,7 @@ inBrowser('without scripts, every page says all that it knows', async () => {
   expect(await without('/name/alice')).toContain('Inscribed again')
   expect(await without(`/ordinal/${outpoints.hostile}`)).toContain('\\u{202e}')
   expect(await without('/tree?prefix=a')).toContain('al')
-  expect(await without('/mine')).toContain('does nothing without JavaScript')
+  expect(await without('/mine')).toContain('The search needs JavaScript')
 })
 
 inBrowser('a page that may ask another host is seen to: this test would notice', async () => {

@@ -177,7 +177,7 @@ describe('what cannot be', () => {
     await page.setOfflineMode(true)
     await page.focus('#start')
     await page.keyboard.press('Enter')
-    await says(page, '#form-error', 'the script that mines cannot be loaded')
+    await says(page, '#form-error', 'the mining script cannot be loaded')
     expect(await textOf(page, '#start')).toBe('Mine')
     await page.setOfflineMode(false)
     await page.keyboard.press('Enter')

@@ -93,7 +93,7 @@ inBrowser('with fake money, a name is mined, published on, changed and given awa
   await says(page, '#deed-error', 'alice shows this already')
   await page.type('#receiver', ADDRESS)
   await page.keyboard.press('Enter')
-  await says(page, '#give-text', 'nobody can take it back')
+  await says(page, '#give-text', 'you cannot take it back')
   await shoot(page, 'my-give')
   await press(page, '#give-now')
   await says(page, '#opened-state', `Given away. Verified in this browser: ${ADDRESS} holds alice`)
@@ -204,7 +204,7 @@ inBrowser(
     }
     await press(page, '#bind')
     await says(page, '#deed-error', 'nobody answers')
-    await says(page, '#opened-state', 'A change of q is signed, and kept above')
+    await says(page, '#opened-state', 'A change of q is signed and kept: send it again above')
     await says(page, '#unsent', 'A change of q is signed')
     wallet.faults = {}
     await press(page, '#unsent .btn')

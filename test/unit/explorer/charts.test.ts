@@ -71,7 +71,7 @@ test('charts count names by height once they are proven, and inscriptions by typ
   const unproven = beefOf(mint, { proven: false, with: [proven, purse] })
   await server.take(beefOf(proven), ['tm_names'])
   expect((await server.submit(unproven, ['tm_names'])).status).toBe(200)
-  expect(await page('/charts')).toMatch(/[\d,]+, and 1 that no block is known for\./)
+  expect(await page('/charts')).toMatch(/[\d,]+, and 1 without a known block\./)
 })
 
 test('heights that nobody checks make no more rows', async () => {
