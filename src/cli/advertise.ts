@@ -142,7 +142,7 @@ async function liveTokens(
   const stuck = followed.find(({ outcome }) => outcome === 'undecided')
   if (stuck !== undefined)
     throw new CommandError(
-      `nothing is paid: ${stuck.payment.txid}, which was paid for before, may still count: ${stuck.why}; run the same command again later`,
+      `no new payment: the earlier payment ${stuck.payment.txid} may still count: ${stuck.why}; run the same command again later`,
       { exit: 'unavailable' },
     )
   reportFollowed(followed, output)
@@ -171,7 +171,7 @@ async function requireShown(wanted: Advertisement[], server: AdvertisedServer): 
   if (denied.length === 0) return
   const names = denied.map(({ topicOrService }) => topicOrService).join(', ')
   throw new CommandError(
-    `${server.url} does not show ${names}, although paid for and submitted: see its log. Nothing is paid again, unless you say with --again that another machine has revoked them`,
+    `${server.url} does not show ${names}, although paid for and submitted: see its log. If another machine has revoked them, use --again to pay again`,
   )
 }
 

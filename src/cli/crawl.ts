@@ -156,9 +156,9 @@ function summary(result: Result): string[] {
   return [
     `admitted ${mints} mints and ${transfers} transfers (${outputs} outputs), ${known} already known`,
     `requests: ${result.requests}, ${result.failedRequests} of them without a usable answer`,
-    `nodes spent by other transactions than mints: ${deadNodes}; ordinals burnt, or moved to outputs that are not admitted: ${lost}`,
+    `nodes spent by transactions other than mints: ${deadNodes}; ordinals burnt, or moved to outputs that are not admitted: ${lost}`,
     `unconfirmed: ${unproven}`,
-    `transactions that are needed to place ordinals, and that the source does not know: ${unknown.length}`,
+    `transactions needed to place ordinals, but unknown to the source: ${unknown.length}`,
     ...listed(unknown),
     `not followed: ${failures.length}`,
     ...listed(failures),
@@ -180,7 +180,7 @@ function requireComplete(
   if (stopped === 'at time limit')
     throw new CommandError('stopped at --max-time: run the same command again to continue')
   if (failures.length > 0)
-    throw new CommandError('not every branch could be followed: run the same command again to retry those')
+    throw new CommandError('some branches could not be followed: run the same command again to retry those')
 }
 
 /** Reports the progress of the service that has the store open. Returns whether there is one that follows the chain. */

@@ -75,7 +75,7 @@ export async function runBuildIndex({
   )
   output.result(
     { built },
-    built ? 'built the index' : 'the index of this version is there: --again derives it again',
+    built ? 'built the index' : 'the index of this version exists already: use --again to derive it again',
   )
 }
 
@@ -135,7 +135,7 @@ function outpointOf(text: string): Outpoint {
     return parseOutpoint(text)
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
-    throw usageError(`${JSON.stringify(text)} is no outpoint, <txid>_<vout>`)
+    throw usageError(`${JSON.stringify(text)} is not an outpoint, <txid>_<vout>`)
   }
 }
 
@@ -155,6 +155,6 @@ export async function runPrune({
   )
   output.result(
     { transactions, bytes },
-    `dropped ${grouped(transactions)} transactions, ${bytesText(bytes)}, that are unproven and were unseen for 14 days`,
+    `dropped ${grouped(transactions)} unproven transactions, ${bytesText(bytes)}, not seen for 14 days`,
   )
 }

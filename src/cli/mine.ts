@@ -76,7 +76,7 @@ async function noteWhatNext(options: MineOptions): Promise<void> {
   const where =
     address === undefined
       ? ''
-      : `: what ${owner === undefined ? 'you publish' : 'its owner publishes'} on it is at ${address}`
+      : `; ${owner === undefined ? 'your site' : 'the site of its owner'} will be at ${address}`
   output.note(`${name} is mined${where}`)
   if (owner === undefined)
     output.note(`to publish: ${nextCommand(['publish', '<folder>', '--name', name], options)}`)
@@ -221,7 +221,7 @@ async function loseMint(
   if (!other.proven && journal.stateOf(txid) !== 'pending')
     throw new MiningError(
       'UNDECIDED',
-      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place: run the same command again later`,
+      `the network has accepted ${txid}, but the server shows another mint instead, in no block yet: run the same command again later`,
     )
   await journal.lose(txid)
 }
@@ -291,7 +291,7 @@ function requireDecided(
     .find(({ subject }) => name.startsWith(subject) && subject.length > node.domain.length)
   if (stuck === undefined) return
   throw new CommandError(
-    `${stuck.subject} is paid for by ${stuck.txid}, and it is not known yet whether that counts: try again later`,
+    `${stuck.subject} is paid for by ${stuck.txid}, but it is not known yet whether that counts: try again later`,
     { exit: 'unavailable' },
   )
 }

@@ -40,7 +40,7 @@ export class MiningProgress {
 
 /** Says where a name is if its owner has it by another mint than the paid one. */
 export function byOtherText({ name, txid }: { name: string; txid: string }): string {
-  return `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here: add that output to the wallet, which does not know it`
+  return `${name} was minted for its owner in ${txid}_2, by a transaction not made here: add that output to the wallet, which does not know it`
 }
 
 function minted({ name, hashes, fee }: Extract<MiningEvent, { kind: 'minted' }>): string {

@@ -58,7 +58,7 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
     const spends = formatOutpoint(found.coin.outpoint)
     output.result({ name, spends, lock: toHex(lock) }, toHex(lock))
     output.note(
-      'whoever holds the name can move it into this lock: minetree transfer --lock; it counts for that move alone',
+      'whoever holds the name can transfer it to this lock with minetree transfer --lock; the lock is good for that transfer only',
     )
     return
   }
@@ -69,7 +69,7 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
       if (isLockedSo(found, lock)) {
         const outpoint = formatOutpoint(found.coin.outpoint)
         output.result({ name, outpoint, isUnchanged: true }, `${name} ${outpoint}`)
-        output.note(`nothing changed: ${name} is locked like that already, and nothing needs to be paid`)
+        output.note(`nothing changed: ${name} has this lock already; nothing needs to be paid`)
         return undefined
       }
       if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
@@ -97,7 +97,7 @@ export function reportFinished(name: string, { txid }: Payment, output: CommandO
   const outpoint = formatOutpoint({ txid, vout: 0 })
   output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
   output.note(
-    `an earlier command had signed this change of ${name}; it is finished now, and nothing else was done: run the command again if you want another`,
+    `finished the change of ${name} that an earlier command had signed; nothing else was done: run the command again for another change`,
   )
 }
 
@@ -158,7 +158,7 @@ export async function changeName(
   const { config, genesis, chainTracker } = checked
   const isFake = isFakeMoney(options, { checked })
   if (!isFake && holder.wallet === undefined && holder.key === undefined)
-    throw usageError('say who holds the name: use --wallet, or --key-file with --coins')
+    throw usageError('choose the holder of the name: use --wallet, or --key-file with --coins')
   const server = new OverlayServer(url, signal)
   const to = nameDestination(server, chainTracker)
   const payments = isFake ? undefined : await openPayments(holder, { ...options, config })
@@ -172,7 +172,7 @@ export async function changeName(
     if (stuck !== undefined)
       throw new MiningError(
         'UNDECIDED',
-        `${name} is not changed: ${stuck.payment.txid}, which an earlier command has signed, may still count: ${stuck.why}; it is stored: run the same command again to send it once more`,
+        `${name} is unchanged: ${stuck.payment.txid}, which an earlier command signed, may still count: ${stuck.why}; it is stored: run the same command again to resend it`,
       )
     reportFollowed(earlier, output)
     const move = await change.move()
@@ -229,7 +229,7 @@ async function lockFor(deed: Deed, { coin, holder, checked }: FoundName): Promis
     return lock
   }
   const signer = signerOf(holder)
-  if (signer === undefined) throw usageError('say whose name it is: use --wallet or --key-file')
+  if (signer === undefined) throw usageError('choose the holder of the name: use --wallet or --key-file')
   if (deed.kind === 'bind') return await bindingLock({ coin, signer, ...deed.terms })
   if (checked.identity.state === 'unbound')
     throw new CommandError(`${name} is bound to no identity`, { exit: 'refused' })

@@ -91,7 +91,7 @@ function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
   const outpoint = formatOutpoint(tip.tip)
   if (spendStatus === 'spent')
     throw new CommandError(
-      `${name} has left ${outpoint}, which is spent, and no index shows its new place: it was burnt or has moved; try again later`,
+      `${name} was burnt or has moved: ${outpoint} is spent, and no index shows where it went; try again later`,
     )
   if (spendStatus === 'disputed')
     throw new CommandError(
@@ -237,7 +237,7 @@ class TreeCheckedSource implements NameSource {
         // A server that is not remembered yet must follow the tree remembered for the others.
         if (!(await knownTrees.isKnown(url, said)) && !isSameTree(said.deployment, deployment))
           throw usageError(
-            `${url} follows the tree of ${formatOutpoint(said.deployment.genesis)}, and the others that of ${formatOutpoint(deployment.genesis)}`,
+            `${url} follows the tree of ${formatOutpoint(said.deployment.genesis)}, but the other servers follow ${formatOutpoint(deployment.genesis)}`,
           )
         await knownTrees.trust({ url, said, output })
       }
@@ -284,5 +284,5 @@ function isSameTree(one: Deployment, other: Deployment): boolean {
 export function noteDissent(reports: readonly IndexReport[], output: CommandOutput): void {
   for (const report of reports)
     if (report.verdict !== 'agrees')
-      output.warn(`${report.index} is set aside (${report.verdict}): ${report.message}`)
+      output.warn(`ignoring ${report.index} (${report.verdict}): ${report.message}`)
 }

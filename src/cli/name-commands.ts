@@ -38,8 +38,8 @@ function nameCommand(program: Command, command: string, description: string): Co
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
     .option('--url <url...>', 'the indexes to ask; none of them is trusted', [defaultUrl()])
     .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
-    .option('--require-proofs', 'accept only what is in a block', false)
-    .option('--no-cache', 'verify everything again, and keep nothing of it')
+    .option('--require-proofs', 'accept only transactions in blocks', false)
+    .option('--no-cache', 'verify everything again, and store nothing')
 }
 
 function checkOptions(
@@ -93,7 +93,7 @@ async function noteIdentity(
   const now = identity.state === 'bound' ? identity.identityKey : undefined
   if (before !== undefined && !accept) {
     output.warn(
-      `the identity key of ${name} was ${before} before: send nothing of value until you know why; --accept remembers what it is now`,
+      `the identity key of ${name} has changed from ${before}: send nothing of value until you know why; --accept remembers the new key`,
     )
     return
   }
@@ -116,7 +116,7 @@ function lines(checked: CheckedName, colors: Colors): string[] {
     ? 'yes'
     : headers
       ? 'no: CHAIN_TRACKER is scripts-only, so no block headers were checked'
-      : 'no: some of it is not in a block yet'
+      : 'no: some transactions are not in a block yet'
   return [
     `origin  ${formatOutpoint(origin.origin)}`,
     `tip     ${formatOutpoint(tip.tip)}`,
@@ -138,7 +138,7 @@ function identityLines(
       text === undefined ? [] : [escapeControlChars(JSON.stringify(cut(text, MAX_SHOWN)))],
     )
     if (profile.avatar) said.push(formatOutpoint(profile.avatar))
-    if (said.length > 0) found.push(`says    ${said.join(' at ')}, which nobody has verified`)
+    if (said.length > 0) found.push(`says    ${said.join(' at ')}, unverified`)
   } else
     found.push(
       identity.state === 'unbound'
@@ -205,7 +205,7 @@ function steps(checked: CheckedName): [what: string, found: string][] {
   const given = {
     settings: 'from the settings',
     servers: 'according to the servers',
-    remembered: 'as remembered from when the servers were first asked',
+    remembered: 'as remembered from the first contact with the servers',
   }[genesisFrom]
   const { line } = origin
   const moves = tip.sequence === 1 ? '1 step' : `${tip.sequence} steps`
@@ -226,7 +226,7 @@ function steps(checked: CheckedName): [what: string, found: string][] {
 function blocks({ origin, tip, proven, config }: CheckedName): string {
   if (config.chainTracker === 'scripts-only')
     return 'not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked'
-  if (proven) return 'all of it is in blocks of the chain with the most work'
+  if (proven) return 'all transactions are in blocks of the chain with the most work'
   const all = [...origin.line, ...tip.path.slice(1)]
   const open = all.filter(({ height }) => height === undefined).length
   return `${open} of ${all.length} transactions are in no block yet; their scripts were run`

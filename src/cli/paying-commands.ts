@@ -92,7 +92,7 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
     )
     .option('--owner <address>', 'the owner; by default, nobody can spend it')
     .option('--url <url>', 'where the server listens', defaultUrl())
-    .option('--name <name>', 'a name that you hold, which shows it from then on; also on the live network')
+    .option('--name <name>', 'publish on this name, which you hold; also on the live network')
     .option('--dry-run', 'with --name: only show what is new, kept and removed, and what it costs', false)
     .option(
       '--to <state>',
@@ -104,17 +104,19 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
         .choices(['json', 'dir'] satisfies DirectoryFormat[])
         .default('json'),
     )
-    .option('--no-patches', 'with --name: publish nothing as a patch, which other gateways may not read')
+    .option('--no-patches', 'with --name: publish no patches; other gateways may not read them')
     .option('--genesis <outpoint>', 'the tree of the name; overrides GENESIS')
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS))
     .action(async (path: string | undefined, options: PublishArguments) => {
       const { name } = options
       if (name === undefined) {
-        if (options.dryRun || options.to !== undefined) throw usageError('--dry-run and --to go with --name')
+        if (options.dryRun || options.to !== undefined) throw usageError('--dry-run and --to need --name')
         if (path === undefined) throw usageError('say what to publish: a file or a folder')
         const { profile } = readSettings(context)
         if (profile.name !== 'local')
-          throw usageError(`PROFILE is ${profile.name}: without --name, only a local network is published to`)
+          throw usageError(
+            `PROFILE is ${profile.name}: without --name, you can publish only to a local network`,
+          )
         await untilSignal(context, async (at) =>
           (await import('./publish.js')).runPublish({ ...options, path, ...at }),
         )
@@ -140,7 +142,7 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
     .option('--max-total <satoshis>', 'the highest fee of all mints together', wholeNumber(1, MAX_SATOSHIS))
     .option(
       '--max-mints <count>',
-      'the most mints to pay for; by default, three more than characters are missing',
+      'the most mints to pay for; by default, the missing characters plus three',
       wholeNumber(1, 1000),
     )
     .option('--max-time <seconds>', 'how long it may take; an hour by default', wholeNumber(1, MAX_SECONDS))
@@ -166,8 +168,8 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
   payerOptions(program.command('advertise'))
     .description('advertise this host, or revoke what it advertises: see docs/follow.md')
     .option('--revoke', 'revoke all advertisements of this host', false)
-    .option('--again', 'pay again for what the server does not show: it was revoked elsewhere', false)
-    .option('--url <url>', 'where this host answers the command', defaultUrl())
+    .option('--again', 'pay again for advertisements that were revoked elsewhere', false)
+    .option('--url <url>', 'the URL at which the command reaches this host', defaultUrl())
     .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), MAX_FEES.advertise)
     .option('--tracker <urls...>', 'the trackers to tell; on the live network, those of the SDK by default')
     .action(async (options: AdvertiseArguments) => {
@@ -182,11 +184,11 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
     .option('--avatar <outpoint>', 'the origin of an image, for the profile; "" removes it', avatar)
     .addOption(new Option('--layout <layout>', 'how the fields are laid out').choices(BINDING_LAYOUTS))
     .addOption(
-      new Option('--protocol <protocol>', 'the protocol that the key is derived by').choices(
+      new Option('--protocol <protocol>', 'the protocol that the key is derived with').choices(
         BINDING_PROTOCOLS,
       ),
     )
-    .option('--print-lock', 'print the lock, for a name that somebody else is to transfer to you', false)
+    .option('--print-lock', 'print the lock, so that somebody else can transfer a name to you', false)
     .action(async (name: string, options: BindArguments) => {
       const { domain, displayName, avatar, layout, protocol, printLock } = options
       const { profileArguments } = await import('./move-name.js')
@@ -203,15 +205,15 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
       await run({ name, options, context }, { kind: 'bind', terms, printLock })
     })
 
-  moveCommand(program, 'unbind', 'lock a name with your key again, bound to no identity').action(
+  moveCommand(program, 'unbind', 'lock a name with your key, and unbind it from your identity').action(
     async (name: string, options: MoveArguments) => {
       await run({ name, options, context }, { kind: 'unbind' })
     },
   )
 
   moveCommand(program, 'transfer', 'transfer a name')
-    .argument('[address]', 'whom to, as a P2PKH address; leaves the name bound to no identity')
-    .option('--lock <hex>', 'the lock that the new holder has made: minetree bind --print-lock')
+    .argument('[address]', 'the P2PKH address of the new holder; unbinds the name from your identity')
+    .option('--lock <hex>', 'the lock of the new holder, from minetree bind --print-lock')
     .action(async (name: string, address: string | undefined, options: MoveArguments & { lock?: string }) => {
       const { lock } = options
       await run(
@@ -222,8 +224,8 @@ export function addPayingCommands(program: Command, context: CommandContext): vo
 
   program
     .command('payments')
-    .description('show what was paid for, and what became of it: see docs/cli.md')
-    .option('--lose <txid>', 'give up a payment that nobody will ever mine: its coins are free again')
+    .description('list payments and their outcomes: see docs/cli.md')
+    .option('--lose <txid>', 'give up a payment that will never be mined, and free its coins')
     .action(async ({ lose }: { lose?: string }) => {
       const { output } = context
       const { openJournal } = await import('./payment.js')

@@ -58,8 +58,8 @@ export async function findAt(path: string, name: string): Promise<{ found: Found
   if (countOf(found) === 0)
     throw usageError(
       first === undefined
-        ? `nothing of ${path} is published: there is no file in it`
-        : `nothing of ${path} is published: all of it is left out (${first.path}: ${first.reason}); name a file, or bring files back in ${join(path, '.publishignore')}, as !${first.path}`,
+        ? `nothing to publish: ${path} has no files`
+        : `nothing to publish: every file in ${path} is left out (${first.path}: ${first.reason}); name a file, or include files again in ${join(path, '.publishignore')}, as !${first.path}`,
     )
   return { found, leftOut }
 }
@@ -130,9 +130,9 @@ class FolderWalk {
     } catch (error) {
       if (!['ENOENT', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? ''))
         return await readable(Promise.reject(error), place.path)
-      return this.leaveOut(place.at, 'it is a link that leads nowhere')
+      return this.leaveOut(place.at, 'it is a broken link')
     }
-    if (!this.contains(real)) return this.leaveOut(place.at, 'it is a link that leaves the folder')
+    if (!this.contains(real)) return this.leaveOut(place.at, 'it is a link out of the folder')
     const stats = await readable(lstat(real), place.path)
     const isFolder = stats.isDirectory()
     const target = { ...place, real }
@@ -190,8 +190,8 @@ export function countOf(found: FoundEntry): number {
 export async function readEntries(found: FoundEntry): Promise<FolderEntry> {
   const size = sizeOf(found)
   if (size > MAX_TRANSACTION_BYTES) {
-    const limit = `one transaction has room for ${MAX_TRANSACTION_BYTES}`
-    throw usageError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`)
+    const limit = `one transaction holds at most ${MAX_TRANSACTION_BYTES}`
+    throw usageError(`cannot publish ${found.path}: it has ${size} bytes, but ${limit}`)
   }
   return await readEntry(found)
 }

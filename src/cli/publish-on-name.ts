@@ -65,7 +65,7 @@ export async function runPublishOnName(options: PublishOnNameOptions): Promise<v
     const finished = await pay(update)
     if (finished === undefined) return
     if (finished.kind !== 'publish') return reportFinished(name, finished, output)
-    output.note(`an earlier command had signed a change of ${name}; it is finished now: ${finished.txid}`)
+    output.note(`finished the change of ${name} that an earlier command had signed: ${finished.txid}`)
   }
 }
 
@@ -188,12 +188,12 @@ function requireShortAnswer({ options, named, bytes }: Update): void {
   const all = bytes + writeBeef(named.coin.transaction).length
   if (all > MAX_WALLET_TRANSACTION)
     throw usageError(
-      `${options.path ?? `state ${options.to}`} makes a transaction of ${grouped(bytes)} bytes, ${grouped(all)} with what it spends, and the answer of a wallet holds ${grouped(MAX_WALLET_TRANSACTION)}`,
+      `${options.path ?? `state ${options.to}`} needs a transaction of ${grouped(bytes)} bytes, ${grouped(all)} with those that it spends, but the answer of a wallet holds at most ${grouped(MAX_WALLET_TRANSACTION)}`,
     )
 }
 
 function unchangedText({ options: { name } }: Update): string {
-  return `nothing changed: ${name} shows this already, and nothing needs to be paid`
+  return `nothing changed: ${name} shows this already; nothing needs to be paid`
 }
 
 /** The cost at the rate of a key; a wallet has its own rate. */

@@ -59,13 +59,15 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   const lock = options.owner === undefined ? NOBODY_LOCK : ownerLock(options.owner)
   const { found, leftOut } = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
-    throw usageError(`${path} is a folder, which goes into one transaction; a stream is made of a file`)
+    throw usageError(
+      `${path} is a folder, but only a file can be a stream: leave out --stream and --chunk-size`,
+    )
   const bytes = sizeOf(found)
   const size = chunkSize ?? DEFAULT_STREAM_CHUNK_SIZE
   const transactions = stream ? streamChunkCount(bytes, size) : 1
   if (transactions > maxTransactions)
     throw usageError(
-      `${path} has ${grouped(bytes)} bytes: in chunks of ${grouped(size)} that takes ${grouped(transactions)} transactions, and --max-transactions allows ${grouped(maxTransactions)}; use a larger --chunk-size, or allow as many`,
+      `${path} has ${grouped(bytes)} bytes: in chunks of ${grouped(size)} that takes ${grouped(transactions)} transactions, but --max-transactions allows ${grouped(maxTransactions)}; use a larger --chunk-size, or raise --max-transactions`,
     )
   noteLeftOut(leftOut, output)
   const server = new OverlayServer(url, signal)
@@ -95,8 +97,8 @@ export async function runPublish(options: PublishOptions): Promise<void> {
 }
 
 export const NO_HOSTS =
-  'this server has no hosts for sites (GATEWAY_HOST): at this address, paths that begin with a slash lead elsewhere'
-export const NO_INDEX = 'the folder has no index.html: this URL needs the path of a file behind it'
+  'this server has no separate hosts for sites (GATEWAY_HOST): at this URL, links that begin with a slash lead outside the site'
+export const NO_INDEX = 'the folder has no index.html: append the path of a file to this URL'
 
 export function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
   for (const { path, reason } of leftOut.slice(0, MAX_LEFT_OUT_LINES))
@@ -113,7 +115,7 @@ export function noteRedirects(site: FolderEntry, output: CommandOutput): void {
     readRedirects(file.bytes)
   } catch (error) {
     if (!(error instanceof RedirectsError)) throw error
-    output.note(`${error.message}: until you correct it, every path that the site does not have is an error`)
+    output.note(`${error.message}: until you correct it, paths that are missing from the site get an error`)
   }
 }
 

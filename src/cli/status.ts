@@ -39,7 +39,7 @@ export async function runStatus({
   const reasons = Object.values(health?.reasons ?? {})
   const state = health === undefined ? 'stopped' : reasons.length === 0 ? 'ready' : 'not ready'
   const lines = [
-    health === undefined ? `${url}: nothing answers` : `${url}: ${state}, minetree ${health.version}`,
+    health === undefined ? `${url}: no answer` : `${url}: ${state}, minetree ${health.version}`,
     ...reasons.map((reason) => `  ${reason}`),
     ...(health ? linesOf(health) : []),
     ...storeLines(store, shownPlace(logPlaceIn(config))),

@@ -52,7 +52,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('status')
-    .description('print how a node is, by what it says of itself and by its folder, whether it runs or not')
+    .description('print the state of a node from its answers and its folder, running or not')
     .option('--url <url>', 'where it listens', defaultUrl())
     .option('--data <folder>', 'the folder of the store, instead of DATA_DIR')
     .action(async ({ url, data }: { url: string; data?: string }) => {
@@ -79,9 +79,12 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
   program
     .command('crawl')
     .description('follow the tree and its names along the chain once, without serving: see docs/follow.md')
-    .option('--source <list>', 'which services to ask, as in CHAIN_SOURCES; by default those, else junglebus')
+    .option(
+      '--source <list>',
+      'the services to ask, written as in CHAIN_SOURCES; by default those, else junglebus',
+    )
     .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
-    .option('--names-only', 'do not follow names after they were mined', false)
+    .option('--names-only', 'do not follow names beyond their mints', false)
     .option(
       '--most <count>',
       'stop after this many transactions; by default 1,000,000, or 1,000 if CHAIN_TRACKER checks no proofs',
@@ -121,24 +124,26 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('copy')
-    .description('copy a log to where there is none, while services run: see docs/operating.md')
+    .description('copy a log to a place without one, while services run: see docs/operating.md')
     .argument('<from>', 'a folder, mysql://… or mongodb://…')
-    .argument('<to>', 'likewise; it holds no log yet')
+    .argument('<to>', 'likewise; it must not hold a log yet')
     .action((from: string, to: string) => maintain((commands, at) => commands.runCopy({ ...at, from, to })))
 
   program
     .command('build-index')
-    .description('build the index of this version from the log, before it is started: see docs/operating.md')
-    .option('--again', 'derive it again where it is there already; the service must not run', false)
+    .description('build the index of this version from the log before starting it: see docs/operating.md')
+    .option('--again', 'derive it again even if it exists; the service must not run', false)
     .action((options: { again: boolean }) =>
       maintain((commands, at) => commands.runBuildIndex({ ...at, ...options, config: settings() })),
     )
 
   program
     .command('setting')
-    .description('print what the index of a log is derived by, or replace it: see docs/operating.md')
+    .description(
+      'print or replace the settings that the index of a log is derived from: see docs/operating.md',
+    )
     .argument('[name]', 'such as genesis or tracker')
-    .argument('[value]', 'replaces it; no service must run')
+    .argument('[value]', 'the new value; no service may be running')
     .option('--restored', 'raise the scores of a log that was restored from elsewhere', false)
     .action((name: string | undefined, value: string | undefined, options: { restored: boolean }) =>
       maintain((commands, at) => commands.runSetting({ ...at, ...options, config: settings(), name, value })),
@@ -155,10 +160,8 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('prune')
-    .description(
-      'drop unproven transactions that were unseen for 14 days; the service must not run on this host',
-    )
-    .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
+    .description('drop unproven transactions not seen for 14 days; the service must not run on this host')
+    .option('--force', 'also mints and transfers of names, if CHAIN_SOURCES names no source', false)
     .action((options: { force: boolean }) =>
       maintain((commands, at) => commands.runPrune({ ...at, ...options, config: settings() })),
     )

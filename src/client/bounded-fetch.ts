@@ -134,7 +134,7 @@ export class FetchBudget {
   }
 }
 
-const ENDED = /* @__PURE__ */ new SourceError('TIMEOUT', 'nobody waits for it any more')
+const ENDED = /* @__PURE__ */ new SourceError('TIMEOUT', 'no longer needed')
 
 /**
  * Runs work with a signal that is aborted when its time is over or the caller's signal is, and also when the work has ended, to

@@ -65,7 +65,7 @@ export function siteConfigIn(page: string): SiteConfig {
   } catch {
     // No JSON is no configuration.
   }
-  throw new TypeError('the host of this site does not say what it shows')
+  throw new TypeError('the page of this host has no site configuration')
 }
 
 const SOURCE = /^https?:\/\/[\w.:[\]-]+$/

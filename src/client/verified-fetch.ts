@@ -541,7 +541,7 @@ class VerifiedFetcher {
     const { tipPolicy = 'any' } = this.options
     const isEnough = { any: agreedBy > 0, majority: agreedBy * 2 > of, all: agreedBy === of }[tipPolicy]
     if (isEnough) return
-    const message = `${agreedBy} of ${of} gateways agree on ${what}, and the policy is ${tipPolicy}`
+    const message = `${agreedBy} of ${of} gateways agree on ${what}, but the policy is ${tipPolicy}`
     throw new VerifiedFetchError('NO_AGREEMENT', message, { step })
   }
 }
@@ -573,7 +573,7 @@ function further(one: VerifiedOrdinal, other: VerifiedOrdinal): VerifiedOrdinal 
     const [isMined, isOtherMined] = [step.height !== undefined, counterpart.height !== undefined]
     if (isMined !== isOtherMined) return isMined ? one : other
     const places = [step, counterpart].map(({ outpoint }) => formatOutpoint(outpoint)).join(' and ')
-    throw new VerifiedFetchError('NO_AGREEMENT', `gateways show steps that exclude each other: ${places}`, {
+    throw new VerifiedFetchError('NO_AGREEMENT', `gateways show conflicting steps: ${places}`, {
       step: 'tip',
     })
   }

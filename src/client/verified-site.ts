@@ -119,7 +119,7 @@ export class HostedSite implements SiteSource {
     const refusal = kept && refusalOf(configIn(kept), config)
     if (refusal !== undefined)
       throw new TypeError(
-        `the host of this site has another configuration than before: ${refusal}; to accept it, delete the data of this site`,
+        `the configuration of this site has changed: ${refusal}; to accept it, delete the data of this site`,
       )
     const fetch = fetchFor(config)
     const text = JSON.stringify(config)
@@ -147,7 +147,7 @@ export function refusalOf(before: SiteConfig | undefined, after: SiteConfig): st
   if (before === undefined) return undefined
   if (before.site !== after.site) return 'it shows another site'
   const [old, now] = [guaranteesOf(before), guaranteesOf(after)]
-  if (old.tree !== now.tree) return 'its tree is another one'
+  if (old.tree !== now.tree) return 'it has another tree'
   if (old.network !== now.network && old.network !== 'none') return 'its block headers are of another network'
   if (old.policy > now.policy) return 'fewer gateways have to agree'
   if (before.requireProofs === true && after.requireProofs !== true) return 'it no longer requires proofs'
@@ -279,11 +279,7 @@ async function siteResponse(
     })
     // A site's own page for missing paths has a tag.
     if (response.status === 404 && mode === 'navigate' && !response.headers.has('ETag'))
-      return errorPage(
-        404,
-        'Nothing is here',
-        'The directories of this site were verified, and have no such path.',
-      )
+      return errorPage(404, 'Not found', 'The verified directories of this site have no such path.')
     // Anybody may have made this, so it does not get the storage of this site.
     const isOfAnybody = CONTENT.test(path) || STREAM.test(path)
     const policy = isOfAnybody ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY

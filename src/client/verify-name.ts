@@ -453,7 +453,7 @@ function notInTree(outpoint: Outpoint, kind: 'name' | 'node'): ProofError {
   const shown = formatOutpoint(outpoint)
   return new ProofError(
     'NOT_IN_TREE',
-    `${shown} is no ${kind} of this tree: no mints lead to it from the genesis`,
+    `${shown} is not a ${kind} of this tree: no mints lead to it from the genesis`,
   )
 }
 

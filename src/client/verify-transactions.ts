@@ -280,7 +280,7 @@ async function currentHeightOf(
   } catch (cause) {
     throwIfCancelled(signal)
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
-    throw new HeadersError(`no height of the chain: ${reason.slice(0, MAX_REASON)}`, { cause })
+    throw new HeadersError(`the height of the chain is unknown: ${reason.slice(0, MAX_REASON)}`, { cause })
   }
 }
 

@@ -48,7 +48,7 @@ export class Spending {
     if (this.total >= maxTotal)
       throw new MiningError(
         'OVER_BUDGET',
-        `${this.total} satoshis of fees were paid, and maxTotal allows ${maxTotal}`,
+        `${this.total} satoshis of fees were paid, but maxTotal allows ${maxTotal}`,
       )
     const allowed = Math.min(maxFee, maxTotal - this.total)
     this.mints++

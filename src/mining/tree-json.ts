@@ -51,7 +51,7 @@ export function treeOfJson(
   if (covenantVersion === undefined)
     throw new MiningError(
       'NEWER_COVENANT',
-      `${says} the covenant version ${document.covenantVersion} for the tree of ${formatOutpoint(genesis)}, and this release knows ${COVENANT_VERSIONS.join(' and ')}: upgrade minetree`,
+      `${says} the covenant version ${document.covenantVersion} for the tree of ${formatOutpoint(genesis)}, but this release knows ${COVENANT_VERSIONS.join(' and ')}: upgrade minetree`,
     )
   const terms = termsOf(PROFILES[profile], {
     covenantVersion,

@@ -145,7 +145,7 @@ export function requireFee(fee: number, { what, maxFee }: Pick<Draft, 'what' | '
   if (fee <= maxFee) return
   throw new MiningError(
     'OVER_BUDGET',
-    `the fee of ${what} would be ${fee} satoshis, and ${maxFee} are allowed`,
+    `the fee of ${what} would be ${fee} satoshis; at most ${maxFee} are allowed`,
   )
 }
 

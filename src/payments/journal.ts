@@ -271,13 +271,13 @@ function spentAlready(what: string, txid: string, state: PaymentState | undefine
   // Giving up a payment that the network has would allow a double spend.
   return new MiningError(
     'UNDECIDED',
-    `nothing is paid for ${what}: ${txid} has spent what it would spend, and the server does not show that: try again later, or ask another server`,
+    `no payment for ${what}: ${txid} has already spent one of its inputs, but the server does not show ${txid}: try again later, or ask another server`,
   )
 }
 
 function undecided(what: string, txid: string): MiningError {
   return new MiningError(
     'UNDECIDED',
-    `nothing is paid for ${what}: ${txid}, which was paid for before, may still count; try again later, or give it up with minetree payments --lose ${txid}`,
+    `no payment for ${what}: the earlier payment ${txid} may still count; try again later, or give it up with minetree payments --lose ${txid}`,
   )
 }

@@ -96,6 +96,6 @@ async function addCoins(
   const missing = Math.max(2, 1 + more - left)
   throw new MiningError(
     'NO_FUNDS',
-    `${held} satoshis do not pay for ${what}: add a coin of at least ${missing} more`,
+    `${held} satoshis are not enough for ${what}: add a coin of at least ${missing} more`,
   )
 }

@@ -45,7 +45,7 @@ const DESCRIPTIONS: Record<Purpose['kind'], (subject: string) => string> = {
   advertise: () => 'Send the advertisements of this host',
 }
 
-const LATER = 'it is stored: run the same command again to send it once more'
+const LATER = 'it is stored: run the same command again to resend it'
 
 /**
  * Pays for the transactions of commands: funds and signs a draft, stores it in the journal, sends it to the network, and follows
@@ -221,11 +221,11 @@ export class Payments {
     why: string,
   ): Promise<Omit<Followed, 'payment'>> {
     if (conflict === undefined)
-      return { outcome: 'undecided', why: `${why}; the server shows no transaction that does` }
+      return { outcome: 'undecided', why: `${why}; the server does not show the conflicting transaction` }
     if (conflict.isProven || this.payer.send === undefined) return await this.lose(txid, conflict)
     return {
       outcome: 'undecided',
-      why: `the network has accepted it, and the server shows ${conflict.txid}, in no block yet, in its place`,
+      why: `the network has accepted it, but the server shows ${conflict.txid} instead, in no block yet`,
     }
   }
 

@@ -182,6 +182,6 @@ export function checkedDirectory(body: Uint8Array): Uint8Array {
   if (body.length <= MAX_DIRECTORY_BYTES) return body
   throw new PublishError(
     'DIRECTORY_TOO_LARGE',
-    `the directory of a folder would have ${body.length} bytes, and gateways follow paths into ${MAX_DIRECTORY_BYTES}: spread its files over subfolders`,
+    `the directory of a folder would have ${body.length} bytes; gateways read at most ${MAX_DIRECTORY_BYTES}: spread its files over subfolders`,
   )
 }

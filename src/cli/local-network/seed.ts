@@ -32,7 +32,7 @@ export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
       out.write(invitation(url))
       return
     }
-    progress.say('filling the local network: a melody, a few names that are mined, and a site')
+    progress.say('filling the local network: a melody, a few mined names, and a site')
     await fill({
       deployment,
       graph,

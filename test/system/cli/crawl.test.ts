@@ -59,9 +59,9 @@ test('the tree is followed to its end, and the result is reported', async () => 
   expect(others.join('\n')).toBe(
     [
       `requests: ${service.asked.length}, 0 of them without a usable answer`,
-      'nodes spent by other transactions than mints: 1; ordinals burnt, or moved to outputs that are not admitted: 1',
+      'nodes spent by transactions other than mints: 1; ordinals burnt, or moved to outputs that are not admitted: 1',
       'unconfirmed: 3',
-      'transactions that are needed to place ordinals, and that the source does not know: 0',
+      'transactions needed to place ordinals, but unknown to the source: 0',
       'not followed: 0',
       '',
     ].join('\n'),
@@ -99,7 +99,7 @@ test('branches that cannot be followed are reported, and the command exits with 
   const { code, stdout, stderr } = await run([...args, '--names-only'], env)
   expect(code).toBe(1)
   expect(stderr).toBe(
-    'minetree: not every branch could be followed: run the same command again to retry those\n',
+    'minetree: some branches could not be followed: run the same command again to retry those\n',
   )
   expect(stdout).toContain(
     `says that ${tree.mintOf('ba').outpoint(1)} is spent by ${'12'.repeat(32)}, which no source knows\n`,
@@ -153,7 +153,7 @@ if (vectors === undefined) {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain(`admitted ${mints.length} mints and 0 transfers`)
     // What pays for them was not recorded.
-    expect(stdout).toContain(`that the source does not know: ${mints.length}\n`)
+    expect(stdout).toContain(`unknown to the source: ${mints.length}\n`)
     const file = join(await servers.folder(), 'all.beef')
     await writeFile(file, encodeBeef(recorded))
     await run(['import', file], { ...env, DATA_DIR: imported })

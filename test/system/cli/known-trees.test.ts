@@ -70,7 +70,7 @@ test('a server is trusted once, with a note, and without one from then on', asyn
   ])
   const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
   expect(verified.stdout).toContain(
-    `genesis  ${genesis}, as remembered from when the servers were first asked\n`,
+    `genesis  ${genesis}, as remembered from the first contact with the servers\n`,
   )
 })
 
@@ -97,7 +97,7 @@ describe('a server that names something else than it did first', () => {
         [
           'a covenant of rules to come',
           { covenantVersion: 3 },
-          `names the covenant version 3 for the tree of ${genesis}, and this release knows 1 and 2: upgrade`,
+          `names the covenant version 3 for the tree of ${genesis}, but this release knows 1 and 2: upgrade`,
         ],
         ['an easier tree', { difficulty: 1 }, 'names DIFFICULTY 1, and named'],
         ['another network', { network: 'test' }, 'names NETWORK test, and named main'],
@@ -140,7 +140,7 @@ describe('a server that names something else than it did first', () => {
     const { code, stderr } = await resolving(config, urls)
     expect(code).toBe(0)
     expect(stderr).toMatch(
-      new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${OTHER_GENESIS}[^\\n]*\\n$`),
+      new RegExp(`^minetree: ignoring ${urls[0]} \\(failed\\): [^\\n]*${OTHER_GENESIS}[^\\n]*\\n$`),
     )
   })
 })
@@ -152,7 +152,9 @@ test('a server that joins later has to follow the tree that is remembered', asyn
   const other = await startIndex(saying({ genesis: OTHER_GENESIS }), server.url)
   const lying = await resolving(config, [known, elsewhere(other.url)])
   expect(lying.code).toBe(0)
-  expect(lying.stderr).toContain(`follows the tree of ${OTHER_GENESIS}, and the others that of ${genesis}`)
+  expect(lying.stderr).toContain(
+    `follows the tree of ${OTHER_GENESIS}, but the other servers follow ${genesis}`,
+  )
   expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([known])
   const honest = await startIndex({}, server.url)
   const joined = await resolving(config, [known, elsewhere(honest.url)])
@@ -251,7 +253,7 @@ describe('what the user configured', () => {
     )
     expect(code).toBe(0)
     expect(stderr).toContain(
-      `${other.url} is set aside (failed): GENESIS is ${genesis}, and ${other.url} follows`,
+      `ignoring ${other.url} (failed): GENESIS is ${genesis}, and ${other.url} follows`,
     )
   })
 })

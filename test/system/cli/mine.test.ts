@@ -86,7 +86,7 @@ test.each([
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringMatching(
-        /^(mining (\w+) from [0-9a-f]{64}_[01]\nmined \2 after [\d,]+ hashes\n){3}minetree: abc is mined: what its owner publishes on it is at http:\/\/abc\.localhost:\d+\/\n$/,
+        /^(mining (\w+) from [0-9a-f]{64}_[01]\nmined \2 after [\d,]+ hashes\n){3}minetree: abc is mined; the site of its owner will be at http:\/\/abc\.localhost:\d+\/\n$/,
       ),
     })
     const lines = stdout.trim().split('\n')
@@ -113,7 +113,7 @@ describe('with a key', () => {
     const poor = await runIn(data, mine(server, 'abcdefghijklmnop', ...args, '--fee-rate', '1000'))
     expect(poor).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/minetree: \d+ satoshis do not pay for/),
+      stderr: expect.stringMatching(/minetree: \d+ satoshis are not enough for/),
     })
   })
 
@@ -219,7 +219,7 @@ test('a wallet pays, and knows how to spend the name', async () => {
   const { code, stderr } = await runIn(data, mine(server, 'ab', '--wallet', url))
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
   expect(stderr).toMatch(
-    /minetree: ab is mined: what you publish on it is at http:\/\/ab\.localhost:\d+\/\nminetree: to publish: minetree publish <folder> --name ab --url http:\/\/127\S+ --wallet http:\/\/127\S+\n$/,
+    /minetree: ab is mined; your site will be at http:\/\/ab\.localhost:\d+\/\nminetree: to publish: minetree publish <folder> --name ab --url http:\/\/127\S+ --wallet http:\/\/127\S+\n$/,
   )
   const { origin, tip } = await recordOf(server, 'ab')
   expect(wallet.sent.map((transaction) => `${transaction.id('hex')}_2`)[1]).toBe(origin)
@@ -275,13 +275,13 @@ test('a mint that is stuck concerns its own name, and is not paid for again', as
   expect(other.stderr).toContain(`(to give it up: minetree payments --lose ${stuck})`)
   const same = await run('ab')
   expect(same).toMatchObject({ code: 5, stdout: '' })
-  expect(same.stderr).toContain(`a is paid for by ${stuck}, and it is not known yet whether that counts`)
+  expect(same.stderr).toContain(`a is paid for by ${stuck}, but it is not known yet whether that counts`)
   expect(statesIn(data)).toEqual(['pending', 'admitted'])
 })
 
 describe('a mint that somebody puts into another transaction before the server has it', () => {
   const byOther = (name: string, txid: string | undefined) =>
-    `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here`
+    `${name} was minted for its owner in ${txid}_2, by a transaction not made here`
 
   test('is the name of the payer, and mining continues from it', async () => {
     const server = await tree()
@@ -410,7 +410,7 @@ describe('what cannot be mined is said in one line', () => {
     const { data, args } = await purse(5000)
     const { code, stderr } = await runIn(data, mine(server, 'q', ...args, '--max-fee', '100'))
     expect(code).toBe(4)
-    expect(stderr).toMatch(/the fee of the mint of q would be \d+ satoshis, and 100 are allowed\n$/)
+    expect(stderr).toMatch(/the fee of the mint of q would be \d+ satoshis; at most 100 are allowed\n$/)
     expect(statesIn(data)).toEqual([])
   })
 })

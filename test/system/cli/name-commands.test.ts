@@ -105,7 +105,9 @@ describe('resolve', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
       expect(JSON.parse(stdout)).toMatchObject({ proven: true, height: mints.abc.height })
       const verified = await run(['verify', 'abc', '--url', url], env)
-      expect(verified.stdout).toContain('blocks   all of it is in blocks of the chain with the most work\n')
+      expect(verified.stdout).toContain(
+        'blocks   all transactions are in blocks of the chain with the most work\n',
+      )
       const stray = await index({
         '/svc/names/proof/abc': { body: proofOf([...line.slice(0, -1), { ...mints.abc, height: 5 }]) },
       })
@@ -156,7 +158,7 @@ describe('resolve', () => {
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({ ...shown, genesis, genesisFrom: 'servers' })
     const why = [nobody, none.url, live.url].map(
-      (each) => `minetree: ${each} is set aside \\((?:failed|denies)\\): .*\n`,
+      (each) => `minetree: ignoring ${each} \\((?:failed|denies)\\): .*\n`,
     )
     expect(stderr).toMatch(new RegExp(`^${why.join('')}$`))
     expect(stderr).toContain(`PROFILE is local, and ${live.url} follows`)
@@ -172,7 +174,7 @@ describe('resolve', () => {
     const { code, stdout, stderr } = await run(['resolve', 'abc', '--url', stale, url])
     expect(code).toBe(0)
     expect(stdout).toContain(`tip     ${shown.tip}\n`)
-    expect(stderr).toEqual(line1(`${stale} is set aside \\(stale\\)`))
+    expect(stderr).toEqual(line1(`ignoring ${stale} \\(stale\\)`))
   })
 })
 
@@ -209,7 +211,7 @@ describe('verify', () => {
 
   test('refuses a tip that is spent, or of which nobody says', async () => {
     const spent = await index({ '/svc/names/abc': { body: nameRecord(tip, true) } })
-    expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('which is spent')))
+    expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('was burnt or has moved')))
     expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(
       refusedWith(line1('disagree on whether')),
     )

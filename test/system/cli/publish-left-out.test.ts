@@ -189,7 +189,7 @@ describe('of a folder is left out', () => {
     await writeFile(`${folder}-not`, 'secret')
     await symlink(folder, join(outside, 'home'))
     for (const [path, target] of Object.entries(links)) await symlink(target, join(folder, path))
-    const leaves = 'it is a link that leaves the folder'
+    const leaves = 'it is a link out of the folder'
     const isKey = '.gitignore excludes "*.key"'
     expect(await published(folder)).toEqual({
       paths: ['inside/a.txt', 'real/a.txt', 'x/back', 'x/inside.txt', 'x/y/z.txt'],
@@ -199,8 +199,8 @@ describe('of a folder is left out', () => {
         absolute: leaves,
         env: 'it is a link to .env: it is hidden',
         'inside/b.key': isKey,
-        loop: 'it is a link that leads nowhere',
-        nowhere: 'it is a link that leads nowhere',
+        loop: 'it is a broken link',
+        nowhere: 'it is a broken link',
         'real/b.key': isKey,
         sibling: leaves,
         'x/folder': leaves,
@@ -346,7 +346,7 @@ describe('the command', () => {
       code: 2,
       signal: null,
       stdout: '',
-      stderr: `minetree: nothing of ${folder} is published: all of it is left out (.env: it is hidden); name a file, or bring files back in ${folder}/.publishignore, as !.env\n`,
+      stderr: `minetree: nothing to publish: every file in ${folder} is left out (.env: it is hidden); name a file, or include files again in ${folder}/.publishignore, as !.env\n`,
     })
     expect(asked).toEqual([])
   })

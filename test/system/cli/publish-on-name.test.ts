@@ -119,13 +119,13 @@ test('mistakes are reported before anything is asked or paid', async () => {
     ['--to', '1'],
   ]) {
     const unnamed = await cli.call(['publish', ...args, '--url', server.url])
-    expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('go with --name') })
+    expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('need --name') })
   }
 })
 
 test('redirects that no gateway can read are said before anything is paid, and a folder without files is refused', async () => {
   const { site, run, server } = await scene({ 'index.html': 'x', _redirects: '/a /b\n/c javascript:0\n' })
-  const said = /could not parse _redirects: line 2: .*: until you correct it, .* is an error\n/
+  const said = /could not parse _redirects: line 2: .*: until you correct it, .* get an error\n/
   const dry = await run('a', site, '--dry-run')
   expect(dry).toMatchObject({ code: 0, stderr: expect.stringMatching(said) })
   const unnamed = await cli.call(['publish', site, '--url', server.url])
@@ -137,7 +137,7 @@ test('redirects that no gateway can read are said before anything is paid, and a
   for (const args of [[], ['--dry-run']])
     expect(await run('a', empty, ...args)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('there is no file in it'),
+      stderr: expect.stringContaining('has no files'),
     })
 })
 
@@ -204,7 +204,10 @@ test('what was signed before a crash is sent by the next command, which pays for
   })
   expect(statesIn(data)).toEqual(['admitted', 'pending'])
   const again = await run('b', site, ...paying, '--json')
-  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('it is finished now') })
+  expect(again).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('that an earlier command had signed'),
+  })
   expect(again.json()).toMatchObject({ name: 'b', isUnchanged: true })
   expect(paymentsIn(data).map(({ kind, isAdmitted }) => [kind, isAdmitted])).toEqual([
     ['move', true],
@@ -230,7 +233,7 @@ test('what was signed before a crash is sent by the next command, which pays for
   expect([await shown('b'), await shown('b', '/style/main.css')]).toEqual(['<h1>first</h1>', 'h1 {}'])
   await writeFile(join(site, 'index.html'), '<h1>third</h1>')
   const dear = await run('b', site, ...paying, '--max-fee', '1')
-  expect(dear).toMatchObject({ code: 4, stderr: expect.stringContaining('and 1 are allowed') })
+  expect(dear).toMatchObject({ code: 4, stderr: expect.stringContaining('at most 1 are allowed') })
   // Nothing was paid for twice: not a change, and not a file.
   const paid = paymentsIn(data).map(({ transaction }) =>
     Buffer.from(transaction.toBinary()).toString('latin1'),
@@ -275,7 +278,7 @@ test('a server that changes or leaves out what was inscribed makes nobody pay fo
   await writeFile(join(site, 'index.html'), '<h1>third</h1>')
   for (const [each, code, why] of [
     ['changes a file', 1, /no index proved b: .+ is not the tip/],
-    ['leaves the last state out', 5, /nothing is paid for .+ and the server does not show that/],
+    ['leaves the last state out', 5, /no payment for .+ but the server does not show /],
   ] as const) {
     lie = each
     expect(await publish()).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(why) })

@@ -37,7 +37,7 @@ test.each<[what: string, args: string[], says: string]>([
   ['a path that is not there', [missing], `cannot read ${missing}: ENOENT`],
   ['what is neither a file nor a folder', ['/dev/null'], 'it is neither a file nor a folder'],
   ['folders that are nested too deep', [deep, '--url', url], 'folders are nested more than 8 levels deep'],
-  ['a stream of a folder', [small, '--stream'], 'a stream is made of a file'],
+  ['a stream of a folder', [small, '--stream'], 'only a file can be a stream'],
   ...['abc', '', '3P14159f73E4gFr7JterCCQh9QjiTjiZrG', '1111111111111111111114oLvT3'].map(
     (owner): [string, string[], string] => [
       `the owner ${JSON.stringify(owner)}`,
@@ -70,12 +70,12 @@ test.each<[what: string, args: string[], says: string]>([
   [
     'too many transactions, before any server hears of it',
     [long, '--chunk-size', '10', '--url', 'http://127.0.0.1:9'],
-    'that takes 2,000 transactions, and --max-transactions allows 1,024',
+    'that takes 2,000 transactions, but --max-transactions allows 1,024',
   ],
   [
     'more transactions than are allowed',
     [long, '--chunk-size', '1000', '--max-transactions', '19', '--url', url],
-    'that takes 20 transactions, and --max-transactions allows 19',
+    'that takes 20 transactions, but --max-transactions allows 19',
   ],
 ])('%s', async (_, args, says) => {
   expect(await failure(args)).toContain(says)
@@ -114,7 +114,7 @@ test('a chunk that the server does not take, after one that it has', async () =>
 
 test('a live network, by what is set, and a server that follows one, though it would believe anything', async () => {
   expect(await failure([small, '--url', url], { PROFILE: 'mainnet' })).toBe(
-    'PROFILE is mainnet: without --name, only a local network is published to',
+    'PROFILE is mainnet: without --name, you can publish only to a local network',
   )
   const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
   expect(await failure([small, '--url', live.url])).toBe(

@@ -49,7 +49,7 @@ test('a server without hosts for sites shows what is published below /content/, 
   const server = await servers.start({ GATEWAY_HOST: 'none' })
   const folder = await folderOf({ 'index.html': 'x' })
   const { stdout, stderr } = await cli.run(['publish', folder, '--url', server.url])
-  expect(stderr).toContain('this server has no hosts for sites')
+  expect(stderr).toContain('this server has no separate hosts for sites')
   const index = await server.ask(`${stdout.trim().slice(server.url.length)}index.html`)
   expect(index.body.toString()).toBe('x')
 })
@@ -103,7 +103,7 @@ describe('what is published is served', () => {
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringMatching(
-        /^minetree: publishing 1 file, [^\n]+\nminetree: the folder has no index.html: this URL needs the path of a file behind it\n$/,
+        /^minetree: publishing 1 file, [^\n]+\nminetree: the folder has no index.html: append the path of a file to this URL\n$/,
       ),
     })
     expect(file(await get(`${path}/a.txt`)).body).toEqual(Buffer.from('a'))

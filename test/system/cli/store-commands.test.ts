@@ -167,7 +167,7 @@ test('a store is not copied into itself, nor over another one', async () => {
 test('what is no outpoint, or has no content, is not purged', async () => {
   const { env, note } = await stored()
   const purge = (outpoint: string) => refused(['purge', outpoint, '--reason', 'x'], env)
-  expect(await purge('nonsense')).toEqual({ code: 2, line: expect.stringContaining('no outpoint') })
+  expect(await purge('nonsense')).toEqual({ code: 2, line: expect.stringContaining('not an outpoint') })
   expect(await purge(`${'0'.repeat(64)}_0`)).toEqual({ code: 3, line: expect.stringContaining('no content') })
   expect(await purge(`${note.txid}_9`)).toEqual({ code: 3, line: expect.stringContaining('no content') })
 })
@@ -420,7 +420,7 @@ test('of what belongs to another user, commands say so in one line (needs a righ
   const expectStatus = async (): Promise<void> =>
     expect(await cli.run(['status', '--url', 'http://127.0.0.1:2'], env, nobody)).toMatchObject({
       code: 5,
-      stdout: expect.stringMatching(/nothing answers\nstore: cannot open the store in .*permission/),
+      stdout: expect.stringMatching(/no answer\nstore: cannot open the store in .*permission/),
     })
   // Nobody else may look into the folder above.
   await expectRefused('check')

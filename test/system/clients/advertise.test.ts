@@ -242,7 +242,7 @@ describe('with a key', () => {
     for (const _ of [1, 2, 3, 4])
       expect(await cli.call(denied, env)).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining('Nothing is paid again'),
+        stderr: expect.stringContaining('use --again to pay again'),
       })
     answers['/submit'] = { status: 409, body: JSON.stringify({ error: 'no', txid: 'ab'.repeat(32) }) }
     for (const _ of [1, 2]) expect(await cli.call(denied, env)).toMatchObject({ code: 5 })
@@ -299,8 +299,8 @@ describe('pays nothing', () => {
     const refusals: [string[], Record<string, string>, number, RegExp][] = [
       [money, env, 2, /nothing was paid: add --yes/],
       [[...money, '--yes'], unnamed, 2, /set SERVER_PRIVATE_KEY and HOSTING_URL/],
-      [[...money, '--yes', '--max-fee', '10'], env, 4, /would be \d+ satoshis, and 10 are allowed/],
-      [[...(await purse(20)), '--yes'], env, 1, /20 satoshis do not pay for the advertisements/],
+      [[...money, '--yes', '--max-fee', '10'], env, 4, /would be \d+ satoshis; at most 10 are allowed/],
+      [[...(await purse(20)), '--yes'], env, 1, /20 satoshis are not enough for the advertisements/],
       [[...money, '--wallet', 'http://127.0.0.1:1', '--yes'], env, 2, /either --wallet or --key-file/],
     ]
     for (const [more, settings, code, stderr] of refusals)

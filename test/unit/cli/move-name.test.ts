@@ -80,7 +80,7 @@ test('a name is bound, transferred into the lock of its new holder, and unbound;
   await move('o', bind, { keyFile: fileOf(alice) })
   const bound = await resolve('o')
   expect(bound.out).toContain(`key     ${keyOf(alice)} (layout key-value, protocol onesat)\n`)
-  expect(bound.out).toContain('says    "Al\\u001b" at "a.example", which nobody has verified\n')
+  expect(bound.out).toContain('says    "Al\\u001b" at "a.example", unverified\n')
   expect(bound.out).toMatch(/fresh {3}until \d{4}-\S+Z, by 1 of 1 indexes\n/)
   expect(bound).toMatchObject({ out: expect.not.stringContaining('before'), err: '' })
 
@@ -94,7 +94,7 @@ test('a name is bound, transferred into the lock of its new holder, and unbound;
     const changed = await resolve('o')
     expect(changed.out).toContain(`key     ${keyOf(bob)} `)
     expect(changed.out).toContain(`before  ${keyOf(alice)}\n`)
-    expect(changed.err).toContain(`the identity key of o was ${keyOf(alice)} before`)
+    expect(changed.err).toContain(`the identity key of o has changed from ${keyOf(alice)}`)
   }
   expect((await resolve('o', true)).err).toBe('')
   expect(await resolve('o')).toMatchObject({ out: expect.not.stringContaining('before'), err: '' })
@@ -102,7 +102,7 @@ test('a name is bound, transferred into the lock of its new holder, and unbound;
   expect((await resolve('0')).out).toContain('alike   o\n')
 
   await move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })
-  expect((await resolve('o')).err).toContain('before: send nothing of value')
+  expect((await resolve('o')).err).toContain(': send nothing of value until you know why')
   const again = move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })
   await expect(again).rejects.toMatchObject({ code: 'REFUSED' })
 })

@@ -58,7 +58,7 @@ test('another version than is configured is a difference, and a later one has ru
   const later = await describing({ ...said, covenantVersion: 3 })
   await expect(serverDeployment(later)).rejects.toMatchObject({
     code: 'NEWER_COVENANT',
-    message: `${later} names the covenant version 3 for the tree of ${genesis}, and this release knows 1 and 2: upgrade minetree`,
+    message: `${later} names the covenant version 3 for the tree of ${genesis}, but this release knows 1 and 2: upgrade minetree`,
   })
 })
 

@@ -146,7 +146,7 @@ describe('a mint paid with a key', () => {
     const error: unknown = await paidWith(...values).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: 'NO_FUNDS' })
     const more = Number(/add a coin of at least (\d+) more$/.exec((error as Error).message)?.[1])
-    const held = Number(/^(\d+) satoshis do not pay/.exec((error as Error).message)?.[1])
+    const held = Number(/^(\d+) satoshis are not enough/.exec((error as Error).message)?.[1])
     expect(held).toBe(values.reduce((sum, each) => sum + each, 0))
     await expect(paidWith(...values, more - 1)).rejects.toMatchObject({ code: 'NO_FUNDS' })
     expect((await paidWith(...values, more)).mint.name).toBe('q')
@@ -174,7 +174,7 @@ describe('a mint paid with a key', () => {
     expect(other.inputs.slice(1).map(({ sourceOutputIndex }) => sourceOutputIndex)).toEqual([3])
     const all = fundWithKey({ ...draft(), coins, key, feeRate: 100_000 })
     await expect(all).rejects.toMatchObject({ code: 'NO_FUNDS' })
-    await expect(all).rejects.toThrow(/^400 satoshis do not pay/)
+    await expect(all).rejects.toThrow(/^400 satoshis are not enough/)
   })
 
   test('is not signed where the fee is more than allowed', async () => {
@@ -182,7 +182,7 @@ describe('a mint paid with a key', () => {
     const fee = transaction.getFee()
     expect((await fundWithKey({ ...draft(), coins, key, maxFee: fee })).transaction.getFee()).toBe(fee)
     const dear = fundWithKey({ ...draft(), coins, key, maxFee: fee - 1 })
-    const message = `the fee of the mint of q would be ${fee} satoshis, and ${fee - 1} are allowed`
+    const message = `the fee of the mint of q would be ${fee} satoshis; at most ${fee - 1} are allowed`
     await expect(dear).rejects.toMatchObject({ code: 'OVER_BUDGET', message })
     // What is too dear is said before what is missing.
     const poor = fundWithKey({ ...draft(), coins: [], key, maxFee: 1 })
