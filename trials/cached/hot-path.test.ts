@@ -96,7 +96,7 @@ function withoutPorts(received: Buffer): string {
 }
 
 /** Reports of a host on itself, which change with every request; also requested as by a proxy (RFC 9112 3.2.2). */
-const ABOUT_THE_HOST = /^(?:https?:\/\/[^/]*)?\/(?:health|metrics)/i
+const ABOUT_THE_HOST = /^(?:https?:\/\/[^/]*)?\/+(?:health|metrics)/i
 
 /** Hosts whose routes depend only on their stores, settings and states. */
 const COMPARED = ['well', 'empty', 'broken', 'flooded', 'awaiting', 'rebuilding'] as const
