@@ -145,7 +145,7 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     await eventually(async () => expect((await ask(one.url, content(left))).status).toBe(404))
     await end(two)
 
-    expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 2 transactions')
+    expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 2 unproven transactions')
     const bodies = async (txid: string) =>
       (await log.after(START, { limit: 1000, maxBytes: 1e9 })).filter(
         (row) => row.kind === FACT.transaction && toHex(row.key) === txid && row.body !== undefined,
@@ -158,7 +158,7 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     }
     // What comes again is a fact again, and stays.
     await submit(three, old, 'tm_ordinals')
-    expect((await cli.call(['prune'], two.env)).stdout).toContain('dropped 0 transactions')
+    expect((await cli.call(['prune'], two.env)).stdout).toContain('dropped 0 unproven transactions')
     expect(await bodies(old.txid)).toHaveLength(1)
     expect(foundIn(two, child.raw)).toEqual([])
     for (const each of [one, three]) {
