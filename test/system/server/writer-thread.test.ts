@@ -159,7 +159,7 @@ test('meanwhile a server is not ready and answers 503, and goes on with the next
   /** How the index stood each time that the log said that the thread ended. */
   const states: string[] = []
   const write = (line: string): void => {
-    if (line.includes('is started again')) states.push(server.node.index.status.state)
+    if (line.includes('restarting it')) states.push(server.node.index.status.state)
   }
   const server = await servers.start(env, {
     logger: pino({ level: 'error' }, { write }),
@@ -212,5 +212,5 @@ test('a process whose writer ends twice in a minute ends with a line that says s
   let said = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (part: Buffer) => (said += part))
   const [code] = await once(child, 'close')
-  expect([code, said]).toEqual([5, expect.stringContaining('the process ends')])
+  expect([code, said]).toEqual([5, expect.stringContaining('ended again within a minute: exiting')])
 })
