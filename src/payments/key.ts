@@ -92,7 +92,7 @@ async function addCoins(
   const held = usable.reduce((sum, { satoshis }) => sum + satoshis, 0)
   transaction.addInput({ sourceTXID: '00'.repeat(32), sourceOutputIndex: 0, unlockingScriptTemplate })
   const more = (await model.computeFee(transaction)) - fee
-  // One of 1 satoshi would not be spent.
+  // A coin of 1 satoshi would not be spent.
   const missing = Math.max(2, 1 + more - left)
   throw new MiningError(
     'NO_FUNDS',

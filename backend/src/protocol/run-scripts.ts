@@ -184,6 +184,11 @@ export interface ScriptSpender {
   input?: number
 }
 
+/** A spender with the scripts from which {@link likelyWork} estimates its cost. */
+export interface PricedSpender extends ScriptSpender {
+  unlockingScripts: Uint8Array[]
+}
+
 /** The cost of the next step, and of cheap ones before it that were taken without asking. */
 export interface StepDemand {
   /** In the units of `RunBudget`. */
@@ -274,10 +279,7 @@ export function* runScripts(
  *
  * @throws TooCostlyError if it costs too much in any case.
  */
-export function likelyWork(
-  spenders: Iterable<ScriptSpender & { unlockingScripts: Uint8Array[] }>,
-  { maxWork }: { maxWork: number },
-): number {
+export function likelyWork(spenders: Iterable<PricedSpender>, { maxWork }: { maxWork: number }): number {
   let least = 0
   let likely = 0
   for (const { raw, spent, unlockingScripts } of spenders) {

@@ -168,7 +168,7 @@ export class Mirror {
     const { shared, log } = this.options
     const { place } = this
     const { seq } = place
-    const all = this.changes()
+    const all = this.takeChanges()
     const changes = all.flatMap(({ row }) => row ?? [])
     const facts = log.after(seq, ALL)
     if (facts.length + changes.length === 0) return !isLate || (await this.read()).rows.length === 0
@@ -269,7 +269,8 @@ export class Mirror {
     }
   }
 
-  private changes(): Change[] {
+  /** The changes of state that the open transaction has captured, which it forgets. */
+  private takeChanges(): Change[] {
     const changes = this.options.logFile
       .all(CAPTURED)
       .map(({ subject, txid, is_new }) => this.changeOf(subject, txid, is_new === 1))

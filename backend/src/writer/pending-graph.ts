@@ -222,16 +222,16 @@ export function neededOf(
   const beneath = new Set<string>()
   // If nothing is barred, ancestors of what is needed become facts, so the index need not be asked about them.
   const carried = new Set<string>()
-  const areEligible = candidates.every(isEligible)
+  const eligible = new Set(candidates.filter(isEligible))
   for (const each of candidates.toReversed()) {
     const { txid, spends } = each
     if (carried.has(txid) || isNeeded(txid)) needing.add(txid)
-    if (!needing.has(txid) || !isEligible(each)) {
-      if (indexed.hasChildBeside(txid, own)) beneath.add(txid)
-    } else if (areEligible) for (const spent of spends) carried.add(spent.txid)
+    if (needing.has(txid) && eligible.has(each)) {
+      if (eligible.size === candidates.length) for (const spent of spends) carried.add(spent.txid)
+    } else if (indexed.hasChildBeside(txid, own)) beneath.add(txid)
   }
   for (const txid of beneath) for (const spent of byTxid.get(txid)?.spends ?? []) beneath.add(spent.txid)
-  const mayEnter = (each: Candidate): boolean => isEligible(each) || beneath.has(each.txid)
+  const mayEnter = (each: Candidate): boolean => eligible.has(each) || beneath.has(each.txid)
   const barred = new Set<string>()
   // Parents come first, except among pending ones: so the walk is repeated.
   for (let before = -1; before < barred.size; ) {

@@ -7,7 +7,7 @@ import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { COINBASE_MATURITY } from '../../../backend/src/protocol/block-rules.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
+import { likelyWork, type PricedSpender } from '../../../backend/src/protocol/run-scripts.js'
 import {
   countParts,
   isCoinbase,
@@ -109,8 +109,6 @@ function unprovenOf(
     return transaction === undefined ? [] : [{ transaction, hasPath: proof !== undefined }]
   })
 }
-
-type PricedSpender = ScriptSpender & { unlockingScripts: Uint8Array[] }
 
 interface Proven {
   transaction: TransactionView
