@@ -82,9 +82,9 @@ export class Journal {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       // SQLite gives its other files the mode of this one.
       closeSync(openSync(path, 'a', 0o600))
-      const sql = new Sql(path)
+      const sql = new Sql(path, PATIENCE)
       // Not WAL, whose shared memory needs one kernel; `extra` also syncs the folder after a commit.
-      sql.exec(`pragma busy_timeout = ${PATIENCE}; pragma synchronous = extra; ${SCHEMA}`)
+      sql.exec(`pragma synchronous = extra; ${SCHEMA}`)
       return sql
     })
   }

@@ -40,9 +40,17 @@ export class Sql {
   private readonly firsts = new Map<string, Prepared>()
   private readonly others = new Map<string, Prepared>()
 
-  /** @param filename `:memory:` for none. */
-  constructor(readonly filename: string) {
+  /**
+   * @param filename `:memory:` for none.
+   * @param patience Milliseconds that a statement waits for another connection, with this thread blocked. Even a read has to: after
+   * a kill, the first connection recovers the WAL, and keeps all others out meanwhile.
+   */
+  constructor(
+    readonly filename: string,
+    patience = 5000,
+  ) {
     this.driver = open(filename)
+    this.driver.exec(`pragma busy_timeout = ${patience}`)
   }
 
   all(sql: string, ...values: SqlValue[]): Row[] {

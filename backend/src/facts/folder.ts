@@ -40,9 +40,9 @@ export function makeFolder(folder: string): void {
  * @throws FolderInUseError, or what SQLite throws.
  */
 export function lockFile(folder: string, name = 'minetree.lock', patience = 0): () => void {
-  const connection = new Sql(join(folder, name))
+  const connection = new Sql(join(folder, name), patience)
   try {
-    connection.exec(`pragma busy_timeout = ${patience}; begin exclusive;`)
+    connection.exec('begin exclusive')
   } catch (cause) {
     connection.close()
     throw (cause as { code?: unknown }).code === 'SQLITE_BUSY' ? new FolderInUseError(cause) : cause

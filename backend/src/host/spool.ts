@@ -12,7 +12,7 @@ export interface Submission {
 }
 
 const SCHEMA = `
-pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000;
+pragma journal_mode = wal; pragma synchronous = normal;
 create table if not exists submission (place integer primary key, txid text not null unique, seen blob, verified blob);
 create table if not exists eviction (txid text not null, vout integer not null, primary key (txid, vout)) without rowid;`
 

@@ -44,10 +44,10 @@ const INDEX_FILES = /^index-(\d+)\.db/
  * for all of them, so a long WAL saves work.
  */
 const LOG_PRAGMAS = `
-pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;
+pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -8192;
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 const INDEX_PRAGMAS = `
-pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -16384;
+pragma journal_mode = wal; pragma synchronous = normal; pragma cache_size = -16384;
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 
 /** Delay before another attempt to bring the index up to date, in milliseconds. */

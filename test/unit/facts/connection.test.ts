@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { Sql } from '../../../backend/src/facts/connection.js'
 
 // On Node 22.16 and later this asks `node:sqlite`, before that libsql.
@@ -91,6 +93,27 @@ describe('an error has the code of SQLite', () => {
     const nowhere = join(folder, 'no-folder', 'file.db')
     expect(() => new Sql(nowhere)).toThrow(expect.objectContaining({ code: 'SQLITE_CANTOPEN' }))
   })
+})
+
+test('a read waits for a connection that keeps others out, as one does that recovers the file after a kill', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'connection-'))
+  const file = join(folder, 'recovered.db')
+  const holder = new Worker(
+    `const { createRequire } = require('node:module')
+    const { parentPort, workerData } = require('node:worker_threads')
+    const Database = createRequire(workerData.from)('libsql')
+    const database = new Database(workerData.file)
+    database.exec('create table t (id integer); insert into t values (7); begin exclusive')
+    parentPort.postMessage('held')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+    database.exec('commit')`,
+    { eval: true, workerData: { file, from: import.meta.url } },
+  )
+  const ended = once(holder, 'exit')
+  await once(holder, 'message')
+  expect(open(file).all('select id from t')).toEqual([{ id: 7 }])
+  await ended
+  rmSync(folder, { recursive: true })
 })
 
 test('a file that is closed refuses what it is asked', () => {

@@ -20,7 +20,7 @@ export async function readFolder<Result>(
   read: (log: FolderLog) => Promise<Result>,
 ): Promise<Result> {
   return await withFile(folder, async (sql) => {
-    sql.exec('pragma query_only = on; pragma busy_timeout = 5000;')
+    sql.exec('pragma query_only = on')
     return await read(new FolderLog(sql, { isRead: true }))
   })
 }
