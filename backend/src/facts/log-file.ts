@@ -32,7 +32,9 @@ export function assertVersion(sql: Sql): void {
 
 /** Creates the tables of a copy of another log, with that log's id. Places are assigned without gaps. */
 export function makeMirror(sql: Sql, id: string): void {
+  sql.exec('begin')
   makeTables(sql, id, SCHEMA.replace(' autoincrement', ''))
+  sql.exec('commit')
 }
 
 /**
@@ -67,11 +69,11 @@ function makeTables(sql: Sql, id: string, schema: string): void {
  */
 export function makeLog(sql: Sql, { base = Date.now() }: { base?: number } = {}): void {
   assertVersion(sql)
-  sql.exec(SCHEMA)
-  sql.exec(STATE_SCHEMA)
-  if (sql.get("select value from log_meta where name = 'id'") !== undefined) return
-  sql.exec('begin')
-  sql.run("insert into log_meta values ('id', ?), ('version', ?)", randomBytes(16).toString('hex'), VERSION)
-  new LocalLog(sql).insert(registerFact(register.setting('base'), 1, String(base)))
+  // One transaction: each is synced.
+  sql.exec(`begin; ${SCHEMA} ${STATE_SCHEMA}`)
+  if (sql.get("select value from log_meta where name = 'id'") === undefined) {
+    sql.run("insert into log_meta values ('id', ?), ('version', ?)", randomBytes(16).toString('hex'), VERSION)
+    new LocalLog(sql).insert(registerFact(register.setting('base'), 1, String(base)))
+  }
   sql.exec('commit')
 }

@@ -24,7 +24,9 @@ export interface Derivation {
  * facts that are gone, by other rules, or by another version of this code. Readers may have it open meanwhile.
  */
 export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
-  if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
+  // As it was made: only the version is noted.
+  if (metaOf(indexFile)?.size === 1) setOrigin({ log, indexFile })
+  else if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
   const source: TransactionSource = {
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
     proofKey: (seq) => log.keyAt(seq)?.key ?? lacking(seq),
@@ -42,9 +44,12 @@ function lacking(seq: number): never {
   throw new Error(`the log lacks the proof at ${seq}`)
 }
 
-/** Creates the tables of an index, if missing, so that readers find them. */
-export function makeIndex({ log, indexFile }: Derivation): void {
-  if (metaOf(indexFile) === undefined) emptyIndex({ log, indexFile })
+/** Creates the tables of an index, if missing, so that readers find them before it is known by which rules it is derived. */
+export function makeIndex(indexFile: Sql): void {
+  if (metaOf(indexFile) === undefined)
+    indexFile.exec(
+      `begin; ${SCHEMA} insert into meta (name, value) values ('version', ${INDEX_VERSION}); commit`,
+    )
 }
 
 /**
@@ -108,7 +113,7 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('pragma writable_schema = on; begin immediate; delete from sqlite_master;')
   indexFile.exec('pragma writable_schema = reset')
   indexFile.exec(SCHEMA)
-  setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules: rulesOf(log) })
+  setOrigin({ log, indexFile })
   indexFile.exec('commit; vacuum;')
 }
 
@@ -127,12 +132,10 @@ function metaOf(indexFile: Sql): Map<string, unknown> | undefined {
   return new Map(indexFile.all('select name, value from meta').map(({ name, value }) => [name, value]))
 }
 
-function setMeta(indexFile: Sql, values: Record<string, string | number>): void {
-  for (const [name, value] of Object.entries(values))
-    indexFile.run(
-      'insert into meta (name, value) values (?, ?) on conflict (name) do update set value = excluded.value where value <> excluded.value',
-      ...[name, value],
-    )
+/** Notes what an index is derived from, and by which rules and version. */
+function setOrigin({ log, indexFile }: Derivation): void {
+  for (const row of Object.entries({ version: INDEX_VERSION, log: log.id, rules: rulesOf(log) }))
+    indexFile.run('insert or replace into meta (name, value) values (?, ?)', ...row)
 }
 
 /** Kind and key of the fact at a place; undefined if there is none, empty at place 0. */

@@ -129,7 +129,7 @@ export class LocalWriter implements Writer {
     this.pending = new Pending(this.logFile, () => this.current?.index.touch())
     this.indexFile = new Sql(files.index)
     this.indexFile.exec(INDEX_PRAGMAS)
-    makeIndex(this.files)
+    makeIndex(this.indexFile)
     this.queue.hold()
     this.opened = new Promise((resolve, reject) => {
       this.reportOpened = resolve

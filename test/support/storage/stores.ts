@@ -98,7 +98,7 @@ export async function openStore({ stays = false } = {}): Promise<DerivingStore> 
       const logFile = new Sql(files.log)
       const indexFile = new Sql(join(folder, 'again.db'))
       const derivation = { log: new LocalLog(logFile), indexFile }
-      makeIndex(derivation)
+      makeIndex(derivation.indexFile)
       const index = openIndex(derivation, admission)
       await catchUp(derivation, { index, onProgress: () => {}, isAborted: () => false })
       const [again, before] = [canonicalRows(indexFile), withFile(files.index, canonicalRows)]
