@@ -7,7 +7,10 @@ import { HAPPENS_WIDE, runWide, WIDE, wide } from './wide.js'
 /** In one run of so many, each route is asked about each output at the end. */
 const EVERYTHING_EVERY = 5
 
-/** What is pending raises a fact, is in no block any more, is built on by one, or is behind one that a proof restores. */
+/**
+ * What is pending raises a fact, is in no block any more, is built on by one, or is behind one that a proof restores; what becomes
+ * final has lost to several.
+ */
 const FOUND = [
   [90210, '46'],
   [12, '25'],
@@ -17,6 +20,7 @@ const FOUND = [
   [33, '16'],
   [33, '96'],
   [42, '124'],
+  [535362280, '39'],
 ] as const
 
 const HOSTS = { tracker: new FactsHost(WIDE), headers: new FactsHost(WIDE, 'headers') }
@@ -39,7 +43,7 @@ test.each(['tracker', 'headers'] as const)(
           await host.clear(headers)
           return host
         })
-        await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
+        if (!run.mayTie) await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
         run.expectSame('when the index is derived again', host.rebuiltDifferences())
         return run.happened
       },
