@@ -60,7 +60,7 @@ export class Answers {
     for (const txid of counts) {
       const isMint = this.nodes.has(`${txid}_0`)
       for (const spent of this.transaction(txid).spends)
-        if (isMint || !this.nodes.has(spent)) this.spenders.set(spent, txid)
+        if (isMint || !genuine.has(spent) || spent.endsWith('_2')) this.spenders.set(spent, txid)
     }
     for (const outpoint of this.held) {
       const previous = this.previousOf(outpoint)

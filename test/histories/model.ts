@@ -339,11 +339,11 @@ export function genuineOf(
   { genesis, transactions }: History,
   insertionOrder: ReadonlyMap<string, number>,
 ): Map<string, string> {
-  const genuine = new Map<string, string>()
+  // By configuration, whether its transaction is known or not.
+  const genuine = new Map([[genesis.outpoint(0), '']])
   // Parents come first.
   for (const { txid, mint, said, outpoint } of transactions) {
     if (!insertionOrder.has(txid)) continue
-    if (txid === genesis.txid) genuine.set(outpoint(0), '')
     if (mint === undefined || !genuine.has(mint.node) || mint.node.endsWith('_2')) continue
     for (const vout of [0, 1]) genuine.set(outpoint(vout), said[vout]?.domain ?? '')
     genuine.set(outpoint(2), mint.name)

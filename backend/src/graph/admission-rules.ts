@@ -13,13 +13,11 @@ export interface NodeInput {
  * and is judged again when more is known about that.
  */
 export interface AdmissionRules {
-  /** The root of the tree to follow; if undefined, `tm_names` admits nothing. */
-  genesis: Outpoint | undefined
   /**
-   * Whether the genesis counts as admitted before its transaction is stored. Engines offer their peers only unspent outputs, and
-   * the genesis is spent: they would never get it.
+   * The root of the tree to follow; if undefined, `tm_names` admits nothing. It is genuine before its transaction is stored: engines
+   * offer their peers only unspent outputs, so these would never get it.
    */
-  assumesGenesis?: boolean
+  genesis: Outpoint | undefined
   /**
    * The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent.
    *

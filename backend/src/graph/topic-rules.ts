@@ -27,7 +27,7 @@ export function admissionRules({
   deployment,
   policy = {},
   ...others
-}: Pick<AdmissionRules, 'assumesGenesis' | 'others'> & {
+}: Pick<AdmissionRules, 'others'> & {
   /** The tree to follow; undefined: none. */
   deployment: Deployment | undefined
   policy?: OrdinalsPolicy | undefined

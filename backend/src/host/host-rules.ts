@@ -8,7 +8,7 @@ const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
 /** The rules by which the index of a host is derived. */
 export function admissionBy({ deployment, policy }: HostRules): AdmissionOptions {
   return {
-    rules: admissionRules({ deployment, policy, assumesGenesis: true }),
+    rules: admissionRules({ deployment, policy }),
     pending: PENDING,
   }
 }

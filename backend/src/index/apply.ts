@@ -94,6 +94,7 @@ export class Index {
     this.admissions = new Admissions(sql, { journal, agenda })
     const { lineages, admissions } = this
     const rules = options.rules(() => {})
+    if (rules.genesis !== undefined) transactions.assumeNode(rules.genesis)
     this.judge = new Judge(sql, { transactions, lineages, admissions, journal, agenda }, rules)
   }
 

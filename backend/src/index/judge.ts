@@ -11,7 +11,6 @@ import {
 import { fromHex } from '../protocol/bytes.js'
 import { decodeMineNode } from '../protocol/mine-node.js'
 import type { Predecessor } from '../protocol/ordinal-flow.js'
-import { isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import {
   firstOutputs,
@@ -96,7 +95,7 @@ export class Judge {
     const { view } = transactions.parsedOf(row.id)
     const inputs = this.inputsOf(row.id, view)
     const coins = this.coinsOf(inputs)
-    rules.names(view, this.nodeInputs(inputs, view), transactions.source.isPurged?.(fromHex(view.txid)))
+    rules.names(view, this.nodeInputs(inputs), transactions.source.isPurged?.(fromHex(view.txid)))
     const admitted = this.sql.get(
       'select 1 as one from admission where tid = ? and +topic = ? limit 1',
       row.id,
@@ -122,7 +121,7 @@ export class Judge {
 
   /** The outputs that `tm_names` admits. */
   names(view: TransactionView, inputs: Input[]): number[] {
-    const nodeInputs = this.nodeInputs(inputs, view)
+    const nodeInputs = this.nodeInputs(inputs)
     if (nodeInputs.length > 0) this.tables.journal.spendNodes.add(view.txid)
     if (nodeInputs.length === 0 && !this.isRoot(view)) return []
     return this.rules.names(view, nodeInputs, this.tables.transactions.source.isPurged?.(fromHex(view.txid)))
@@ -162,22 +161,18 @@ export class Judge {
     const { agenda, transactions } = this.tables
     // Only mints conflict over a node. A new one that conflicts with nothing is active already.
     if (!isNew || row.active === 0)
-      for (const { input } of this.nodeInputs(inputs, view))
+      for (const { input } of this.nodeInputs(inputs))
         for (const id of this.spendersOf(inputs[input])) agenda.toDecide.add(id)
     if (judged.hasChildren) for (const { id } of transactions.children(row.id)) agenda.toDecide.add(id)
     return true
   }
 
-  private nodeInputs(inputs: Input[], view: TransactionView): NodeInput[] {
-    const { genesis, assumesGenesis = false } = this.rules
-    if (genesis === undefined) return []
-    const found: NodeInput[] = []
-    for (const [input, { pid, vout, isKnown, isNode }] of inputs.entries()) {
-      if (!isKnown && assumesGenesis && isGenesis(view.inputs[input], genesis))
-        found.push({ input, spent: undefined })
-      if (isNode) found.push({ input, spent: this.tables.transactions.outputOf(pid, vout) })
-    }
-    return found
+  private nodeInputs(inputs: Input[]): NodeInput[] {
+    return inputs.flatMap(({ pid, vout, isKnown, isNode }, input) => {
+      // The genesis is a node before its transaction is stored.
+      const spent = isNode && isKnown ? this.tables.transactions.outputOf(pid, vout) : undefined
+      return isNode ? [{ input, spent }] : []
+    })
   }
 
   /** @param admitted The outputs that `tm_names` admits, in order. */
@@ -205,7 +200,7 @@ export class Judge {
       journal.change(dependency.names)
       journal.counters.names += active
     }
-    sql.insertAll('insert into node (tid, vout, domain, active)', nodes)
+    sql.insertAll('insert or replace into node (tid, vout, domain, active)', nodes)
   }
 
   private isNode({ txid }: TransactionView, vout: number): boolean {
@@ -336,8 +331,4 @@ function isSameLink(row: OutputRow, link: Link): boolean {
     row.carrier === link.carrier &&
     row.unresolved === link.unresolved
   )
-}
-
-function isGenesis(spent: Outpoint | undefined, genesis: Outpoint): boolean {
-  return spent !== undefined && isSameOutpoint(spent, genesis)
 }

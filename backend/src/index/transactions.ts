@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { type Fact, proofPlace, readTransactionFact } from '../facts/log.js'
 import type { PurgedValue } from '../facts/registers.js'
-import { equalBytes } from '../protocol/bytes.js'
+import { equalBytes, fromHex } from '../protocol/bytes.js'
 import type { HeaderRange } from '../protocol/header-store.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import {
@@ -117,6 +117,12 @@ export class Transactions {
   /** The row of a transaction, created if missing. */
   refer(txid: Uint8Array): TransactionRow {
     return this.byTxid(txid) ?? this.make(txid)
+  }
+
+  /** Makes an output a node before its transaction is stored: it is inactive, as it is in no answer. */
+  assumeNode({ txid, vout }: Outpoint): void {
+    const { id } = this.refer(fromHex(txid))
+    this.sql.run("insert or ignore into node (tid, vout, domain, active) values (?, ?, '', 0)", id, vout)
   }
 
   private make(txid: Uint8Array): TransactionRow {

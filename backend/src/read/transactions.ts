@@ -75,7 +75,7 @@ const TRACKER = "select value from setting where name = 'tracker'"
 /** Only a mint spends a node. */
 const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cross join tx as spender on spender.id = sid
   where tx.txid = ? and vout = ? and spender.active = 1 and (spender.mint = 1
-    or not exists (select 1 from node where node.tid = pid and node.vout = spend.vout and node.active = 1))
+    or not exists (select 1 from node where node.tid = pid and node.vout = spend.vout))
   limit 1`
 
 export function spenderOf(sql: Sql, { txid, vout }: Outpoint): string | undefined {

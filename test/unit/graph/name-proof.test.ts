@@ -223,9 +223,9 @@ describe('there is no whole one', () => {
     expect(await ending(store)).toEqual({ kind: 'incomplete', txid: missing.txid })
   })
 
-  test('where the genesis output was never admitted', async () => {
+  test('where the genesis transaction is missing', async () => {
     const store = await storeOf(tree, { transactions: [a, ab, abc] })
-    expect(await ending(store)).toEqual({ kind: 'unclaimed' })
+    expect(await ending(store)).toEqual({ kind: 'incomplete', txid: genesis.txid })
   })
 
   test('where a node on the way is not known', async () => {

@@ -257,6 +257,17 @@ describe('conflicts', () => {
     expect(index.index.status(rival.txid)).toMatchObject({ isInactive: false })
   })
 
+  test('over the genesis are between mints, as over any node, before its transaction is stored', () => {
+    const chain = new FakeChain()
+    const index = open(chain)
+    const inputs = [{ transaction: chain.genesis, vout: 0 }]
+    const burn = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
+    index.transactions(burn, chain.mint('a'))
+    expect(index.sql.all('select name, active from name')).toEqual([{ name: 'a', active: 1 }])
+    index.transactions(chain.genesis)
+    expect(index.sql.all('select name, active from name')).toEqual([{ name: 'a', active: 1 }])
+  })
+
   test('give what counts again a new score, and what is spent no more', () => {
     const index = open(chain)
     const scoreOf = ({ txid }: FakeTransaction): number =>
