@@ -72,8 +72,8 @@ async function submitAll({ url }: Asked, beefs: readonly Uint8Array[], topics: s
 }
 
 /** Half of the growth that both sides are to have alike. */
-async function grow(world: SyncedWorld, side: Asked, first: boolean): Promise<void> {
-  await submitAll(side, [...(first ? [world.genesis] : []), ...world.mint(5 * SIZE)], BOTH)
+async function grow(world: SyncedWorld, side: Asked): Promise<void> {
+  await submitAll(side, world.mint(5 * SIZE), BOTH)
   await submitAll(side, [...world.inscribe(SIZE), ...world.transfer(2 * SIZE)], ORDINALS)
 }
 
@@ -122,63 +122,7 @@ function differences(one: Record<string, unknown>, other: Record<string, unknown
 
 onMariadb('with the GASP of the engine', () => {
   test(
-    'our server takes everything from a host, and what it has later',
-    async () => {
-      const world = new SyncedWorld()
-      const full = await host(world, await database())
-      await grow(world, full, true)
-      const ours = await start({
-        ...treeOf(world.chain.deployment),
-        SYNC_PEERS: full.url,
-        SYNC_INTERVAL_MS: '100',
-      })
-      await settles(ours, full, world)
-      await grow(world, full, false)
-      await settles(ours, full, world)
-    },
-    PATIENCE,
-  )
-
-  test(
-    'a host takes everything from our server, and what it has later',
-    async () => {
-      const world = new SyncedWorld()
-      const ours = await start(treeOf(world.chain.deployment))
-      await grow(world, ours, true)
-      const knexUrl = await database()
-      const empty = await host(world, knexUrl, { peers: [ours] })
-      await empty.sync()
-      expect(differences(await answersOf(ours, world), await answersOf(empty, world))).toEqual([])
-      await empty.stop()
-      await grow(world, ours, false)
-      const again = await host(world, knexUrl, { peers: [ours] })
-      await again.sync()
-      expect(differences(await answersOf(ours, world), await answersOf(again, world))).toEqual([])
-    },
-    PATIENCE,
-  )
-
-  test(
-    'a host takes everything from another one that mounts our routes, and what it has later',
-    async () => {
-      const world = new SyncedWorld()
-      const full = await host(world, await database(), { attached: true })
-      await grow(world, full, true)
-      const knexUrl = await database()
-      const empty = await host(world, knexUrl, { peers: [full] })
-      await empty.sync()
-      expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
-      await empty.stop()
-      await grow(world, full, false)
-      const again = await host(world, knexUrl, { peers: [full] })
-      await again.sync()
-      expect(differences(await answersOf(full, world), await answersOf(again, world))).toEqual([])
-    },
-    PATIENCE,
-  )
-
-  test(
-    'a host takes all names and nodes from one that leaves serving to its engine',
+    'our server takes everything from a host, and what it has later, and another host takes what leaves serving to the engine',
     async () => {
       const world = new SyncedWorld()
       const full = await host(world, await database())
@@ -186,6 +130,36 @@ onMariadb('with the GASP of the engine', () => {
       const empty = await host(world, await database(), { peers: [full] })
       await empty.sync()
       expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
+      await grow(world, full)
+      const env = { ...treeOf(world.chain.deployment), SYNC_PEERS: full.url, SYNC_INTERVAL_MS: '100' }
+      const ours = await start(env)
+      await settles(ours, full, world)
+      await grow(world, full)
+      await settles(ours, full, world)
+    },
+    PATIENCE,
+  )
+
+  test.each([
+    ['our server', async (world: SyncedWorld) => await start(treeOf(world.chain.deployment))],
+    [
+      'another one that mounts our routes',
+      async (world: SyncedWorld) => await host(world, await database(), { attached: true }),
+    ],
+  ])(
+    'a host takes everything from %s, and what it has later',
+    async (_, open) => {
+      const world = new SyncedWorld()
+      const full = await open(world)
+      await submitAll(full, [world.genesis], BOTH)
+      const knexUrl = await database()
+      for (let half = 0; half < 2; half++) {
+        await grow(world, full)
+        const taking = await host(world, knexUrl, { peers: [full] })
+        await taking.sync()
+        expect(differences(await answersOf(full, world), await answersOf(taking, world))).toEqual([])
+        await taking.stop()
+      }
     },
     PATIENCE,
   )

@@ -16,6 +16,6 @@ test('headers are linked and complete, though processes that store them are kill
     env,
     started: await startHeaderService(chain),
     chain,
-    kills: rounds(2, 4),
+    kills: rounds(1, 4),
   })
 }, 600_000)

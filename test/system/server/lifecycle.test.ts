@@ -26,7 +26,7 @@ async function settings(more: Environment = {}): Promise<Environment> {
   return { PORT: '0', DATA_DIR: await servers.folder(), SEED: 'none', ...more }
 }
 
-/** One line on stderr that says why, and no success. */
+/** One line on stderr that says why, and no success. But for the first, it is called in this process, which takes less. */
 function expectOneLine({ code, stdout, stderr }: Ended, line: RegExp, exit: number): void {
   expect(stderr).toMatch(/^minetree: [^\n]+\n$/)
   expect(stderr).toMatch(line)
@@ -35,9 +35,13 @@ function expectOneLine({ code, stdout, stderr }: Ended, line: RegExp, exit: numb
 }
 
 describe('a server', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('answers until %s, and ends with 0', async (signal) => {
-    const running = cli.start(['serve'], await settings())
+  test.each([
+    ['SIGTERM', { HOST: '127.0.0.1' }, 'stopped'],
+    ['SIGINT', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'merkle proofs are not checked'],
+  ] as const)('answers on its own host until %s, and ends with 0: %j', async (signal, env, says) => {
+    const running = cli.start(['serve'], await settings(env))
     const url = await running.url
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     for (const path of ['/health/live', '/health/ready']) {
       const { status, headers, json } = await ask(url, path)
       expect({ status, json }).toEqual({ status: 200, json: { status: 'ok' } })
@@ -48,6 +52,7 @@ describe('a server', () => {
     expect(code).toBe(0)
     expect(stderr).toBe('')
     expect(stdout).toContain('stopped')
+    expect(stdout).toContain(says)
     await expect(ask(url, '/health/live')).rejects.toThrow('ECONNREFUSED')
   })
 
@@ -92,20 +97,6 @@ describe('a server', () => {
     expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('has its own name for what it listens on', async () => {
-    const running = cli.start(['serve'], await settings({ HOST: '127.0.0.1' }))
-    expect(await running.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
-  })
-
-  test('says of a live network without checks that there are none', async () => {
-    const running = cli.start(
-      ['serve'],
-      await settings({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }),
-    )
-    await running.url
-    running.child.kill('SIGTERM')
-    expect((await running.ended).stdout).toContain('merkle proofs are not checked')
-  })
 })
 
 async function expectSaid(stdout: NodeJS.ReadableStream | null, words: string): Promise<void> {
@@ -131,7 +122,7 @@ describe('a server that cannot start says why in one line', () => {
     const file = join(await servers.folder(), 'file')
     await writeFile(file, 'a file')
     expectOneLine(
-      await cli.run(['serve'], await settings({ DATA_DIR: file })),
+      await cli.call(['serve'], await settings({ DATA_DIR: file })),
       /cannot open the store in .*file/,
       5,
     )
@@ -140,14 +131,14 @@ describe('a server that cannot start says why in one line', () => {
   test('a store that is garbage', async () => {
     const env = await settings()
     await writeFile(join(env.DATA_DIR ?? '', 'log.db'), 'garbage '.repeat(2000))
-    expectOneLine(await cli.run(['serve'], env), /the store in .* is damaged, [^\n]+: minetree check/, 5)
+    expectOneLine(await cli.call(['serve'], env), /the store in .* is damaged, [^\n]+: minetree check/, 5)
   })
 
   test('a store of an earlier kind', async () => {
     const env = await settings()
     await writeFile(join(env.DATA_DIR ?? '', 'minetree.sqlite'), '')
     expectOneLine(
-      await cli.run(['serve'], env),
+      await cli.call(['serve'], env),
       /cannot open the store in .*an earlier kind.*choose another DATA_DIR, and import or follow again/,
       5,
     )
@@ -165,7 +156,7 @@ describe('a server that cannot start says why in one line', () => {
       treeOf(other.deployment),
       { PROFILE: 'mainnet', GENESIS: '', COVENANT_VERSION: '' },
     ]) {
-      const end = await cli.run(['serve'], { ...env, ...another })
+      const end = await cli.call(['serve'], { ...env, ...another })
       expectOneLine(end, new RegExp(`GENESIS.*${chain.genesis.txid}_0`), 2)
     }
     const again = cli.start(['serve'], env)
@@ -177,13 +168,13 @@ describe('a server that cannot start says why in one line', () => {
     const first = cli.start(['serve'], env)
     const url = await first.url
     expectOneLine(
-      await cli.run(['serve'], env),
+      await cli.call(['serve'], env),
       /cannot open the store in .*another minetree process has it open/,
       5,
     )
     const file = join(await servers.folder(), 'genesis.beef')
     await writeFile(file, beefOf(new FakeChain().genesis))
-    expectOneLine(await cli.run(['import', file], env), /another minetree process has it open/, 5)
+    expectOneLine(await cli.call(['import', file], env), /another minetree process has it open/, 5)
     expect((await ask(url, '/health/ready')).status).toBe(200)
     // However the first one ends, the next one starts.
     first.child.kill('SIGKILL')
@@ -206,7 +197,7 @@ describe('a server that cannot start says why in one line', () => {
     ['KNEX_URL', 'mysql://127.0.0.1'],
   ])('%s=%s', async (name, value) => {
     expectOneLine(
-      await cli.run(['serve'], await settings({ [name]: value })),
+      await cli.call(['serve'], await settings({ [name]: value })),
       new RegExp(`^minetree: ${name}: `),
       2,
     )

@@ -70,22 +70,22 @@ export function scriptAttacks({ parts = 4900 }: { parts?: number } = {}): Attack
   const unproven = { statuses: [200, 400, 413, 429, 503] }
   return [
     {
-      name: 'hash-steps',
-      title: 'unproven, 3 kB of script: RIPEMD160 of 2.6 MB over and over',
-      prepare:
-        ({ chain }) =>
-        () =>
-          submitting(spending(COSTLY['RIPEMD160 of 2.6 MB'] ?? ANYONE, chain)),
-      allowance: { requests: 100, connections: 100 },
-      ...unproven,
-    },
-    {
       name: 'signatures',
       title: 'unproven, 3 kB of script: a thousand signatures',
       prepare:
         ({ chain }) =>
         () =>
           submitting(spending(checksigs(970), chain)),
+      allowance: { requests: 100, connections: 100 },
+      ...unproven,
+    },
+    {
+      name: 'hash-steps',
+      title: 'unproven, 3 kB of script: RIPEMD160 of 2.6 MB over and over',
+      prepare:
+        ({ chain }) =>
+        () =>
+          submitting(spending(COSTLY['RIPEMD160 of 2.6 MB'] ?? ANYONE, chain)),
       allowance: { requests: 100, connections: 100 },
       ...unproven,
     },
