@@ -8,6 +8,7 @@ import { openHttpServer } from '../../src/server/http/http-server.js'
 import { type Images, openImages } from '../../src/server/images/images.js'
 import type { Node } from '../../src/server/node.js'
 import { imageProgram } from '../../test/support/images/pictures.js'
+import { rounds } from '../../test/support/nightly.js'
 import {
   type Hosts,
   openapiHosts,
@@ -190,7 +191,7 @@ test('whatever strangers ask for is answered as by the routes', async () => {
     lastingBytes((await exchange(to, request, { patience: 20_000 })).received)
   // The same requests each time, unless other numbers are set.
   const { RUNS, SEED } = process.env
-  const numRuns = Number(RUNS ?? 600)
+  const numRuns = rounds(200, 600)
   await fc.assert(
     fc.asyncProperty(requests, async (all) => {
       for (const request of all) {

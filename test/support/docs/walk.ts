@@ -8,8 +8,9 @@ import { freePort } from '../services/free-port.js'
 
 /** The port that pages name. */
 const PORT = '8080'
-/** What `npx` runs where it is installed, without npm in between, which takes longer than most commands; `serve` goes through it. */
-const WITHOUT_NPM = 'npx() { "node_modules/.bin/$1" "${@:2}"; };'
+/** What `npx minetree` runs, as it is installed or built here, without npm in between, which takes longer than most commands. */
+const WITHOUT_NPM = (main: string): string => `npx() { node ${main} "\${@:2}"; };`
+const MAINS = ['node_modules/.bin/minetree', 'dist/cli/main.js']
 
 interface WalkOptions {
   /** Where commands run. */
@@ -24,6 +25,8 @@ interface WalkOptions {
 export class Walk {
   private server: ReturnType<typeof spawn> | undefined
   private programs = 0
+  /** Once is enough. */
+  private hasAskedNpm = false
 
   private constructor(
     private readonly cwd: string,
@@ -38,8 +41,9 @@ export class Walk {
 
   /** Runs a command. Returns what it prints. @throws Error with what it complains about, unless it ends with 0. */
   async run(command: string): Promise<string> {
-    const isInstalled = existsSync(join(this.cwd, 'node_modules/.bin/minetree'))
-    const args = ['-c', (isInstalled ? WITHOUT_NPM : '') + command.replaceAll(PORT, this.port)]
+    const main = this.hasAskedNpm ? MAINS.find((each) => existsSync(join(this.cwd, each))) : undefined
+    this.hasAskedNpm ||= command.startsWith('npx ')
+    const args = ['-c', (main ? WITHOUT_NPM(main) : '') + command.replaceAll(PORT, this.port)]
     const child = spawn('bash', args, { cwd: this.cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))

@@ -226,25 +226,15 @@ inBrowser('a name of somebody else is shown, and not moved', async () => {
   await says(page, '#deed-error', 'cannot spend z')
 })
 
-/** Mines z on a network with fake money, and opens it on the page of the own names. */
-async function openedMint() {
+inBrowser('a folder that is dropped is published, unless it says what not to publish', async () => {
   const server = await localNetwork()
   const { page } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'z' })
   await says(page, '#status', 'All of z is mined.')
   await page.goto(`${server.url}/my#z`)
   await says(page, '#opened-state', 'nobody holds z')
-  return { server, page }
-}
-
-inBrowser('a folder that says what not to publish is not published', async () => {
-  const { page } = await openedMint()
   await chooseFolder(page, await folderOf({ 'index.html': 'a', '.gitignore': 'secret', secret: 'b' }))
   await says(page, '#deed-error', '.gitignore says what not to publish')
-})
-
-inBrowser('a folder that is dropped onto the page is published', async () => {
-  const { server, page } = await openedMint()
   await dropFolder(
     page,
     await folderOf({ 'index.html': '<h1>Z</h1>', 'a/b/c.txt': 'deep', 'a/.d': 'hidden' }),

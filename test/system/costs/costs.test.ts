@@ -36,7 +36,7 @@ const SUITES: Record<string, { attacks: Attack[]; connections: number }> = {
     connections: 4,
   },
   reads: {
-    attacks: readAttacks({ steps: 500, chunks: 200, names: 60, directoryBytes: 128 * 1024 }),
+    attacks: readAttacks({ steps: 200, chunks: 200, names: 60, directoryBytes: 128 * 1024 }),
     connections: 20,
   },
   'large transactions': { attacks: largeAttacks({ largeBytes: 8 * MiB }), connections: 4 },

@@ -96,7 +96,6 @@ describe('a server', () => {
     running.child.kill('SIGTERM')
     expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
   })
-
 })
 
 async function expectSaid(stdout: NodeJS.ReadableStream | null, words: string): Promise<void> {

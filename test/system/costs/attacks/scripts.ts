@@ -70,6 +70,18 @@ export function scriptAttacks({ parts = 4900 }: { parts?: number } = {}): Attack
   const unproven = { statuses: [200, 400, 413, 429, 503] }
   return [
     {
+      name: 'long-scripts',
+      title: 'unproven, a million opcodes that do nothing',
+      prepare:
+        ({ chain }) =>
+        () => {
+          const nothing = new Uint8Array(MiB - 1000).fill(OP.OP_NOP)
+          return submitting(spending(concatBytes(nothing, ANYONE), chain))
+        },
+      allowance: { requests: 100, connections: 100 },
+      ...unproven,
+    },
+    {
       name: 'signatures',
       title: 'unproven, 3 kB of script: a thousand signatures',
       prepare:
@@ -97,18 +109,6 @@ export function scriptAttacks({ parts = 4900 }: { parts?: number } = {}): Attack
         return (index) => submitting(spending(pick(scripts, index), chain))
       },
       allowance: { requests: 95, connections: 95 },
-      ...unproven,
-    },
-    {
-      name: 'long-scripts',
-      title: 'unproven, a million opcodes that do nothing',
-      prepare:
-        ({ chain }) =>
-        () => {
-          const nothing = new Uint8Array(MiB - 1000).fill(OP.OP_NOP)
-          return submitting(spending(concatBytes(nothing, ANYONE), chain))
-        },
-      allowance: { requests: 100, connections: 100 },
       ...unproven,
     },
     {
