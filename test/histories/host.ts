@@ -78,9 +78,6 @@ export abstract class Host {
   /** Lets it learn that the chain has changed from a height on. */
   abstract follow(height: number): Promise<void>
 
-  /** Told of each question about what it holds, and of the answer. */
-  heard?: (question: Question, answer: Answer) => void
-
   /** What its store does with proofs, and with what comes together. */
   get model(): ModelOptions {
     return { proofs: 'last', order: 'submissions' }

@@ -22,8 +22,6 @@ export interface Asked {
   answers: Answers
   /** The chain that proofs lead to. */
   tracker: ChainTracker & { isRoot(root: string, height: number): boolean }
-  /** Told of each question and its answer. */
-  heard?: ((question: Question, answer: Answer) => void) | undefined
   /** Asks a lookup service for outpoints, where `/lookup` is not of this package. */
   lookup?: ((service: string, query: object) => Promise<string[] | number>) | undefined
 }
@@ -64,28 +62,6 @@ export async function differences(
   return reader.found
 }
 
-/**
- * What of an answer every host says alike that holds the same: not which of the proofs that there are it sends, nor what it knows of the
- * network. Undefined where that cannot be said.
- */
-export function comparable({ path, body }: Question, answer: Answer): unknown {
-  // What is not proven stands there in any order.
-  if (path.startsWith('/svc/gateway/newest/')) return undefined
-  if (answer.status !== 200) return answer.status
-  if (path.startsWith('/content/')) return shownContent(answer)
-  if (path.startsWith('/svc/gateway/stream/')) return shownStream(answer)
-  if (/^\/svc\/(gateway\/provenance|names\/proof)\//.test(path)) return answer.status
-  if (path.startsWith('/svc/gateway/history/')) {
-    const page = json(answer) as { steps?: unknown[] }
-    return { ...page, steps: page.steps?.map(withoutTime) }
-  }
-  if (path === '/svc/gateway/counts') return namesAndInscriptions(answer)
-  if (path !== '/lookup') return json(answer)
-  const { outputs, txids } = readOutputs(answer.body)
-  // A name has its proof and its history in the BEEF, of which there may be several.
-  return String(body).includes('ls_names') ? outputs : { outputs, txids: txids.sort() }
-}
-
 const MISSING = 404
 const BLOCKED = 451
 /** Without the block as of which it is, and what the network has: those are not of the model. */
@@ -108,10 +84,7 @@ class Reader {
   }
 
   async ask(question: Question): Promise<Answer> {
-    const { url, heard } = this.asked
-    const answer = await ask(url, question)
-    heard?.(question, answer)
-    return answer
+    return await ask(this.asked.url, question)
   }
 
   get names(): string[] {

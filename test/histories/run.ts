@@ -165,8 +165,8 @@ export class Run<At extends Host = Host> {
       isValidRootForHeight: async (root: string, height: number) => headers.rootAt(height) === root,
       currentHeight: async () => headers.bestTip.height,
     }
-    const { url, heard } = this.host
-    const asked = { url, heard, history: this.history, answers: this.model.answers, tracker }
+    const { url } = this.host
+    const asked = { url, history: this.history, answers: this.model.answers, tracker }
     const found = await differences(asked, { everything })
     if (Object.keys(found).length > 0) throw this.violation(when, found)
     await this.expectStored(when)

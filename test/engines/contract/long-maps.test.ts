@@ -5,6 +5,7 @@ import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { rounds } from '../../support/nightly.js'
 import {
   bitcomTail,
   FakeChain,
@@ -119,7 +120,7 @@ describe('a store of facts', () => {
           for (const store of [inOrder, anyOrder]) await store.close()
         },
       ),
-      { numRuns: 20, endOnFailure: true },
+      { numRuns: rounds(8, 40), endOnFailure: true },
     )
   })
 

@@ -21,6 +21,7 @@ import {
   refusalByCheck,
   refusalByScript,
 } from '../../support/mining/covenant-mints.js'
+import { rounds } from '../../support/nightly.js'
 import { bytes, bytesOf, edits } from '../../support/protocol/arbitraries.js'
 import { changed, pushing } from '../../support/protocol/broken-mints.js'
 import {
@@ -44,7 +45,7 @@ plain.mintAll(`${DEEPEST}deep-`)
 const PATIENCE = 300_000
 
 /** Mints that are tried; what is expected of their variety is a share of it. */
-const RUNS = Number(process.env.RUNS ?? 400)
+const RUNS = rounds(200, 2000)
 /** The same mints each time, so that their variety is; `RUNS=10000 SEED=7` tries others. */
 const SEED = Number(process.env.SEED ?? 1)
 

@@ -16,6 +16,7 @@ import {
   refusalByScript,
   refusingPart,
 } from '../../support/mining/covenant-mints.js'
+import { rounds } from '../../support/nightly.js'
 import { bytes } from '../../support/protocol/arbitraries.js'
 import { type FakeChain, type FakeOutput, inscriptionScript } from '../../support/protocol/fake-chain.js'
 
@@ -143,7 +144,7 @@ test(
           live.push(name)
         }
       }),
-      { numRuns: 6, endOnFailure: true },
+      { numRuns: rounds(2, 6), endOnFailure: true },
     )
   },
   PATIENCE,
@@ -163,7 +164,7 @@ test('all characters are minted from one node, in any order, and then none any m
       const again = order.slice(0, orders++ === 0 ? undefined : 1)
       for (const character of again) expect(refusingPart(covenantMint(chain, character))).toBe('character')
     }),
-    { numRuns: 6, endOnFailure: true },
+    { numRuns: rounds(2, 6), endOnFailure: true },
   )
 })
 

@@ -9,6 +9,7 @@ import {
   refusalByScript,
   refusingPart,
 } from '../../support/mining/covenant-mints.js'
+import { IS_NIGHTLY, sampleOf } from '../../support/nightly.js'
 import { brokenMints, unboundMints } from '../../support/protocol/broken-mints.js'
 import { type FakeOutput, type MintOverrides, p2pkh } from '../../support/protocol/fake-chain.js'
 import { encodeTransaction } from '../../support/protocol/raw-transaction.js'
@@ -30,7 +31,7 @@ test('what the cases below break is accepted unbroken', () => {
 
 test.each(BROKEN)('the covenant refuses $has, under all rules', ({ part, overrides }) => {
   const mint = attempt(overrides)
-  for (const rules of ALL_RULES) expect(refusingPart(mint, rules), rules).toBe(part)
+  for (const rules of sampleOf(ALL_RULES, 2)) expect(refusingPart(mint, rules), rules).toBe(part)
 })
 
 describe('a covenant of version 1', () => {
@@ -43,7 +44,7 @@ describe('a covenant of version 1', () => {
   test.each(brokenMints(first).filter(({ has }) => has !== 'code after the pushes'))(
     'refuses $has, of either version of a transaction',
     ({ code, part, overrides }) => {
-      for (const version of [1, 2]) {
+      for (const version of sampleOf([2, 1], 2)) {
         const mint = attemptFirst({ version, ...overrides })
         expect(refusalByScript(mint) === undefined).toBe(part === 'none')
         expect(refusalByCheck(mint)).toBe(code.split(' ')[0])
@@ -63,12 +64,14 @@ test('every character code that names do not have is refused, though all else fi
     if (code === 0x62) expect(refusalByCheck(mint)).toBe('CLAIMED')
     else if (isNameCharacter(code)) expect(refusalByCheck(mint)).toBeUndefined()
     else expect(refusalByCheck(mint)).toBe('BAD_CHARACTER')
+    // By day only at the ends of what names have.
+    if (isNameCharacter(code - 1) === isNameCharacter(code + 1) && !IS_NIGHTLY) continue
     expect(refusingPart(mint)).toBe(refusalByCheck(mint) === undefined ? 'none' : 'character')
   }
 })
 
 test('bytes from 128 on are refused', () => {
-  for (let code = 128; code < 256; code++) {
+  for (const code of sampleOf([128, 255, ...Array.from({ length: 126 }, (_, at) => 129 + at)], 16)) {
     const mint = attempt({ unlocking: (pushes) => ({ ...pushes, character: String.fromCharCode(code) }) })
     expect([refusingPart(mint), refusalByCheck(mint)]).toEqual(['character', 'BAD_CHARACTER'])
   }

@@ -14,6 +14,7 @@ import { Reader } from '../../../backend/src/read/reader.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { SharedWriter } from '../../../backend/src/writer/shared-writer.js'
 import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
+import { IS_NIGHTLY, rounds } from '../../support/nightly.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { Random } from '../../support/random.js'
@@ -39,8 +40,8 @@ async function open(own?: Partial<AdmissionOptions>): Promise<Gateway & { log: M
   return { log, ...(await gateways.add(log, undefined, own)) }
 }
 
-const [RUNS, SEED] = [Number(process.env.RUNS ?? 2), Number(process.env.SEED ?? 1)]
-const seeds = Array.from({ length: RUNS }, (_, run) => SEED + run)
+const SEED = Number(process.env.SEED ?? 1)
+const seeds = Array.from({ length: rounds(1, 10) }, (_, run) => SEED + run)
 
 /** Calls of the log that take a random time. */
 function delay(all: readonly { log: MemoryLog }[], random: Random): void {
@@ -158,8 +159,7 @@ test('what the policy of a gateway said of a transaction is forgotten where anot
   await gateways.expectEqual()
 })
 
-/** 10,000 by hand. */
-const REFUSED = Number(process.env.REFUSED ?? 300)
+const REFUSED = IS_NIGHTLY ? 10_000 : 100
 
 test('refused submissions leave the log as it was, however many they are', async () => {
   const waiting = { maxTransactions: 20, maxBytes: 1e6 }
