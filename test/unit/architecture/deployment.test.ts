@@ -1,8 +1,7 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { readConfig, SETTINGS, UNUSED_SETTINGS } from '../../../src/server/config/config.js'
 import { ENGINE_VERSIONS } from '../../support/plugin/engines.js'
@@ -41,17 +40,12 @@ test('the image contains what the package needs to run', () => {
 })
 
 describe('the packed package', () => {
-  const packing = promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-    ...{ cwd: root, maxBuffer: 64 * 1024 * 1024 },
-  })
-  const packed = async (): Promise<Set<string>> => {
-    const { stdout } = await packing
-    const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
-    return new Set(files.map(({ path }) => path))
-  }
+  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  // Tests of packages install what is packed.
+  const isPacked = (path: string): boolean =>
+    existsSync(join(root, path)) && files.some((each) => path === each || path.startsWith(`${each}/`))
 
-  test('has what deployment-info.json names, for LARS and CARS, and all that it imports', async () => {
-    const files = await packed()
+  test('has what deployment-info.json names, for LARS and CARS, and all that it imports', () => {
     const { topicManagers, lookupServices } = JSON.parse(read('deployment-info.json')) as {
       topicManagers: Record<string, string>
       lookupServices: Record<string, { serviceFactory: string }>
@@ -66,9 +60,8 @@ describe('the packed package', () => {
       for (const [, from = ''] of read(file).matchAll(/(?:from|import) '(\.[^']+)\.js'/g))
         reached.add(`${posix.join(posix.dirname(file), from)}.ts`)
     expect(reached.size).toBeGreaterThan(50)
-    expect([...reached].filter((file) => !files.has(file))).toEqual([])
-    for (const file of ['deployment-info.json', 'backend/package.json', 'docs/plugin.md'])
-      expect(files.has(file)).toBe(true)
+    const others = ['deployment-info.json', 'backend/package.json', 'docs/plugin.md']
+    expect([...reached, ...others].filter((file) => !isPacked(file))).toEqual([])
   })
 
   test('names what a host brings as optional peers, in the versions that are tested', () => {

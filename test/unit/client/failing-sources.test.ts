@@ -78,9 +78,12 @@ const CALLS: [what: string, resource: string, init: VerifiedFetchInit, expected:
 const placed = <Each>(bad: Each, honest: Each, position: number): Each[] =>
   [0, 1, 2].map((at) => (at === position ? bad : honest))
 
-/** Where the server stands that fails: for each question somewhere else, and at night everywhere. */
-const positions = (failure: number, question: number): number[] =>
-  IS_NIGHTLY ? [0, 1, 2] : [(failure + question) % 3]
+const WAYS = (['in order', 'in parallel'] as const).flatMap((order) =>
+  [0, 1, 2].map((position) => ({ order, position })),
+)
+/** How servers are asked, and where the one stands that fails: for each question in another way, and at night in all. */
+const waysOf = (failure: number, question: number): typeof WAYS =>
+  WAYS.filter((_, at) => IS_NIGHTLY || at === (failure + question) % WAYS.length)
 
 describe.each(FAILURES.map(([what, answer, least = 20_000], at) => ({ what, answer, least, failure: at })))(
   'beside a server that $what',
@@ -115,10 +118,8 @@ describe.each(FAILURES.map(([what, answer, least = 20_000], at) => ({ what, answ
         )
         expect([order, position, outcome]).toMatchObject([order, position, expected])
       }
-      const all = (['in order', 'in parallel'] as const).flatMap((order) =>
-        positions(failure, question).map((position) =>
-          givenTime(least, (timeout) => expectOutcome(order, position, timeout)),
-        ),
+      const all = waysOf(failure, question).map(({ order, position }) =>
+        givenTime(least, (timeout) => expectOutcome(order, position, timeout)),
       )
       await Promise.all(all)
     })

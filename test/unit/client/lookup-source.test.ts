@@ -248,14 +248,14 @@ describe('trackers', () => {
 
   test('order equal hosts at random, however many strangers they list first', async () => {
     const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
-    const strangers = Array.from({ length: 300 }, (_, at) => record(`https://127.0.0.1:1/${at}`))
+    const strangers = Array.from({ length: 100 }, (_, at) => record(`https://127.0.0.1:1/${at}`))
     const tracker = await startIndex({ '/lookup': listed([...strangers, record(honest)]) })
     const firsts = new Set<string>()
-    for (let left = 20; left > 0; left--) {
+    for (let left = 8; left > 0; left--) {
       const [first] = await sourceBy([tracker.url]).find()
       firsts.add(first?.index ?? '')
     }
-    expect(firsts.size).toBeGreaterThan(5)
+    expect(firsts.size).toBeGreaterThan(3)
   })
 
   test('that say nothing are waited for half of the time', async () => {

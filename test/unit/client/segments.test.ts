@@ -19,6 +19,7 @@ import { type VerifiedName, verifyNameProof } from '../../../src/client/verify-n
 import { startIndex } from '../../support/client/name-index.js'
 import { at, FakeHeaders, namedWorld, proofOf, provenanceOf } from '../../support/client/name-proofs.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
+import { rounds } from '../../support/nightly.js'
 import {
   beefOf,
   FakeChain,
@@ -398,7 +399,7 @@ test('what is resolved does not depend on what was resolved before, on damage, r
         }
       }
     }),
-    { numRuns: Number(process.env.RUNS ?? 20) },
+    { numRuns: rounds(6, 60) },
   )
 })
 

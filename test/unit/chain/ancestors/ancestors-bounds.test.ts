@@ -50,7 +50,7 @@ async function worldOf(
 }
 
 test('an ordinal behind more coins than a submission may have transactions is placed, each fetched once', async () => {
-  const made = behindCoins({ parents: 350 })
+  const made = behindCoins({ parents: 220 })
   const { know, create, asked, isPlaced } = await worldOf(made)
   know(...made.coins)
   const worker = create()
@@ -58,13 +58,13 @@ test('an ordinal behind more coins than a submission may have transactions is pl
   await until(async () => (await isPlaced()) || worker.status().holes > 0)
   await worker.stop()
   expect(await isPlaced()).toBe(true)
-  expect(asked.length).toBe(350)
+  expect(asked.length).toBe(220)
 })
 
 test('what was fetched is not fetched again if the source fails, or lacks one of the coins for a while', async () => {
-  const made = behindCoins({ parents: 350 })
+  const made = behindCoins({ parents: 220 })
   const { know, create, asked, clock, hooks, isPlaced } = await worldOf(made)
-  const [lacking, failing] = [made.coins[330], made.coins[40]]
+  const [lacking, failing] = [made.coins[210], made.coins[40]]
   let failures = 0
   hooks.onQuestion = async (txid) => {
     if (txid === failing?.txid && failures++ < 3)
@@ -86,8 +86,8 @@ test('what was fetched is not fetched again if the source fails, or lacks one of
   worker.notify()
   await until(isPlaced)
   await worker.stop()
-  expect(new Set(asked).size).toBe(350)
-  expect(asked.length).toBe(350 + 3 + 1)
+  expect(new Set(asked).size).toBe(220)
+  expect(asked.length).toBe(220 + 3 + 1)
 })
 
 test('what is fetched in vain counts', async () => {
