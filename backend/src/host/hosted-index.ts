@@ -115,7 +115,10 @@ export class HostedIndex implements HostHooks {
   private readonly recent = recentBeefs()
   private readonly verification = new Verification()
   /** Submissions that were not verified, and stay in doubt if a hook names them again. */
-  private readonly refused = new LRUCache<string, true>({ max: REFUSED_REMEMBERED })
+  private readonly refused = new LRUCache<string, true>({
+    maxSize: REFUSED_REMEMBERED,
+    sizeCalculation: () => 1,
+  })
   private engine: Promise<EngineTables | undefined> | undefined
   private isEngineKnown = false
   private isStoredElsewhere = false

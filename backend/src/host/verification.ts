@@ -46,7 +46,7 @@ const TIMEOUT = 10_000
 /** For how many transactions it is remembered whether their scripts pass. */
 const SCRIPTS_REMEMBERED = 50_000
 /** How many answers of the chain tracker are remembered, and for how many milliseconds. */
-const PROOFS_REMEMBERED = { max: 10_000, ttl: 60_000 }
+const PROOFS_REMEMBERED = { maxSize: 10_000, sizeCalculation: () => 1, ttl: 60_000 }
 
 /**
  * Verifies untrusted BEEFs as an engine does: their proofs, and the scripts of transactions without one. A chain of unproven
@@ -55,7 +55,10 @@ const PROOFS_REMEMBERED = { max: 10_000, ttl: 60_000 }
  */
 export class Verification {
   private readonly proofs = new LRUCache<string, Verdict>(PROOFS_REMEMBERED)
-  private readonly scripts = new LRUCache<string, boolean>({ max: SCRIPTS_REMEMBERED })
+  private readonly scripts = new LRUCache<string, boolean>({
+    maxSize: SCRIPTS_REMEMBERED,
+    sizeCalculation: () => 1,
+  })
 
   /** @throws BeefError if a merkle path is invalid; what the chain tracker throws; Error if that takes too long. */
   async of(beef: BeefContents, tracker: RootChecker): Promise<Verdict> {

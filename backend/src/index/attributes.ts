@@ -26,7 +26,7 @@ interface ListPlace {
  */
 export class Attributes {
   private readonly runs: Runs
-  private readonly ids = new LRUCache<string, number>({ max: CACHED_IDS })
+  private readonly ids = new LRUCache<string, number>({ maxSize: CACHED_IDS, sizeCalculation: () => 1 })
   private last: number
 
   constructor(

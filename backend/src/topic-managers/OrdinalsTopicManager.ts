@@ -69,7 +69,10 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
   /** The inputs that peers have to send, for the transactions that engines asked about last, by txid. */
-  private readonly asked = new LRUCache<string, NeededInput[]>({ max: MOST_ASKED })
+  private readonly asked = new LRUCache<string, NeededInput[]>({
+    maxSize: MOST_ASKED,
+    sizeCalculation: () => 1,
+  })
 
   /** @throws GeneralError `BAD_POLICY` if the policy is invalid. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {

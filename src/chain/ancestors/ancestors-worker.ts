@@ -267,7 +267,8 @@ class SharedSource implements Pick<ChainSource, 'transaction'> {
     string,
     { at: number; answer: Promise<TransactionRecord | undefined> }
   >({
-    max: MAX_UNKNOWN,
+    maxSize: MAX_UNKNOWN,
+    sizeCalculation: () => 1,
   })
 
   /**

@@ -48,7 +48,7 @@ const SPENT_ASKED = 4
 const MAX_LISTED = 1000
 const MAX_COUNTED = 10_000
 /** How many dead nodes are remembered and not asked about, and for how many milliseconds. */
-const DEAD = { max: 10_000, ttl: 3_600_000 }
+const DEAD = { maxSize: 10_000, sizeCalculation: () => 1, ttl: 3_600_000 }
 
 /** The progress since the start. */
 export class FollowReport {
@@ -77,7 +77,7 @@ export class BranchFollower {
   private readonly inProgress = new Map<string, Promise<Brought>>()
   /** Nodes burnt by a mined transaction that is not a mint; the store does not show that they are spent. */
   private readonly dead = new LRUCache<string, true>(DEAD)
-  private readonly counted = new LRUCache<string, true>({ max: MAX_COUNTED })
+  private readonly counted = new LRUCache<string, true>({ maxSize: MAX_COUNTED, sizeCalculation: () => 1 })
   /** How many unproven transactions were admitted in this round, and the milliseconds they took. */
   private unproven = { count: 0, time: 0 }
 

@@ -69,11 +69,11 @@ export class Feed {
   /** Whether a page of the feed may span several blocks. */
   private spansBlocks = false
   /** The transactions that were passed on, with their blocks: the last blocks are read again. */
-  private readonly passed = new LRUCache<string, true>({ max: MAX_REMEMBERED })
+  private readonly passed = new LRUCache<string, true>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
   private readonly done = { transactions: 0, failures: 0 }
   private lastError: FeedStatus['lastError']
   /** The transactions, with heights, that the feed named in this reading, and how many of them were useless. */
-  private readonly named = new LRUCache<string, true>({ max: MAX_REMEMBERED })
+  private readonly named = new LRUCache<string, true>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
   private useless = 0
   private readonly stopping = new AbortController()
   private wake = new AbortController()

@@ -62,10 +62,10 @@ interface Known {
  * and lookups are limited per minute and in parallel. At the limit, domains keep showing their last content.
  */
 export class DnsDomains implements CustomDomains {
-  private readonly found = new LRUCache<string, Known>({ max: REMEMBERED })
-  private readonly none = new LRUCache<string, Known>({ max: REMEMBERED })
+  private readonly found = new LRUCache<string, Known>({ maxSize: REMEMBERED, sizeCalculation: () => 1 })
+  private readonly none = new LRUCache<string, Known>({ maxSize: REMEMBERED, sizeCalculation: () => 1 })
   /** Until when no server of a failed domain is asked again. */
-  private readonly failed = new LRUCache<string, number>({ max: REMEMBERED })
+  private readonly failed = new LRUCache<string, number>({ maxSize: REMEMBERED, sizeCalculation: () => 1 })
   private readonly lookups = new Map<string, Promise<ContentReference | undefined>>()
   /** Lookups in progress. */
   private running = 0
