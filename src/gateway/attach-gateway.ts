@@ -9,7 +9,7 @@ import { allowedMethods, refusingOthers } from './http/allowed-methods.js'
 import type { OperationGroup, RouteGroup } from './http/operation.js'
 import { crossOrigin, isPreflight } from './http/security-headers.js'
 import { aboutRoutes } from './openapi/about-routes.js'
-import { readPageFiles } from './pages/page-files.js'
+import { openPageFiles } from './pages/page-files.js'
 
 /**
  * Adds everything that only reads the graph to an Express app (`docs/plugin.md`): content; below the profile's prefixes, names,
@@ -32,7 +32,7 @@ import { readPageFiles } from './pages/page-files.js'
 export function attachGateway(app: GatewayApp, stores: GatewayStores, options: GatewayOptions = {}): void {
   const { path = '', profile = PROFILES.mainnet, overlay = true, explorer = false } = options
   if (!PATH.test(path)) throw new TypeError(`path must look like /minetree, and is ${JSON.stringify(path)}`)
-  const pageFiles = explorer ? readPageFiles(explorer === true ? PAGES : explorer.files) : undefined
+  const pageFiles = explorer ? openPageFiles(explorer === true ? PAGES : explorer.files) : undefined
   const gateway = openGateway(stores, { ...options, pageFiles })
   const cors = options.crossOrigin === false ? undefined : crossOrigin()
   const { sites } = gateway

@@ -7,7 +7,7 @@ import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { GraphReads } from '../../backend/src/read/fact-store.js'
-import { type PageFiles, readPageFiles } from '../gateway/pages/page-files.js'
+import { openPageFiles, type PageFiles } from '../gateway/pages/page-files.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
 import { isEmbedded, placeOf } from './config/place.js'
@@ -260,7 +260,7 @@ async function hasGenesis({ config, graph }: Node): Promise<boolean> {
 
 function readFiles(folder: URL): PageFiles {
   try {
-    return readPageFiles(folder)
+    return openPageFiles(folder)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new StartError(`the files of the pages are incomplete; run \`npm run build\`: ${reason}`, { cause })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import type { RequestHandler } from 'express'
 import { entityTag } from '../http/caching.js'
 import type { Coding } from '../http/compression.js'
@@ -23,25 +23,24 @@ interface PageFile {
   body: Buffer
   /** Compressed by the build. */
   encoded: Record<Coding, Buffer>
-  contentType: string
 }
 
-export type PageFiles = Readonly<Record<FileName, PageFile>>
+/** Reads a file, at its first request: it changes only with an update. */
+export type PageFiles = (name: FileName) => PageFile
 
 /** The suffixes of files that the build has compressed: `bundle-pages.mjs`. */
 const ENDINGS = { br: '.br', gzip: '.gz' } as const satisfies Record<Coding, string>
 
-/**
- * Reads the files once, as they change only with an update.
- * @throws Error of the file system if one is missing.
- */
-export function readPageFiles(folder: URL): PageFiles {
+/** @throws Error of the file system if a file is missing. */
+export function openPageFiles(folder: URL): PageFiles {
+  const names = Object.keys(PAGE_FILES)
+  for (const name of names)
+    for (const ending of ['', ...Object.values(ENDINGS)]) statSync(new URL(name + ending, folder))
   const read = (name: string): Buffer => readFileSync(new URL(name, folder))
-  const files = Object.entries(PAGE_FILES).map(([name, contentType]): [string, PageFile] => {
-    const encoded = { br: read(name + ENDINGS.br), gzip: read(name + ENDINGS.gzip) }
-    return [name, { body: read(name), encoded, contentType }]
+  return (name) => ({
+    body: read(name),
+    encoded: { br: read(name + ENDINGS.br), gzip: read(name + ENDINGS.gzip) },
   })
-  return Object.fromEntries(files) as PageFiles
 }
 
 /** Sends the file that the path parameter `file` names; not found if the files were not built. */
@@ -50,21 +49,22 @@ export function fileHandler<Name extends FileName>(
   names: readonly Name[],
   headersOf: (name: Name) => Readonly<Record<string, HeaderFor[1]>>,
 ): RequestHandler {
-  const responseOf = (name: Name, { body, encoded, contentType }: PageFile): StoredResponse => {
+  const responseOf = (name: Name, { body, encoded }: PageFile): StoredResponse => {
+    const contentType = PAGE_FILES[name]
     const tag = entityTag(createHash('sha256').update(body).digest('hex'), contentType)
     const headers: HeaderFor[] = [...Object.entries(headersOf(name)), ['ETag', tag]]
     const representation = { headers, contentType, length: body.length, tag }
     return new StoredResponse(representation, body, []).compress({ ...encoded })
   }
-  const served = new Map<unknown, StoredResponse>(
-    files && names.map((name) => [name, responseOf(name, files[name])]),
-  )
+  const served = new Map<Name, StoredResponse>()
   return async (request, response) => {
-    const stored = served.get(request.params.file)
-    if (stored === undefined) {
+    const name = names.find((each) => each === request.params.file)
+    if (files === undefined || name === undefined) {
       const why = files === undefined ? 'is not part of this build' : 'has no such file'
       throw new AnswerError('NOT_FOUND', `this page ${why}`)
     }
+    const stored = served.get(name) ?? responseOf(name, files(name))
+    served.set(name, stored)
     await sendStored({ request, response, stored })
   }
 }
