@@ -29,8 +29,20 @@ const INSTALLED = ['knex', 'libsql', 'mongodb', 'mysql2', 'pino-pretty', 'undici
 
 /** What libraries load and nothing here uses, by the files that load it, and what is there instead. */
 const UNUSED = [
-  // Uploads are limited and read by `request-body`.
-  { from: /\/express\/lib\//, path: /^body-parser$/, contents: 'module.exports = {}' },
+  // Uploads are limited and read by `request-body`, and queries by `node:querystring`.
+  { from: /\/express\/lib\//, path: /^(?:body-parser|qs)$/, contents: 'module.exports = {}' },
+  // 2,500 types. Express looks up those that responses name by their extension, and whether a type has a character set.
+  {
+    from: /\/mime-types\//,
+    path: /^mime-db$/,
+    contents: `module.exports = {
+      'application/json': { charset: 'UTF-8', extensions: ['json'] },
+      'text/html': { extensions: ['html'] },
+      'text/plain': { extensions: ['text'] },
+    }`,
+  },
+  // Metrics have no exemplars.
+  { from: /\/prom-client\//, path: /^@opentelemetry\/api$/, contents: 'module.exports = {}' },
   // It warns developers; to say where, V8 keeps the place of each line of a program, a mebibyte.
   {
     from: /./,
