@@ -151,7 +151,7 @@ test('an empty folder becomes a local network, which the next start finds as it 
 })
 
 describe('a filling that ends early', () => {
-  const easy = { DIFFICULTY: '8' }
+  const easy = { DIFFICULTY: '8', COVENANT_VERSION: '2' }
 
   const counted = (dataDir = ''): Record<string, number> =>
     Object.fromEntries(Object.entries(storedRows(dataDir)).map(([table, { length }]) => [table, length]))
@@ -167,8 +167,10 @@ describe('a filling that ends early', () => {
       killed.child.kill('SIGKILL')
       expect((await killed.ended).signal).toBe('SIGKILL')
     }
-    const last = start(env)
+    // The tree keeps its version.
+    const last = start({ ...env, COVENANT_VERSION: '' })
     await expectSite(await siteOf(await toOpen(last)))
+    expect(await getJson(`${await last.url}/deployment.json`)).toMatchObject({ covenantVersion: 2 })
     await stop(last)
     const undisturbed = await settings({ ...easy, HOST: '0.0.0.0' })
     const whole = start(undisturbed)
@@ -211,17 +213,6 @@ test('SEED=none leaves a server empty', async () => {
     ...{ log: [], pending: [] },
     setting: [JSON.stringify({ name: 'tracker', value: 'scripts-only' })],
   })
-})
-
-test('the tree has version 2 on request, and keeps it', async () => {
-  const env = await settings({ DIFFICULTY: '8', COVENANT_VERSION: '2' })
-  for (const restarted of [env, { ...env, COVENANT_VERSION: '' }]) {
-    const running = start(restarted)
-    await toOpen(running)
-    const { json } = await ask(await running.url, '/deployment.json')
-    expect(json).toMatchObject({ covenantVersion: 2 })
-    await stop(running)
-  }
 })
 
 test('a difficulty that no covenant can have is reported in one line, and can be changed', async () => {

@@ -157,20 +157,21 @@ describe.each(['minetree', 'minetree-client'])('the package %s', (name) => {
 test('both packages export the same, to modules and to programs that require them', async () => {
   const ours = Object.keys(entriesOf('.')).filter((name) => IN_BROWSERS.test(name))
   expect(Object.keys(entriesOf('packages/client'))).toEqual(ours.map(clientName))
-  const libraries = ours.filter((name) => !name.endsWith('-worker'))
+  const all = Object.keys(entriesOf('.')).filter((name) => !name.endsWith('-worker'))
+  const libraries = all.filter((name) => IN_BROWSERS.test(name))
   const whole = await dependentOn('minetree')
   const light = await dependentOn('minetree-client')
-  const list = (load: string, names: string[]): string =>
-    `(async () => console.log(JSON.stringify([${names.map((name) => `Object.keys(${load}('${name}'))`)}])))()`
-  const exported = await whole.run(list('await import', libraries))
-  expect(JSON.parse(exported).map((names: string[]) => names.length > 0)).toEqual(libraries.map(() => true))
-  expect(await light.run(list('await import', libraries.map(clientName)))).toBe(exported)
-  if (!requiresModules) return
-  expect(await light.run(list('require', libraries.map(clientName)), 'cjs')).toBe(exported)
-  const all = Object.keys(entriesOf('.')).filter((name) => !name.endsWith('-worker'))
-  expect(JSON.parse(await whole.run(list('require', all), 'cjs'))).toEqual(
-    JSON.parse(await whole.run(list('await import', all))),
-  )
+  const list = (names: string[]): string => {
+    const keys = (load: string): string => `[${names.map((name) => `Object.keys(${load}('${name}'))`)}]`
+    const loads = requiresModules ? ['await import', 'require'] : ['await import']
+    return `(async () => console.log(JSON.stringify([${loads.map(keys)}])))()`
+  }
+  const [exported = [], required = exported] = JSON.parse(await whole.run(list(all), 'cjs')) as string[][][]
+  expect(exported.map((names) => names.length > 0)).toEqual(all.map(() => true))
+  expect(required).toEqual(exported)
+  const ofLibraries = exported.filter((_, at) => libraries.includes(all[at] ?? ''))
+  for (const each of JSON.parse(await light.run(list(libraries.map(clientName)), 'cjs')))
+    expect(each).toEqual(ofLibraries)
 })
 
 /** What the modules of an entry import from outside, the whole way down, dynamically too. */

@@ -67,8 +67,14 @@ async function once(goes: () => Promise<boolean>): Promise<boolean> {
   return false
 }
 
+/** One for the tests that need no settings, and do not end it. */
+let host: Awaited<ReturnType<typeof started>>
+beforeAll(async () => {
+  host = await started()
+})
+afterAll(() => stopped(host))
+
 test('readers are answered while a large transaction is admitted, and see it when it is', async () => {
-  const host = await started()
   const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
   expect((await ask(host.at, '/submit', ordinals(beefOf(small)))).status).toBe(200)
   /** How many readers are answered meanwhile. */
@@ -92,7 +98,6 @@ test('readers are answered while a large transaction is admitted, and see it whe
   }
   // In one thread, hardly any would be: parsing and hashing go on for seconds.
   expect(await once(async () => (await admitted()) > 10)).toBe(true)
-  await stopped(host)
 })
 
 /** Hashes an item of 2 to the power of `doublings` bytes, over and over; any push opens it. */
@@ -113,7 +118,6 @@ function unproven(lockingScript: Uint8Array, length: number): Uint8Array {
 }
 
 test('while a large transaction is verified, others have the turn of the writers', async () => {
-  const host = await started()
   const wentFirst = async (): Promise<boolean> => {
     const order: string[] = []
     const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
@@ -129,11 +133,9 @@ test('while a large transaction is verified, others have the turn of the writers
     return order.at(-1) === 'large'
   }
   expect(await once(wentFirst)).toBe(true)
-  await stopped(host)
 })
 
 test('scripts of a small transaction that take long are run, or refused, as short ones are', async () => {
-  const host = await started()
   const long = unproven(hashing({ doublings: 16, hashes: 100 }), 10)
   expect(await ask(host.at, '/submit', ordinals(long))).toMatchObject({
     status: 200,
@@ -146,11 +148,9 @@ test('scripts of a small transaction that take long are run, or refused, as shor
     overlay: true,
     error: 'the transaction could not be verified: the scripts are too expensive to run',
   })
-  await stopped(host)
 })
 
 test('a large step of an ordinal that was asked for before is its tip at once', async () => {
-  const host = await started()
   const origin = inscribed(10)
   await ask(host.at, '/submit', ordinals(origin.beef))
   const tip = `/content/${origin.transaction.outpoint(0)}:-1`
@@ -158,7 +158,6 @@ test('a large step of an ordinal that was asked for before is its tip at once', 
   const next = inscribed(2 * MiB, origin.transaction)
   await ask(host.at, '/submit', ordinals(next.beef))
   expect((await ask(host.at, tip)).body).toHaveLength(2 * MiB)
-  await stopped(host)
 })
 
 test('what is wrong with a large transaction is answered as with a small one, and what is refused is counted', async () => {
