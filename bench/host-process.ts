@@ -33,8 +33,10 @@ export interface HostSetup {
 }
 
 export type Order =
-  /** Waits until queries find something, and the host is idle. Answered with {@link CpuUsed}. */
-  | { untilIdle: { service: string; query: object }[] }
+  /**
+   * Waits until queries find something, and the host is idle. Answered with the processor time of all threads so far, in milliseconds.
+   */
+  | { cpuAfter: { service: string; query: object }[] }
   /** Waits until a query finds something. */
   | { until: { service: string; query: object } }
   /** Submits, and is answered with the time from the engine's answer until the query finds something, in milliseconds. */
@@ -44,16 +46,8 @@ export type Order =
   | { delays: 'begin' | 'end' }
   | { record: TransactionRecord[] }
 
-export interface CpuUsed {
-  /** The processor time of all threads so far, in milliseconds, and when it was read. */
-  cpu: number
-  at: number
-  /** The processor time of the idle process, in milliseconds a second. */
-  idle: number
-}
-
 /** How long a process is left alone before its processor time is read, in milliseconds. */
-const QUIET = 1500
+const QUIET = 300
 /** How often queries are repeated, in milliseconds. */
 const LOOK = 1
 
@@ -176,14 +170,11 @@ async function carryOut(order: Order): Promise<unknown> {
     await untilFound(order.until)
     return true
   }
-  if ('untilIdle' in order) {
-    for (const each of order.untilIdle) await untilFound(each)
+  if ('cpuAfter' in order) {
+    for (const each of order.cpuAfter) await untilFound(each)
     await host.idle()
     await sleep(QUIET)
-    const before = { cpu: cpuTime(), at: now() }
-    await sleep(QUIET)
-    const [cpu, at] = [cpuTime(), now()]
-    return { cpu, at, idle: (1000 * (cpu - before.cpu)) / (at - before.at) } satisfies CpuUsed
+    return cpuTime()
   }
   if ('beef' in order) return await lagOf(order)
   if ('delays' in order) {
