@@ -83,11 +83,19 @@ export class LocalLog {
   }
 
   /**
-   * The facts after a place, in order.
+   * The facts after a place, in order; all of them without a page.
    *
    * @param page.maxBytes Stops before the bodies exceed this total, but returns at least one fact if there is any.
    */
-  after(seq: number, { limit, maxBytes }: { limit: number; maxBytes: number }): Fact[] {
+  after(seq: number, page?: { limit: number; maxBytes: number }): Fact[] {
+    const to = page === undefined ? Number.MAX_SAFE_INTEGER : this.endOf(seq, page)
+    if (to === undefined) return []
+    const rows = this.sql.all(`select * from ${this.log} where seq > ? and seq <= ? order by seq`, seq, to)
+    return rows.map((row) => this.factOf(row))
+  }
+
+  /** The last place of a page after a place; undefined if there is no fact. */
+  private endOf(seq: number, { limit, maxBytes }: { limit: number; maxBytes: number }): number | undefined {
     const places = this.sql.all(
       `select seq, length from ${this.log} where seq > ? order by seq limit ?`,
       seq,
@@ -98,10 +106,7 @@ export class LocalLog {
       bytes += length
       return index > 0 && bytes > maxBytes
     })
-    const to = end === undefined ? places.at(-1)?.seq : end.seq - 1
-    if (to === undefined) return []
-    const rows = this.sql.all(`select * from ${this.log} where seq > ? and seq <= ? order by seq`, seq, to)
-    return rows.map((row) => this.factOf(row))
+    return end === undefined ? places.at(-1)?.seq : end.seq - 1
   }
 
   /**

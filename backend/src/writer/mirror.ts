@@ -46,7 +46,6 @@ export interface MirrorOptions {
 
 /** How much is read at once: a host reads in its main thread. */
 const PAGE = { limit: 250, maxBytes: 1024 * 1024 }
-const ALL = { limit: -1, maxBytes: Number.POSITIVE_INFINITY }
 
 /** Records which rows of state a transaction changes. */
 const CAPTURE = `
@@ -170,7 +169,7 @@ export class Mirror {
     const { seq } = place
     const all = this.takeChanges()
     const changes = all.flatMap(({ row }) => row ?? [])
-    const facts = log.after(seq, ALL)
+    const facts = log.after(seq)
     if (facts.length + changes.length === 0) return !isLate || (await this.read()).rows.length === 0
     for (const change of changes) log.insert(placeOf(change))
     const batch = { ...appended(seq, [...facts, ...changes]), ...(isLate && { after: place }) }
