@@ -258,7 +258,9 @@ inBrowser(
   },
 )
 
-inBrowser(
+// By day, `long-histories.test.ts` has such a way without a browser.
+const inBrowserAtNight = IS_NIGHTLY ? inBrowser : test.skip
+inBrowserAtNight(
   'a name is verified in the browser although strangers have made the way to it very long',
   async () => {
     const chain = new FakeChain({ covenantVersion: 1, difficulty: 1 })

@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { sampleOf } from '../../support/nightly.js'
 import { useServers } from '../../support/server/test-server.js'
 import { BODY_DEEDS, type BodyDeedName, FRAMING_DEEDS, WAITING_DEEDS } from './body-deeds.js'
 import { HostileServer } from './hostile-server.js'
@@ -27,8 +28,11 @@ function brokenOff() {
   return { logger: pino({}, { write }), all }
 }
 
-const deeds = (Object.keys(BODY_DEEDS) as BodyDeedName[]).filter(
-  (name) => ![...WAITING_DEEDS, ...FRAMING_DEEDS].includes(name),
+const deeds = sampleOf(
+  (Object.keys(BODY_DEEDS) as BodyDeedName[]).filter(
+    (name) => ![...WAITING_DEEDS, ...FRAMING_DEEDS].includes(name),
+  ),
+  3,
 )
 
 test.each(deeds)('%s', async (name) => {
