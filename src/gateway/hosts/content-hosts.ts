@@ -137,12 +137,9 @@ export class ContentHosts {
 
   /** The authority that a request is for; undefined if it is malformed. */
   private authorityOf({ url, headers }: Pick<Request, 'url' | 'headers'>): ReadAuthority | undefined {
-    // The target wins over Host (RFC 9112 3.2.2). An unreadable target matches no route of the service.
+    // The target wins over Host (RFC 9112 3.2.2).
     const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1]
-    const read =
-      absolute === undefined
-        ? this.authority(headers.host ?? '')
-        : (this.authority(absolute) ?? this.authority(''))
+    const read = this.authority(absolute ?? headers.host ?? '')
     const forwarded = headers['x-forwarded-host']
     if (forwarded === undefined || this.options.trustedProxies === 0 || read?.isNamed === true) return read
     return this.authority(this.forwardedHost(String(forwarded)))

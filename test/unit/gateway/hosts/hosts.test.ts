@@ -310,6 +310,11 @@ describe('the host of a request', () => {
       ['GET http://localhost/health/live HTTP/1.1', 'Host: alice.localhost'],
       OK,
     ],
+    [
+      'is in the target, with user information',
+      ['GET http://a@alice.localhost/ HTTP/1.1', 'Host: localhost'],
+      /^HTTP\/1.1 400/,
+    ],
     ['is no path', ['OPTIONS * HTTP/1.1', 'Host: alice.localhost'], /^HTTP\/1.1 204/],
     [
       'is named by a proxy that is not trusted',
