@@ -4,6 +4,7 @@ import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
+import { pinnedTree } from '../graph/pinned-tree.js'
 import { type BeefContents, type ReadBeef, readBeef } from '../graph/read-beef.js'
 import type { HostDatabase } from '../host/host-database.js'
 import { BeefError } from '../protocol/beef.js'
@@ -413,7 +414,7 @@ export class HostedIndex implements HostHooks {
       const { tracker } = this.options
       // A tracker that is set already stays, and so does the index.
       if (tracker !== undefined) await settings.set(TRACKER, tracker)
-      await files.deriveBy(rules)
+      if (!(await files.deriveBy(rules))) throw new Error('another process has pinned a tree just now')
       this.isOpen = true
       this.reader.attach(files.reader)
       this.schedule(0)
@@ -641,8 +642,10 @@ class HostFiles {
    *
    * @returns False if it cannot: a thread has no code of the host, and a tree must be pinned first.
    */
-  async deriveBy({ deployment = this.tree, policy }: HostRules): Promise<boolean> {
+  async deriveBy({ deployment: own, policy }: HostRules): Promise<boolean> {
     const { derivedBy, host } = this
+    // Another process may have pinned one since this one opened the log.
+    const deployment = own ?? this.tree ?? (await pinnedTree(new FactStore(this).settings))
     if (derivedBy !== undefined && derivedBy.deployment === deployment && derivedBy.policy === policy)
       return true
     const rules = { ...(deployment && { deployment }), ...(policy && { policy }) }

@@ -620,6 +620,27 @@ test('a host without services of names derives what others over its database hav
   await index.close()
 })
 
+test('a host without services of names derives everything again by the tree that another process pins', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const index = hostedIndex(database.connection())
+  index.users++
+  const mint = chain.mint('a')
+  const bring = async (transaction: FakeTransaction) => {
+    const atomicBEEF = [...beefOf(transaction)]
+    await index.admitted({ mode: 'whole-tx', atomicBEEF, outputIndex: 0, topic: 'tm_ordinals' })
+  }
+  await bring(mint)
+  expect(index.store.names.originOf('a')).toBeUndefined()
+  process.env.INDEX_DIR = join(folder, 'other')
+  await start(database, chain).submit(beefOf(chain.genesis))
+  await until(async () => {
+    await bring(chain.inscribe({ contentType: 'text/plain', body: utf8('any') }))
+    return index.store.names.originOf('a') !== undefined
+  }, 'the name is there')
+  await index.close()
+})
+
 test('a database user who may not create tables is told which grant is missing', async () => {
   const chain = new FakeChain()
   const database = await openDatabase()
