@@ -6,14 +6,13 @@ import { FAULTS, type Fault } from '../faults.js'
 import { IS_LONG } from '../trial.js'
 
 // `RUNS=1 npm test -- test/histories/long/faults.test.ts` puts each fault into a copy of the project, and expects the tests that
-// `npm test` runs to find it: in any order, against what is recorded, or against the model.
+// `npm test` runs to find it: in any order, or against the model.
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 const INDEX = 'backend/src/index'
 /** The tests of `npm test` that ask an index, in the order of how long they take. */
 const TESTS = [
   { name: 'any-order', files: ['test/histories/any-order.test.ts'] },
-  { name: 'recorded', files: ['test/histories/recorded.test.ts'] },
   {
     name: 'index',
     files: [
