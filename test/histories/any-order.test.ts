@@ -377,6 +377,7 @@ test.each(seeds)('history %i gives the same rows in any order', (seed) => {
   const inOtherOrders: Record<string, Way> = {
     backwards: { parts: facts.toReversed().map((fact) => [fact]) },
     'in another order': { parts: inParts(random.shuffled(facts), random), restarts: true },
+    'in yet another': { parts: inParts(random.shuffled(facts), random) },
   }
   for (const [way, each] of Object.entries({ ...inOrder, ...inOtherOrders })) {
     const { rows, scores } = apply(history, tracker, each)

@@ -27,20 +27,26 @@ export function configOf({ covenantVersion, refusedTypes = [] }: Shape, dataDir:
   })
 }
 
+/** What a host asks of a chain. */
+export interface ChainRoots {
+  rootAt(height: number): string | undefined
+  readonly bestTip: { readonly height: number }
+}
+
 /** The headers of a chain, asked without a network. */
 export class HeadersOfChain extends GivenHeaders {
-  constructor(private readonly asked: { chain: HeaderChain } = { chain: new HeaderChain() }) {
+  constructor(private readonly asked: { chain: ChainRoots } = { chain: new HeaderChain() }) {
     super({
       isValidRootForHeight: async (root, height) => asked.chain.rootAt(height) === root,
       currentHeight: async () => asked.chain.bestTip.height,
     })
   }
 
-  get chain(): HeaderChain {
+  get chain(): ChainRoots {
     return this.asked.chain
   }
 
-  set chain(chain: HeaderChain) {
+  set chain(chain: ChainRoots) {
     this.asked.chain = chain
   }
 

@@ -22,9 +22,9 @@ import { admissionOptions } from '../../src/server/store/admission-options.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
 import { createOverlay, type Overlay } from '../../src/server/writer/overlay.js'
 import { listening } from '../support/server/connections.js'
-import type { Header, HeaderChain } from '../support/server/header-chain.js'
+import { type Header, HeaderChain } from '../support/server/header-chain.js'
 import { SILENT } from '../support/server/test-server.js'
-import { configOf, HeadersOfChain } from './chain-roots.js'
+import { type ChainRoots, configOf, HeadersOfChain } from './chain-roots.js'
 import { comparePorts } from './compare-ports.js'
 import type { Proof } from './decision.js'
 import type { Shape } from './history.js'
@@ -77,7 +77,7 @@ export class FactsHost extends Host {
   }
 
   /** Starts with an empty store, and follows this chain from now on. */
-  async clear(chain: HeaderChain): Promise<void> {
+  async clear(chain: ChainRoots): Promise<void> {
     await this.close()
     this.headers.chain = chain
     this.folder = await mkdtemp(join(tmpdir(), 'minetree-facts-'))
@@ -90,7 +90,7 @@ export class FactsHost extends Host {
   /** Stores the headers that the chain has got, and those of another branch in place of its own. */
   override async chainChanged(): Promise<void> {
     const { chain } = this.headers
-    if (this.tracker !== 'headers') return
+    if (this.tracker !== 'headers' || !(chain instanceof HeaderChain)) return
     const { headers } = this.parts.graph
     const [lowest] = [...chain.branch.blocks()].reverse()
     // The first that are stored end with a checkpoint, which all other branches contain.
@@ -114,7 +114,7 @@ export class FactsHost extends Host {
   }
 
   /** Starts on files that another host left behind. They are deleted when it is closed. */
-  async openOn(folder: string, chain: HeaderChain): Promise<void> {
+  async openOn(folder: string, chain: ChainRoots): Promise<void> {
     await this.close()
     this.headers.chain = chain
     this.folder = folder

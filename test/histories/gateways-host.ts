@@ -2,7 +2,7 @@ import type { SightingRecord } from '../../backend/src/graph/conflict-resolution
 import { SharedWriter } from '../../backend/src/writer/shared-writer.js'
 import { MemoryLog, type MemoryRows } from '../support/facts/memory-log.js'
 import { Random } from '../support/random.js'
-import type { HeaderChain } from '../support/server/header-chain.js'
+import type { ChainRoots } from './chain-roots.js'
 import type { Proof } from './decision.js'
 import { FactsHost } from './facts-host.js'
 import type { Shape } from './history.js'
@@ -41,7 +41,7 @@ export class GatewaysHost extends Host {
   }
 
   /** Starts all with an empty log. */
-  async clear(chain: HeaderChain): Promise<void> {
+  async clear(chain: ChainRoots): Promise<void> {
     this.rows = { id: String(this.random.below(1e9)), rows: [] }
     for (const each of this.gateways) await each.clear(chain)
     await this.untilIdle()

@@ -62,6 +62,28 @@ export async function differences(
   return reader.found
 }
 
+/**
+ * What of an answer every host says alike that holds the same: not which of the proofs that there are it sends, nor what it knows of the
+ * network. Undefined where that cannot be said.
+ */
+export function comparable({ path, body }: Question, answer: Answer): unknown {
+  // What is not proven stands there in any order.
+  if (path.startsWith('/svc/gateway/newest/')) return undefined
+  if (answer.status !== 200) return answer.status
+  if (path.startsWith('/content/')) return shownContent(answer)
+  if (path.startsWith('/svc/gateway/stream/')) return shownStream(answer)
+  if (/^\/svc\/(gateway\/provenance|names\/proof)\//.test(path)) return answer.status
+  if (path.startsWith('/svc/gateway/history/')) {
+    const page = json(answer) as { steps?: unknown[] }
+    return { ...page, steps: page.steps?.map(withoutTime) }
+  }
+  if (path === '/svc/gateway/counts') return namesAndInscriptions(answer)
+  if (path !== '/lookup') return json(answer)
+  const { outputs, txids } = readOutputs(answer.body)
+  // A name has its proof and its history in the BEEF, of which there may be several.
+  return String(body).includes('ls_names') ? outputs : { outputs, txids: txids.sort() }
+}
+
 const MISSING = 404
 const BLOCKED = 451
 /** Without the block as of which it is, and what the network has: those are not of the model. */
