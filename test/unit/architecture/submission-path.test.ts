@@ -21,10 +21,11 @@ const ELSEWHERE = ['src/server/writer/submission-worker.ts', 'src/chain/tracker/
 
 /**
  * No walk may get longer than it is; what shortens one lowers its numbers. Functions and promises vary by a few with what of the
- * event loop runs between.
+ * event loop runs between. The mint brings the genesis, whose row in the index is there before it: that takes 15 of the statements
+ * and 24 of the functions, once in the life of a store.
  */
 const LONGEST = {
-  mint: { files: 75, functions: 670, promises: 54, statements: 56 },
+  mint: { files: 75, functions: 694, promises: 54, statements: 69 },
   path: { files: 35, functions: 215, promises: 6, statements: 12 },
   lookup: { files: 44, functions: 286, promises: 64, statements: 38 },
 }
