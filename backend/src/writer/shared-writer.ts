@@ -85,10 +85,9 @@ export class SharedWriter extends LocalWriter {
     this.schedule()
   }
 
-  /** Applies what others have written by now, and publishes the progress of jobs. */
+  /** Applies what others have written by now. */
   async follow(): Promise<void> {
     if (this.current !== undefined) await this.queue.add(FOLLOW)
-    void this.sharedState.publish().catch(() => {})
   }
 
   override async seekJobs(jobs: readonly string[]): Promise<void> {
@@ -153,7 +152,10 @@ export class SharedWriter extends LocalWriter {
       const isToBeRead = follows || this.mayLag || this.current === undefined || this.hasCompany
       for (let isRead = isToBeRead; ; isRead = true) {
         if (isRead) await (this.current === undefined ? this.fill() : this.storeOthers())
-        if (follows && !this.mayLag) return tasks.map(() => ({ done: undefined }))
+        if (follows && !this.mayLag) {
+          void this.sharedState.publish().catch(() => {})
+          return tasks.map(() => ({ done: undefined }))
+        }
         const trial = this.tryOut(tasks)
         let isFirst = false
         try {
@@ -166,6 +168,7 @@ export class SharedWriter extends LocalWriter {
         }
         if (!isFirst) continue
         const outcomes = this.keep(trial)
+        void this.sharedState.publish().catch(() => {})
         void this.mirror.tidy()
         this.othersUntil = this.hasCompany ? 2 * steadyTime() - began : 0
         return outcomes
