@@ -32,9 +32,8 @@ export class Run<At extends Host = Host> {
   readonly happened: Record<string, number> = {}
   readonly model: Model
   /**
-   * Whether one submission stored ancestors that conflict. Once a reorganisation leaves both unproven, the first one counts,
-   * and the model knows only in which submission a transaction came, not at which place of its BEEF. Or whether what became final
-   * lost to several: it is kept unless the one that the host looked at is mined.
+   * Whether what became final lost to several. It waits for the one that the host compared it with, and nobody says which that is: from
+   * then on, the model knows no answers.
    */
   mayTie = false
   private readonly submitted = new Set<string>()

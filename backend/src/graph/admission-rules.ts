@@ -15,7 +15,7 @@ export interface NodeInput {
 export interface AdmissionRules {
   /**
    * The root of the tree to follow; if undefined, `tm_names` admits nothing. It is genuine before its transaction is stored: engines
-   * offer their peers only unspent outputs, so these would never get it.
+   * offer their peers only unspent outputs, so a host may never get it.
    */
   genesis: Outpoint | undefined
   /**

@@ -218,7 +218,7 @@ type Handlers = RequestHandler<never> | RequestHandler<never>[]
  */
 export function described<Id extends string>(group: OperationGroup<Id>) {
   return (handlers: Record<Id, Handlers>, errors?: ErrorRequestHandler): Routes => {
-    // Or a proxy that keeps `/metrics` to itself passes `/METRICS` on.
+    // Otherwise a proxy that hides `/metrics` would let `/METRICS` through.
     const handler = Router({ caseSensitive: true })
     for (const id of Object.keys(group.operations) as Id[]) {
       const { route, pattern }: Operation = group.operations[id]

@@ -25,7 +25,7 @@ interface PageFile {
   encoded: Record<Coding, Buffer>
 }
 
-/** Reads a file, at its first request: it changes only with an update. */
+/** Reads a file of the pages. Handlers ask once for each, at its first request, as files change only with an update. */
 export type PageFiles = (name: FileName) => PageFile
 
 /** The suffixes of files that the build has compressed: `bundle-pages.mjs`. */

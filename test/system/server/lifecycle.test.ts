@@ -26,7 +26,7 @@ async function settings(more: Environment = {}): Promise<Environment> {
   return { PORT: '0', DATA_DIR: await servers.folder(), SEED: 'none', ...more }
 }
 
-/** One line on stderr that says why, and no success. But for the first, it is called in this process, which takes less. */
+/** One line on stderr that says why, and no success. All but one of the commands are called in this process, which is faster. */
 function expectOneLine({ code, stdout, stderr }: Ended, line: RegExp, exit: number): void {
   expect(stderr).toMatch(/^minetree: [^\n]+\n$/)
   expect(stderr).toMatch(line)
