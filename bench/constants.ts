@@ -9,6 +9,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
+import type { BareReady, Likeness } from './bare-server.js'
 import type { GatewayReady } from './gateway-server.js'
 import { type Round, roundsByTurns, type Target, withProcess } from './load.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, sizeOf, withFolder } from './support.js'
@@ -77,7 +78,7 @@ function kindsOf(chain: FakeChain): Record<string, Uint8Array[]> {
   }
 }
 
-/** Processor time per request, by kind. */
+/** Processor time per request, by kind, next to that of a bare server which sends the same 4 KiB. */
 async function* requests(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
     const { url, forgetful, files, flat, bodies, names } = ready
@@ -85,21 +86,30 @@ async function* requests(): AsyncGenerator<string> {
       ...{ origin, server },
       paths: files.map(path),
     })
-    yield* costsOf({
-      '4 KiB by outpoint': of(url, (file) => `/content/${file}`),
-      '4 KiB at the tip': of(url, (file) => `/content/${file}:-1`),
-      'a file in a directory': { origin: url, server, paths: [`/content/${flat}`] },
-      '100 KiB by outpoint': { origin: url, server, paths: [`/content/${bodies[100]}`], length: 100 * 1024 },
-      metadata: of(url, (file) => `/svc/gateway/metadata/${file}:-1`),
-      origin: { origin: url, server, paths: names.map((name) => `/svc/names/origin/${name}`) },
-      mine: { origin: url, server, paths: names.map((name) => `/svc/names/mine/${name}zz`) },
-      '4 KiB by outpoint, from the store': of(forgetful, (file) => `/content/${file}`),
-      '4 KiB at the tip, from the store': of(forgetful, (file) => `/content/${file}:-1`),
-      '1 MiB by outpoint, from the store': {
-        ...{ origin: forgetful, server, length: 1024 * 1024 },
-        paths: [`/content/${bodies[1024]}`],
-      },
-    })
+    const likeness: Likeness = { url: `${url}/content/${files[0]}`, headers: undefined }
+    yield* withProcess('./bare-server.js', [JSON.stringify(likeness)], ([bare]: BareReady, bareServer) =>
+      costsOf({
+        '4 KiB by node:http alone': { origin: bare?.node ?? '', server: bareServer, paths: ['/'] },
+        '4 KiB by outpoint': of(url, (file) => `/content/${file}`),
+        '4 KiB at the tip': of(url, (file) => `/content/${file}:-1`),
+        'a file in a directory': { origin: url, server, paths: [`/content/${flat}`] },
+        '100 KiB by outpoint': {
+          origin: url,
+          server,
+          paths: [`/content/${bodies[100]}`],
+          length: 100 * 1024,
+        },
+        metadata: of(url, (file) => `/svc/gateway/metadata/${file}:-1`),
+        origin: { origin: url, server, paths: names.map((name) => `/svc/names/origin/${name}`) },
+        mine: { origin: url, server, paths: names.map((name) => `/svc/names/mine/${name}zz`) },
+        '4 KiB by outpoint, from the store': of(forgetful, (file) => `/content/${file}`),
+        '4 KiB at the tip, from the store': of(forgetful, (file) => `/content/${file}:-1`),
+        '1 MiB by outpoint, from the store': {
+          ...{ origin: forgetful, server, length: 1024 * 1024 },
+          paths: [`/content/${bodies[1024]}`],
+        },
+      }),
+    )
   })
 }
 
