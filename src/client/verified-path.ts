@@ -8,12 +8,7 @@ import {
   MAX_LINK_BYTES,
   sitePath,
 } from '../../backend/src/protocol/directory.js'
-import {
-  type ContentReference,
-  formatOutpoint,
-  PointerError,
-  parsePointer,
-} from '../../backend/src/protocol/outpoint.js'
+import { type ContentReference, formatOutpoint, readPointer } from '../../backend/src/protocol/outpoint.js'
 import { type RedirectRule, RedirectsError, readRedirects } from '../../backend/src/protocol/redirects.js'
 import { VerifiedFetchError } from './verified-error.js'
 import type { VerifiedStep } from './verify-history.js'
@@ -158,13 +153,10 @@ function readMap({ body, contentType }: VerifiedFile['content']): DirectoryMap {
 
 /** A pointer of a directory; siblings are in the directory's transaction. */
 function absolute(text: string, { outpoint: { txid } }: VerifiedFile): Pointer {
-  try {
-    const pointer = parsePointer(text)
-    return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
-  } catch (cause) {
-    if (!(cause instanceof PointerError)) throw cause
-    throw badDirectory(`an entry of a directory is not a pointer: ${cause.message}`, cause)
-  }
+  const pointer = readPointer(text)
+  if (pointer === undefined)
+    throw badDirectory(`an entry of a directory is not a pointer: ${JSON.stringify(text.slice(0, 100))}`)
+  return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
 }
 
 function badDirectory(message: string, cause?: Error): VerifiedFetchError {

@@ -3,6 +3,7 @@ import { HEADER_CHECKPOINTS } from '../../backend/src/protocol/header-checkpoint
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
+import { field } from './bounded-fetch.js'
 import { type HeaderStore, OwnHeaders } from './own-headers.js'
 import { askStore, type SegmentStore } from './segment-store.js'
 import {
@@ -216,7 +217,7 @@ export function serveVerifiedSite(
 }
 
 function isQuestion(data: unknown): data is SiteQuestion {
-  return typeof data === 'object' && data !== null && 'path' in data && typeof data.path === 'string'
+  return typeof field(data, 'path') === 'string'
 }
 
 /**

@@ -121,8 +121,7 @@ export class Journal {
       ...[kind, subject, place],
     )
     if (open !== undefined) throw undecided(draft.what, open.txid)
-    const change =
-      payer === WALLET || transaction.outputs.length === draft.outputs.length ? null : draft.outputs.length
+    const change = transaction.outputs.length === draft.outputs.length ? null : draft.outputs.length
     this.run(
       // A lost payment may be made again, byte for byte.
       `insert or replace into payments select ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, coalesce(max(number), 0) + 1 from payments`,

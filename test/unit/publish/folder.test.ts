@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { directoryEntries, type Link, pointerOf } from '../../../backend/src/protocol/directory.js'
 import { readInscription } from '../../../backend/src/protocol/inscription.js'
-import { parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { readPointer } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import {
   contentTypeOf,
@@ -43,8 +43,8 @@ function treeOf(entries: readonly FolderEntry[]): Tree {
 /** The tree that the outputs of a transaction hold, found from its root as a reader would. */
 function readBack(transaction: (PublishOutput | undefined)[], vout: number): Tree {
   const read = ([name, entry]: [string, string | Link]): [string, Tree | string] => {
-    const pointer = parsePointer(pointerOf(entry))
-    const at = pointer.kind === 'sibling' ? pointer.vout : -1
+    const pointer = readPointer(pointerOf(entry))
+    const at = pointer?.kind === 'sibling' ? pointer.vout : -1
     const found = readInscription(transaction[at]?.lockingScript ?? new Uint8Array()).content
     if (['gw-fs/json', 'ordfs/dir'].includes(found?.contentType ?? ''))
       return [name, readBack(transaction, at)]

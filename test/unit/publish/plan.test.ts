@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { directoryEntries, pointerOf } from '../../../backend/src/protocol/directory.js'
 import { encodeEnvelope, readInscription } from '../../../backend/src/protocol/inscription.js'
-import { formatOutpoint, type Outpoint, parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, readPointer } from '../../../backend/src/protocol/outpoint.js'
 import { baseOf, encodePatch, PATCH_TYPE } from '../../../backend/src/protocol/patch.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { applyDelta, encodeDelta, targetLength } from '../../../backend/src/protocol/vcdiff.js'
@@ -77,8 +77,9 @@ function filesOf(steps: readonly PublishedStep[]): Record<string, string> {
     files[`${path}/`] = 'directory'
     for (const [name, entry] of directoryEntries(content.body, content.contentType)) {
       const text = pointerOf(entry)
-      const pointer = parsePointer(text)
-      if (pointer.kind === 'transaction') throw new Error(`not written here: ${text}`)
+      const pointer = readPointer(text)
+      if (pointer === undefined || pointer.kind === 'transaction')
+        throw new Error(`not written here: ${text}`)
       const { txid } = outpoint
       read(pointer.kind === 'sibling' ? { txid, vout: pointer.vout } : pointer.outpoint, `${path}/${name}`)
     }
