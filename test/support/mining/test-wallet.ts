@@ -55,7 +55,7 @@ const badParameter = (parameter: string, reason: string): Error =>
  * A wallet with one key and one coin, which does of BRC-100 what a mint or a move asks of one, and is as unkind as
  * wallet-toolbox 2.1:
  *
- * - it checks all arguments and the proofs of what it is given to spend;
+ * - it checks all arguments, descriptions by the lengths of BRC-100, and the proofs of what it is given to spend;
  * - it puts the change into several outputs, behind those that were asked for;
  * - of a draft it shows what that spends and none of the ancestors;
  * - what it has signed is bytes, as of later versions, and an object where an API sends JSON;
@@ -113,6 +113,9 @@ export class TestWallet implements NameWallet {
     Validation.validateCreateActionArgs(args)
     for (const { basket } of args.outputs ?? []) if (basket !== undefined) this.askOnce(`basket ${basket}`)
     const { inputs = [], outputs = [], inputBEEF = [], options = {} } = args
+    const texts = [args.description, ...inputs.map((each) => each.inputDescription)]
+    texts.push(...outputs.map((each) => each.outputDescription))
+    if (!texts.every((text) => /^.{5,50}$/.test(text))) throw badParameter('description', '5 to 50 bytes')
     if (inputs.length === 0 && outputs.length === 0) return await this.sendWith(options.sendWith ?? [])
     if (inputs.length > 0 && !(await Beef.fromBinary(Array.from(inputBEEF)).verify(ANY_BLOCK, true)))
       throw badParameter('inputBEEF', 'valid Beef when factoring options.trustSelf')

@@ -82,12 +82,18 @@ const CALLS: Record<string, Call> = {
   OwnHeaders: [(given) => new OwnHeaders(given), { sources: [url] }],
 }
 
+const NO_OUTPOINTS = [{ txid: tip.txid.slice(1), vout: 0 }, { txid: tip.txid }]
 const MISTAKES = Object.entries(CALLS).flatMap(([name, [, right]]) =>
   Object.keys(right)
     .filter((argument) => !['profile', 'sequence', 'isMintOf'].includes(argument))
     // Without a name, the proof is of another one.
     .filter((argument) => argument !== 'name' || ['resolveName', 'mineName', 'solveNext'].includes(name))
-    .flatMap((argument) => [undefined, null, 7].map((given) => [name, argument, given] as const)),
+    .flatMap((argument) =>
+      // Of a tip, only `vout` is given.
+      [undefined, null, 7, ...(argument === 'tip' ? [] : NO_OUTPOINTS)].map(
+        (given) => [name, argument, given] as const,
+      ),
+    ),
 )
 
 test.each(MISTAKES)('%s with a %s that is %s is a mistake of the caller', async (name, argument, given) => {

@@ -209,19 +209,24 @@ test('a source need not give all headers at once', async () => {
   expect(await tracker.isValidRootForHeight(chain.rootAt(FIRST) ?? '', FIRST)).toBe(true)
 })
 
-test('a source that hangs is waited for once, and left out while another one answers', async () => {
-  const { chain, block } = grownChain()
-  let asked = 0
-  const headers = () => {
-    asked++
-    return silent()
+test('a source that hangs is waited for once, and left out while another one answers, which failed before', async () => {
+  const { chain } = grownChain()
+  const honest = sourceOf(chain)
+  let [isHanging, asked, failures] = [false, 0, 1]
+  const hanging: HeaderSource = {
+    name: 'a source that hangs',
+    headers: (query) => {
+      asked += Number(isHanging)
+      return isHanging ? silent() : honest.headers(query)
+    },
   }
-  const hanging: HeaderSource = { name: 'a source that hangs', headers }
-  const tracker = trackerOf(chain, [hanging, sourceOf(chain)], { fetch: { timeout: 20 } })
-  const { root, height } = block.header
-  const { height: tip } = chain.bestTip
-  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
-  expect(await tracker.isValidRootForHeight(chain.rootAt(tip) ?? '', tip)).toBe(true)
+  const failing: HeaderSource = {
+    name: 'fails once',
+    headers: async (query) => (failures-- > 0 ? Promise.reject(new Error('down')) : honest.headers(query)),
+  }
+  const tracker = trackerOf(chain, [hanging, failing], { fetch: { timeout: 20 } })
+  for (isHanging of [false, true, true, true])
+    expect(await tracker.currentHeight()).toBe(chain.bestTip.height)
   expect(asked).toBe(1)
 })
 

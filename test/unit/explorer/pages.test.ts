@@ -161,9 +161,16 @@ test('a page changes with what it shows', async () => {
   expect((await other.ask('/')).body.toString()).toContain('href="/name/homes"')
 })
 
-test('a name leads to its host, at the port that the system chose', async () => {
-  const page = await htmlOf('/name/alice')
-  expect(page).toContain(`href="//alice.localhost:${new URL(server.url).port}/"`)
+test('a name and each output of it lead to its host, at the port that the system chose, and have the MAP of its tip', async () => {
+  const { json } = await server.ask('/svc/names/origin/alice')
+  for (const path of ['/name/alice', `/ordinal/${(json as { outpoint: string }).outpoint}`]) {
+    const page = await htmlOf(path)
+    expect(page).toContain(`href="//alice.localhost:${new URL(server.url).port}/"`)
+    expect(page).toMatch(/>Metadata.*The site of Alice/s)
+    expect(page.includes('Looks like')).toBe(path.startsWith('/name'))
+  }
+  // Nothing looks like this one.
+  expect(await htmlOf('/name/home')).not.toContain('Looks like')
 })
 
 describe('a search leads to', () => {

@@ -39,7 +39,11 @@ async function advertise(wallet: TestWallet, keep: Keep): Promise<unknown> {
   const key = new PrivateKey(77)
   const said = { protocol: 'SHIP', topicOrService: 'tm_names', url: 'https://names.example' } as const
   const lock = await advertisementLock(key, said)
-  const output = { satoshis: 1, lockingScript: Uint8Array.from(lock.toUint8Array()), description: 'A token' }
+  const output = {
+    satoshis: 1,
+    lockingScript: Uint8Array.from(lock.toUint8Array()),
+    description: 'A token that says where this host of the overlay is',
+  }
   const draft = { what: 'the advertisements', description: 'Advertise this overlay host', inputs: [] }
   return await payWithWallet(wallet).pay({ ...draft, outputs: [output], maxFee: 5000 }, keep)
 }
