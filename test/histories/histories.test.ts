@@ -9,7 +9,7 @@ const EVERYTHING_EVERY = 10
 
 /**
  * What is pending raises a fact, is in no block any more, is built on by one, or is behind one that a proof restores; what becomes
- * final has lost to several.
+ * final has lost to several; what waits for a proof comes before what brings it.
  */
 const FOUND = [
   [90210, '46'],
@@ -21,6 +21,7 @@ const FOUND = [
   [33, '96'],
   [42, '124'],
   [535362280, '39'],
+  [536890607, '293'],
 ] as const
 
 const HOSTS = { tracker: new FactsHost(WIDE), headers: new FactsHost(WIDE, 'headers') }

@@ -224,11 +224,13 @@ export class Door {
     const mayFree = isAnyWaiting && proofs.length + confirmed.length + raising.size > 0
     // Transactions that begin to count by this may decide about its subjects, so the outcome is read at the end.
     const all = mayFree ? this.savepoint(this.isAlone) : undefined
+    const entering = { candidates, proofs, rules, prepare, client: keepLost?.client, isFirst: true }
+    const left = mayFree && isUnproven ? this.enterProven(entering) : undefined
     const entered = this.enter({
-      ...{ candidates, proofs, rules, prepare, subjects, onRefusal, client: keepLost?.client },
+      ...(left === undefined ? entering : { candidates: left, rules, client: keepLost?.client }),
+      ...{ subjects, onRefusal },
       behind: isAnyWaiting && !mayFree ? this.behindLosers(candidates, raising) : undefined,
       mayKeep: (lost) => mayFree || mayKeep(lost),
-      isFirst: true,
     })
     if (entered.isRefused) return { refused: [], lost: entered.lost }
     this.drain()
@@ -461,6 +463,21 @@ export class Door {
     makeRoom(pending, admission.pending, remove)
     makeRoomToWait(pending, limits, { fresh, remove })
     return { lost, isRefused: false }
+  }
+
+  /**
+   * Enters what is proven and its ancestors before the rest, so that transactions that waited for these proofs come before those that
+   * bring them, as if the proofs had come alone. @returns The rest.
+   */
+  private enterProven(entering: Entering): Candidate[] {
+    const line = new Set<string>()
+    for (const { txid, proofs, spends } of entering.candidates.toReversed())
+      if (line.has(txid) || proofs.length > 0)
+        for (const each of [txid, ...spends.map((spent) => spent.txid)]) line.add(each)
+    this.enter({ ...entering, candidates: entering.candidates.filter(({ txid }) => line.has(txid)) })
+    this.drain()
+    const left = entering.candidates.filter(({ txid }) => !line.has(txid))
+    return left.flatMap((each) => (each.pending === undefined ? each : this.candidates([each.txid])))
   }
 
   /** Applies candidates and related pending transactions, to see which of them count. */

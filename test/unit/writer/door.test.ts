@@ -353,6 +353,21 @@ describe('a submission that loses', () => {
     expect([store.count(), store.pending(all)]).toEqual([before, []])
   })
 
+  test('comes before what brings the proof that it waited for, as if the proof had come alone', async () => {
+    const store = open()
+    const parent = spend(store, [])
+    await store.writer.change('sightings', [{ txid: parent.txid, status: 'rejected' }])
+    const [first, second] = [inscribe(store, [[parent]], 'first'), inscribe(store, [[parent]], 'second')]
+    expect(await store.submit([first, parent])).toEqual({ txid: parent.txid, tier: 'rejected' })
+    const { lost } = await store.writer.record([recordOf(parent, 101), recordOf(second)], {
+      subjects: [second.txid],
+      keepLost: {},
+    })
+    expect(lost).toEqual([{ txid: second.txid, reason: { txid: first.txid, tier: 'unseen' } }])
+    const all = { first, second }
+    expect([store.facts(all), store.pending(all)]).toEqual([['first'], ['second']])
+  })
+
   test('is not kept if it is built on two spends of one coin', async () => {
     const { store, squat, honest } = await squatted()
     const hopeless = spend(store, [

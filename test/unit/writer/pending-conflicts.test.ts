@@ -211,7 +211,7 @@ class Run {
       if (!stored.has(each)) stored.set(each, { place: FIRST_NEW + at, isCounting: false })
     const provenBefore = new Map(proven.map((each) => [each, new Set(this.heights.get(each))]))
     this.prove(proven, height)
-    const before = this.expected(stored).get(payment)
+    const expected = this.expected(stored).get(payment)
     const { lost } = await this.store.writer.record(
       submitted.map((each) => recordOf(this.transactionOf(each), proven.includes(each) ? height : undefined)),
       { subjects: [this.transactionOf(payment).txid], keepLost: { client: 'aa' } },
@@ -219,9 +219,6 @@ class Run {
     // Of what is refused nothing is stored, and neither are its proofs.
     const isRefused = lost.length > 0 && proven.some((each) => !this.hasProof(each, height))
     if (isRefused) for (const [each, heights] of provenBefore) this.heights.set(each, heights)
-    // What its parents' proofs let count may have become a fact only after it: the first in the log counts.
-    const after = isRefused || proven.includes(payment) ? undefined : this.expected(this.stored())
-    const expected = after?.get(payment) ?? before
     const isLost = expected?.isInactive === true && expected.mined === undefined
     if (lost.length > 0 === isLost) return undefined
     return `the answer to payment ${payment} is that it ${isLost ? 'counts' : 'lost'}`
