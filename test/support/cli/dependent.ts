@@ -10,6 +10,12 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 /** Whether this Node requires modules without a flag. */
 export const requiresModules = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
 
+/** Compiles in a folder, by one thread: several would each check the types that they share. Rejects with what the compiler says. */
+export async function typescript(cwd: string, args: string[] = []): Promise<void> {
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  await run(process.execPath, [compiler, '--singleThreaded', ...args], { cwd })
+}
+
 /** A folder in which a package is installed under its name, for programs that depend on it. */
 export interface Dependent {
   /** Runs a program, and gives what it prints. `.cjs` programs use `require`. */
@@ -58,7 +64,7 @@ export async function programsIn(folder: string): Promise<Dependent> {
         ...{ types, typeRoots: [join(ROOT, 'node_modules/@types')] },
       }
       await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-      await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], { cwd: folder })
+      await typescript(folder)
     },
   }
 }

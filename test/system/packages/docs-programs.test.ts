@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { typescript } from '../../support/cli/dependent.js'
 import { installBoth } from '../../support/cli/installed-package.js'
 import { blocksOf, PAGES, programsOf } from '../../support/docs/blocks.js'
 
@@ -48,11 +47,7 @@ withRegistry(
     }
     await writeFile(join(cwd, 'package.json'), '{"type": "module"}')
     await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const { stdout } = await promisify(execFile)(process.execPath, [compiler], { cwd }).catch(
-      (error: { stdout: string }) => error,
-    )
-    expect(stdout.split('\n').filter((line) => line !== '')).toEqual([])
+    await typescript(cwd)
   },
   PATIENCE,
 )

@@ -4,6 +4,7 @@ import { extname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { press, says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
+import { typescript } from '../../support/cli/dependent.js'
 import { installedClient, installedExample } from '../../support/cli/installed-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
 import { serving } from '../../support/server/connections.js'
@@ -87,8 +88,7 @@ withRegistry('the examples', () => {
   })
 
   test('the React example compiles by strict rules', async () => {
-    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    await run(process.execPath, [compiler, '-p', reactFolder])
+    await typescript(reactFolder)
   })
 
   inBrowser('the React example looks a name up, as Vite builds it', async () => {

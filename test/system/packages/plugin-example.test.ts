@@ -1,11 +1,11 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { outpointLabel } from '../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { typescript } from '../../support/cli/dependent.js'
 import type { Installation } from '../../support/cli/made-once.js'
 import { offeredRequests } from '../../support/gateway/offered.js'
 import { sampleOf } from '../../support/nightly.js'
@@ -45,11 +45,11 @@ async function folderWith(installed: string, programs: Record<string, string>): 
 async function complaints(cwd: string, names: string[]): Promise<string[]> {
   const options = '--strict --target es2022 --module nodenext --types node --ignoreConfig'.split(' ')
   const files = names.map((name) => `${name}.ts`)
-  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, ...files]
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd }).catch(
-    (error: { stdout: string }) => error,
+  const said = await typescript(cwd, [...options, ...files]).then(
+    () => '',
+    ({ stdout }: { stdout: string }) => stdout,
   )
-  return stdout.split('\n').filter((line) => /^\w+\.ts|node_modules\/minetree\//.test(line))
+  return said.split('\n').filter((line) => /^\w+\.ts|node_modules\/minetree\//.test(line))
 }
 
 let running: ChildProcess | undefined

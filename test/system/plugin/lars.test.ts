@@ -1,13 +1,13 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, readdir, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { createConnection } from 'mysql2/promise'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { typescript } from '../../support/cli/dependent.js'
 import { sampleOf } from '../../support/nightly.js'
 import {
   type DeploymentInfo,
@@ -34,7 +34,6 @@ import { freshDatabaseName, portOfShared } from '../../support/services/shared.j
 
 const { folder } = useServers()
 const ROOT = resolve(import.meta.dirname, '../../..')
-const TYPESCRIPT = join(ROOT, 'node_modules/typescript/bin/tsc')
 
 const container = await installContainer()
 const info = await deploymentInfo()
@@ -247,9 +246,7 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
       ),
     ]
     const sources = files.map((path) => path.replace('./backend/', ''))
-    await promisify(execFile)(process.execPath, [TYPESCRIPT, ...options, '--ignoreConfig', ...sources], {
-      cwd,
-    })
+    await typescript(cwd, [...options, '--ignoreConfig', ...sources])
   })
 
   test('the only copy of the SDK is that of the host', async () => {
