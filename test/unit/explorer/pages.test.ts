@@ -51,6 +51,7 @@ describe.each(PAGES)('%s', (path) => {
     expect(html).not.toMatch(FORBIDDEN)
     expect(html).not.toContain('\u202e')
     expect(html.length).toBeLessThan(200_000)
+    expect(html.includes('content="noindex"')).toBe(/^\/(?:search|map|type|name\/alicia)/.test(path))
   })
 
   test('is revalidated by its entity tag, and has a head', async () => {

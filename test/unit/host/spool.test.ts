@@ -32,6 +32,9 @@ test('what was seen and what was verified is there until it is deleted, after a 
   again.forgetEviction({ txid: 'c', vout: 1 })
   expect(again.get('a')).toBeUndefined()
   expect(again.txids()).toEqual(['b'])
+  again.delete('b')
+  again.see('b', bytes(2))
+  expect(again.get('b')?.seen).toHaveLength(2)
   expect([spool.txids(), spool.evictions()]).toEqual([['b'], []])
 })
 

@@ -53,10 +53,13 @@ test.each([
   expect(await through?.(transaction, '')).toMatchObject({ kind, why })
 })
 
-test('a mint is undecided where ARC speaks of another one', async () => {
+test('a mint is undecided where ARC speaks of another one, or of an orphan in its text alone', async () => {
   arc.of = 'ab'.repeat(32)
   for (const says of ['REJECTED', 'SEEN_ON_NETWORK', '461'])
     expect(await send(says)).toMatchObject({ kind: 'undecided', why: expect.stringContaining(arc.of) })
+  const said = { status: 'success', txid: transaction.id('hex'), message: 'SEEN_ON_NETWORK orphan' } as const
+  const sending = sendThroughArc({ broadcast: async () => said })(transaction, '')
+  expect(await sending).toMatchObject({ kind: 'undecided' })
 })
 
 test('a mint is undecided where ARC cannot be reached', async () => {

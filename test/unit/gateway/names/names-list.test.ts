@@ -22,7 +22,7 @@ test.each([
   ['the page behind it', '?limit=3&after=a0', { names: listed('ab', 'abc', 'abd'), next: 'abd' }],
   ['the last page, which says so', '?limit=3&after=c', { names: listed('cz', 'czz') }],
   ['a last page that is full', '?limit=2&after=c', { names: listed('cz', 'czz') }],
-  ['a prefix from behind a name', '?prefix=ab&after=abc', { names: listed('abd') }],
+  ['a prefix that is a name, from behind it', '?prefix=ab&after=ab', { names: listed('abc', 'abd') }],
   [
     'behind a name that is not there',
     '?after=aab',
