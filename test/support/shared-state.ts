@@ -8,6 +8,7 @@ const REPLACED: [of: object, name: string][] = [
   [Date, 'now'],
   [JSON, 'parse'],
   [globalThis, 'fetch'],
+  [globalThis, 'setTimeout'],
 ]
 const before = REPLACED.map(([of, name]) => Reflect.get(of, name))
 const environment = { ...process.env }

@@ -54,6 +54,24 @@ export async function givenTime<Found>(
   return await attempt(PATIENCE)
 }
 
+/** What waits this long waits for something that may be slow, in milliseconds: it is not to give up sooner. */
+const A_LIMIT = 5000
+
+/** Has time pass for what measures durations: until a suite ends, their clock is so many milliseconds ahead. */
+export function passTime(milliseconds: number): void {
+  const now = performance.now.bind(performance)
+  performance.now = () => now() + milliseconds
+}
+
+/** For this suite, the clock of durations runs so many times as fast, and pauses end as much sooner. */
+export function hurry(times: number): void {
+  const [{ setTimeout: sleep }, now] = [globalThis, performance.now.bind(performance)]
+  const since = now()
+  performance.now = () => since + times * (now() - since)
+  const sooner = (run: () => void, pause = 0) => sleep(run, pause < A_LIMIT ? pause / times : pause)
+  globalThis.setTimeout = Object.assign(sooner, sleep)
+}
+
 const TURNS = 20
 
 /**

@@ -37,7 +37,7 @@ const HONEST: Record<string, RouteAnswer> = {
 
 const MiB = 1024 * 1024
 /** For what is waited for in vain, in milliseconds. */
-const SHORT = 4000
+const SHORT = 2000
 
 /** A `fetch` that counts the bytes that are read of answers. */
 function countingFetch(): { fetch: typeof fetch; count: () => number } {

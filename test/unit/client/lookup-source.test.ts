@@ -177,7 +177,7 @@ describe('hosts without end', () => {
   test('strangers that say nothing leave time for the honest host after them', async () => {
     const hosts = await strangersThat({ does: () => {} })
     const sources = [source([...hosts, await host({ body: aggregate(tip, whole) })])]
-    await givenTime(4000, async (timeout) =>
+    await givenTime(1000, async (timeout) =>
       expect(await resolveName({ ...question, sources, timeout })).toMatchObject({
         tip: { tip },
         notAsked: 0,

@@ -310,7 +310,7 @@ describe('a gateway that lies', () => {
           : new Promise<never>(() => {}),
     }
     const lying = await gateway({ [proof(hello.txid)]: { alter: otherBlock(hello) } })
-    const text = await givenTime(3000, async (timeout) => {
+    const text = await givenTime(1000, async (timeout) => {
       const fetching = fetcher([lying, server.url], { chainTracker: hangs, timeout })(hello.txid)
       return await (await fetching).text()
     })
@@ -328,7 +328,7 @@ describe('a gateway that lies', () => {
         [proof(`${mint.outpoint(2)}:-1`)]: silent,
       })
       const resources = ['al/hello.txt', `${mint.outpoint(2)}:-1/hello.txt`]
-      const texts = await givenTime(4000, async (timeout) => {
+      const texts = await givenTime(1000, async (timeout) => {
         const verified = fetcher([hanging, server.url], { order, timeout })
         return await Promise.all(resources.map(async (resource) => await (await verified(resource)).text()))
       })
@@ -337,7 +337,7 @@ describe('a gateway that lies', () => {
   )
 
   test('says nothing once is asked after the others for a while', async () => {
-    await givenTime(3000, async (timeout) => {
+    await givenTime(1000, async (timeout) => {
       const hanging = await startIndex({ [proof(hello.txid)]: { does: () => {} } }, server.url)
       const verified = fetcher([hanging.url, server.url], { timeout })
       expect(await (await verified(hello.txid)).text()).toBe('hello, world')

@@ -18,9 +18,11 @@ import {
   OPEN_LOCK,
 } from '../../support/protocol/fake-chain.js'
 import { encodeTransaction } from '../../support/protocol/raw-transaction.js'
-import { eventually, loopTurns, until } from '../../support/server/waiting.js'
+import { eventually, hurry, loopTurns, until } from '../../support/server/waiting.js'
 
 // How the index of a host follows its engine, whichever hook that calls, and when.
+
+hurry(5)
 
 /** Code, which has no place in the pushes that unlock a node. */
 const OP_NOP = 0x61

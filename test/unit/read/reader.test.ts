@@ -365,7 +365,11 @@ test('no snapshot is held for longer than a turn: a writer may empty the file th
   expect(served.transactions.has(note.txid)).toBe(false)
   files.add(note)
   const checkpoint = 'pragma wal_checkpoint(truncate)'
-  const isHeld = (): unknown => withFile(files.index, (sql) => sql.get(checkpoint)?.busy)
+  const isHeld = (): unknown =>
+    withFile(files.index, (sql) => {
+      sql.exec('pragma busy_timeout = 20')
+      return sql.get(checkpoint)?.busy
+    })
   expect(isHeld()).toBe(1)
   await new Promise(setImmediate)
   expect(isHeld()).toBe(0)

@@ -21,7 +21,7 @@ import {
   untilReady,
   useServers,
 } from '../../../support/server/test-server.js'
-import { until } from '../../../support/server/waiting.js'
+import { passTime, until } from '../../../support/server/waiting.js'
 
 // What a host does with what its chain tracker says.
 
@@ -217,5 +217,6 @@ test('a host is not ready while the tracker does not answer, and is again by its
   expect((await server.ask('/health/live')).status).toBe(200)
   tracker.mood = 'answers'
   // Nobody submits anything meanwhile.
+  passTime(5000)
   await untilReady(server)
 })

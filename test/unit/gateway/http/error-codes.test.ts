@@ -13,6 +13,7 @@ import {
   untilReady,
   useServers,
 } from '../../../support/server/test-server.js'
+import { passTime } from '../../../support/server/waiting.js'
 
 // What errors say, and what of them is logged. test/unit/server/openapi has a request for every code of every operation.
 
@@ -115,6 +116,7 @@ describe('what went wrong inside', () => {
   test('is no more once the store answers again', async () => {
     expect((await server.ask(content(file.outpoint(0)))).body.toString('utf8')).toBe('file')
     // It is tried after a while whether the store has space.
+    passTime(5000)
     await untilReady(server)
   })
 

@@ -6,6 +6,7 @@ import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { writerOf } from '../../../support/server/held-writes.js'
 import { SILENT, type TestServer, untilReady, useServers } from '../../../support/server/test-server.js'
+import { passTime } from '../../../support/server/waiting.js'
 
 // A store without space, by SQLite's own bound on its pages: the engine fails as it does on a full disk.
 
@@ -54,6 +55,7 @@ test('submissions to a full store are 503 STORE_FULL, the host is not ready, and
     [40, 'NOT_READY'],
   ])
   setPages(server, 1_000_000)
+  passTime(5000)
   await untilReady(server)
   await server.take(beef, ['tm_ordinals'])
   expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store accepts writes again' })
