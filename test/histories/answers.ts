@@ -47,6 +47,8 @@ export class Answers {
       /** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
       genuine: ReadonlyMap<string, string>
       blocked: readonly BlockedItem[]
+      /** The types of content that the policy did not take when these came; by default, those of the history. */
+      refused?: ReadonlyMap<string, readonly string[]>
     },
   ) {
     this.decision = decide(history, facts)
@@ -319,7 +321,8 @@ export class Answers {
   /** Whether the operator's policy does not take what an output holds. */
   private isRefused(outpoint: string): boolean {
     const type = this.written(outpoint).content?.contentType
-    return type !== undefined && this.history.refusedTypes.includes(type)
+    const refused = this.facts.refused?.get(outpoint.slice(0, 64)) ?? this.history.refusedTypes
+    return type !== undefined && refused.includes(type)
   }
 
   /** The unbroken 1-sat run that an output stands in, and whether nothing is missing before it. */

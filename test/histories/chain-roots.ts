@@ -19,6 +19,7 @@ export function configOf({ covenantVersion, refusedTypes = [] }: Shape, dataDir:
     ...treeOf(deployment),
     DATA_DIR: dataDir,
     ADMIN_TOKEN,
+    ARC_CALLBACK_TOKEN: ADMIN_TOKEN,
     READS_PER_MINUTE: '0',
     SUBMISSIONS_PER_MINUTE: '0',
     ...(refusedTypes.length > 0 && {

@@ -18,8 +18,10 @@ import { ReorgMonitor } from '../../src/chain/tracker/reorg-monitor.js'
 import { createApp } from '../../src/server/app.js'
 import { Bodies } from '../../src/server/cache/bodies.js'
 import { Responses } from '../../src/server/cache/responses.js'
+import type { Config } from '../../src/server/config/config.js'
 import { admissionOptions } from '../../src/server/store/admission-options.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
+import { prune } from '../../src/server/store/facts/prune.js'
 import { createOverlay, type Overlay } from '../../src/server/writer/overlay.js'
 import { listening } from '../support/server/connections.js'
 import { type Header, HeaderChain } from '../support/server/header-chain.js'
@@ -34,6 +36,8 @@ import { differencesOf } from './questions.js'
 
 /** Of the answers and of the bodies in memory, in bytes. */
 const MAX_CACHED = 1024 * 1024
+/** When nobody has seen anything for a long time. */
+const FAR = 2 ** 43
 
 interface Running {
   url: string
@@ -52,6 +56,7 @@ interface Running {
 export class FactsHost extends Host {
   private readonly headers = new HeadersOfChain()
   private folder = ''
+  private refusedTypes: readonly string[] = []
   private running: Running | undefined
 
   /** @param tracker What decides which proofs count: what the chain says when it is asked, or the headers in the store. */
@@ -80,6 +85,7 @@ export class FactsHost extends Host {
   async clear(chain: ChainRoots): Promise<void> {
     await this.close()
     this.headers.chain = chain
+    this.refusedTypes = this.shape.refusedTypes ?? []
     this.folder = await mkdtemp(join(tmpdir(), 'minetree-facts-'))
     await this.start()
     await this.chainChanged()
@@ -138,6 +144,20 @@ export class FactsHost extends Host {
   override async restart(): Promise<void> {
     await this.parts.close()
     await this.start()
+  }
+
+  override async refuseTypes(types: readonly string[]): Promise<void> {
+    this.refusedTypes = types
+    await this.restart()
+  }
+
+  override async prune(): Promise<number> {
+    await this.parts.close()
+    const { config } = this
+    const signal = new AbortController().signal
+    const { transactions } = await prune({ config, signal, keepsNames: false, now: FAR })
+    await this.start()
+    return transactions
   }
 
   /** Restarts without an index, which is derived from the log after something has happened. */
@@ -232,6 +252,10 @@ export class FactsHost extends Host {
     if (this.folder !== '') await rm(this.folder, { recursive: true, force: true })
   }
 
+  private get config(): Config {
+    return configOf({ ...this.shape, refusedTypes: this.refusedTypes }, this.folder)
+  }
+
   private get parts(): Running {
     if (this.running === undefined) throw new Error('the host is not running')
     return this.running
@@ -243,8 +267,7 @@ export class FactsHost extends Host {
 
   /** @param beforeIndex Happens when it listens, before its index follows from the log. */
   private async start(beforeIndex?: () => Promise<void>): Promise<void> {
-    const { headers } = this
-    const config = configOf(this.shape, this.folder)
+    const { headers, config } = this
     const writer = await this.openWriter(this.folder)
     await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder), writer)
@@ -275,6 +298,8 @@ export class FactsHost extends Host {
     await beforeIndex?.()
     writer.deriveBy(admissionOptions(config))
     await writer.opened
+    // What waits was queued to be tried again before.
+    await writer.setting('tracker', this.tracker)
   }
 }
 

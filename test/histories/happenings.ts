@@ -44,6 +44,23 @@ export type Happening =
   /** The host ends while something is submitted. */
   | ({ kind: 'kill'; at: number } & Manner)
   | { kind: 'restart' | 'read' }
+  /** A transaction processor brings a status without a path. */
+  | { kind: 'callback'; at: number; status: keyof typeof STATUSES }
+  /** The host starts again with a policy that takes one type of content less. */
+  | { kind: 'narrow'; at: number }
+  /** The operator drops what nobody has seen. */
+  | { kind: 'prune' }
+
+/** What statuses of a transaction processor say. */
+export const STATUSES: Record<string, Sighting | undefined> = {
+  SEEN_ON_NETWORK: 'seen',
+  MINED: 'seen',
+  REJECTED: 'rejected',
+  INVALID: 'rejected',
+  QUEUED: undefined,
+  SEEN_IN_ORPHAN_MEMPOOL: undefined,
+  DOUBLE_SPEND_ATTEMPTED: undefined,
+}
 
 export const BOTH_TOPICS = ['tm_names', 'tm_ordinals']
 export const choice = fc.nat(0xffff)
@@ -94,6 +111,13 @@ export const happenings = {
   kill: at.chain((each) => manner.map((how) => ({ kind: 'kill' as const, at: each, ...how }))),
   restart: fc.constant({ kind: 'restart' as const }),
   read: fc.constant({ kind: 'read' as const }),
+  callback: fc.record({
+    kind: fc.constant('callback' as const),
+    at,
+    status: fc.constantFrom(...Object.keys(STATUSES)),
+  }),
+  narrow: fc.record({ kind: fc.constant('narrow' as const), at }),
+  prune: fc.constant({ kind: 'prune' as const }),
 }
 
 /** As whatever can be valid is. */

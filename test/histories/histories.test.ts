@@ -1,6 +1,6 @@
 import { FactsHost } from './facts-host.js'
 import { expectRuns } from './trial.js'
-import { HAPPENS_WIDE, runWide, WIDE, wide } from './wide.js'
+import { HAPPENS_WIDE, HAPPENS_WIDER, runWide, WIDE, wide, wider } from './wide.js'
 
 // `npm run histories` does thousands of runs.
 
@@ -34,12 +34,13 @@ test.each(['tracker', 'headers'] as const)(
   async (tracker) => {
     const host = HOSTS[tracker]
     await expectRuns({
-      plan: wide,
+      plan: wider,
       // With those that once found something, a hundred for both.
       runs: 42,
       // They find faults that nothing else does (`faults.ts`).
-      least: HAPPENS_WIDE,
+      least: [...HAPPENS_WIDE, ...HAPPENS_WIDER],
       found: FOUND,
+      foundIn: wide,
       async run(plan, index) {
         const run = await runWide(plan, async ({ headers }) => {
           await host.clear(headers)

@@ -68,6 +68,10 @@ export abstract class Host {
   /** Ends the host while requests may be under way, and starts another on what is left; for hosts that can be. */
   kill?(): Promise<void>
   restart?(): Promise<void>
+  /** Starts again with a policy that refuses these types of content, for hosts that can. */
+  refuseTypes?(types: readonly string[]): Promise<void>
+  /** Drops what nobody has seen, as the operator can. @returns How many transactions. */
+  prune?(): Promise<number>
   /** Asks a lookup service for outpoints, for hosts whose `/lookup` is not of this package. */
   lookup?(service: string, query: object): Promise<string[] | number>
   /** The places of transactions in its log, for hosts whose log can be read. */
@@ -123,6 +127,11 @@ export abstract class Host {
   /** Brings a proof alone, as a transaction processor does. */
   async ingest(txid: string, merklePath: string): Promise<Answer> {
     return await this.post('/arc-ingest', { txid, merklePath })
+  }
+
+  /** Brings a status alone, as a transaction processor does. */
+  async callback(txid: string, txStatus: string): Promise<Answer> {
+    return await this.post('/arc-ingest', { txid, txStatus })
   }
 
   async block({ kind, value }: BlockedItem): Promise<Answer> {

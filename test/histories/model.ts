@@ -46,6 +46,9 @@ export class Model {
   private readonly held = new Map<string, { lock: number; members: readonly Member[] }>()
   private readonly sightings = new Map<string, Sighting>()
   private readonly blocks = new Map<string, BlockedItem>()
+  /** The types of content that the policy refuses now, and that it refused when transactions entered the log. */
+  private refusedTypes: readonly string[]
+  private readonly refusedThen = new Map<string, readonly string[]>()
   private submissions = 0
   /** The places of those that had entered the log before what happens now. */
   private placesInLog: ReadonlyMap<string, number> = new Map()
@@ -57,7 +60,9 @@ export class Model {
     readonly history: History,
     private readonly accepts: (proof: Proof) => boolean = () => true,
     private readonly options: ModelOptions = { proofs: 'last', order: 'submissions' },
-  ) {}
+  ) {
+    this.refusedTypes = history.refusedTypes
+  }
 
   /** The same knowledge, which stays as it is when this grows. */
   copy(): Model {
@@ -68,10 +73,12 @@ export class Model {
       [this.held, copy.held],
       [this.sightings, copy.sightings],
       [this.blocks, copy.blocks],
+      [this.refusedThen, copy.refusedThen],
     ] as [Map<string, unknown>, Map<string, unknown>][]
     for (const [from, to] of pairs) for (const [key, value] of from) to.set(key, value)
     for (const block of this.refused) copy.refused.add(block)
     copy.submissions = this.submissions
+    copy.refusedTypes = this.refusedTypes
     copy.placesInLog = this.placesInLog
     return copy
   }
@@ -219,6 +226,9 @@ export class Model {
       sightings: new Map(sightings),
       genuine: genuineOf(history, insertionOrder),
       blocked,
+      refused: new Map(
+        [...insertionOrder.keys()].map((txid) => [txid, this.refusedThen.get(txid) ?? this.refusedTypes]),
+      ),
     }
     if (this.worked === undefined || !isDeepStrictEqual(this.worked.facts, facts))
       this.worked = new Answers(history, facts)
@@ -234,6 +244,8 @@ export class Model {
 
   /** Takes the places that transactions have in the log of a host: what was pending enters it later than it came. */
   enterLog(places: ReadonlyMap<string, number>): void {
+    for (const txid of places.keys())
+      if (!this.placesInLog.has(txid)) this.refusedThen.set(txid, this.refusedTypes)
     this.placesInLog = places
   }
 
@@ -242,6 +254,39 @@ export class Model {
     const { placesInLog } = this
     const last = Math.max(0, ...placesInLog.values())
     return new Map([...insertionOrder].map(([txid, came]) => [txid, placesInLog.get(txid) ?? last + came]))
+  }
+
+  /** Takes another policy, which changes nothing for what is in the log. @returns The types that it refuses. */
+  narrow(type: string): readonly string[] {
+    this.refusedTypes = [...new Set([...this.refusedTypes, type])]
+    return this.refusedTypes
+  }
+
+  /**
+   * Forgets the facts that nobody has seen, except genesis and those on which anything else is built, pending or not.
+   *
+   * @returns How many these are.
+   */
+  prune(): number {
+    const { history, insertionOrder, placesInLog, sightings, given } = this
+    const { proofs } = this
+    const keeps = ({ txid }: HistoryTransaction): boolean =>
+      !placesInLog.has(txid) ||
+      txid === history.genesis.txid ||
+      proofs.has(txid) ||
+      sightings.get(txid) === 'seen'
+    const known = history.transactions.filter(({ txid }) => insertionOrder.has(txid))
+    const kept = new Set(known.filter(keeps))
+    // What spends from them keeps them.
+    for (const { spends } of kept)
+      for (const spent of spends) {
+        const parent = history.byTxid.get(spent.slice(0, 64))
+        if (parent !== undefined && insertionOrder.has(parent.txid)) kept.add(parent)
+      }
+    const dropped = known.filter((each) => !kept.has(each))
+    for (const { txid } of dropped)
+      for (const each of [insertionOrder, given, this.refusedThen]) each.delete(txid)
+    return dropped.length
   }
 
   private placeOf(member: number): number {

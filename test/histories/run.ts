@@ -1,8 +1,9 @@
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
+import { CONTENT_TYPES } from '../support/graph/said-outputs.js'
 import { Random } from '../support/random.js'
 import type { Block, HeaderChain } from '../support/server/header-chain.js'
 import { type Answers, sha256 } from './answers.js'
-import { BOTH_TOPICS, CERTAIN, type Happening, type Manner } from './happenings.js'
+import { BOTH_TOPICS, CERTAIN, type Happening, type Manner, STATUSES } from './happenings.js'
 import { type Deed, type History, type HistoryTransaction, historyOf, type Shape } from './history.js'
 import type { Answer, Differences, Enclosed, Host } from './host.js'
 import { MinedChain } from './mined-chain.js'
@@ -234,6 +235,22 @@ export class Run<At extends Host = Host> {
       case 'restart':
         this.note('restart', 'restart')
         await this.host.restart?.()
+        return
+      case 'callback':
+        return await this.callback(event)
+      case 'narrow': {
+        const types = this.model.narrow(CONTENT_TYPES[event.at % CONTENT_TYPES.length] ?? '')
+        this.note('narrow', `the policy does not take ${types.join()}`)
+        await this.host.refuseTypes?.(types)
+        return
+      }
+      case 'prune': {
+        const dropped = await this.host.prune?.()
+        const expected = this.model.prune()
+        this.note(expected > 0 ? 'prune: some' : 'prune: none', 'prune')
+        if (dropped !== expected) this.fail('how many are pruned', { got: dropped, expected })
+        this.readPlaces()
+      }
     }
   }
 
@@ -425,6 +442,15 @@ export class Run<At extends Host = Host> {
     const counts = model.answers.decision.counts.has(txid)
     const effect = isCounting === counts ? '' : counts ? ', and counts' : ', and counts no more'
     this.note(`sight: ${status}${effect}`, `${this.named(txid)} is ${status}${effect}`)
+  }
+
+  private async callback({ at, status }: Extract<Happening, { kind: 'callback' }>): Promise<void> {
+    const { txid } = this.history.transactions[at % this.history.transactions.length] ?? this.history.genesis
+    if (txid === this.history.genesis.txid) return
+    this.note(`callback: ${STATUSES[status] ?? 'neither'}`, `${this.named(txid)} is ${status}`)
+    this.expectStatus('a callback', await this.host.callback(txid, status))
+    const said = STATUSES[status]
+    if (said !== undefined) this.model.sight(txid, said)
   }
 
   private async block({ what, at }: Extract<Happening, { kind: 'block' }>): Promise<void> {

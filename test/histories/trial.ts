@@ -18,22 +18,25 @@ export async function expectRuns<Plan>(options: {
   runs: number
   least?: readonly string[]
   found?: readonly (readonly [seed: number, path: string])[]
+  /** The plans of those, where the others have more. */
+  foundIn?: fc.Arbitrary<Plan>
   run(plan: Plan, index: number): Promise<Record<string, number>>
 }): Promise<void> {
-  const { plan, runs, least = [], found = [], run } = options
+  const { plan, runs, least = [], found = [], foundIn = plan, run } = options
   const seed = Number(SEED ?? (IS_LONG ? Date.now() % 2 ** 31 : 1))
   const happened: Record<string, number> = {}
   let done = 0
-  const property = fc.asyncProperty(plan, async (each) => {
-    const counts = { runs: 1, ...(await run(each, done++)) }
-    for (const [what, times] of Object.entries(counts)) happened[what] = (happened[what] ?? 0) + times
-  })
+  const propertyOf = (plans: fc.Arbitrary<Plan>) =>
+    fc.asyncProperty(plans, async (each) => {
+      const counts = { runs: 1, ...(await run(each, done++)) }
+      for (const [what, times] of Object.entries(counts)) happened[what] = (happened[what] ?? 0) + times
+    })
   if (!IS_LONG)
     for (const [seed, path] of found)
-      await fc.assert(property, { seed, path, numRuns: 1, endOnFailure: true })
+      await fc.assert(propertyOf(foundIn), { seed, path, numRuns: 1, endOnFailure: true })
   const numRuns = Number(RUNS ?? runs)
   try {
-    await fc.assert(property, {
+    await fc.assert(propertyOf(plan), {
       seed,
       numRuns,
       ...(REPLAY !== undefined && { path: REPLAY }),

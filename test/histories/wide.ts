@@ -97,6 +97,31 @@ export const wide: fc.Arbitrary<WidePlan> = fc.record({
   rest: choice,
 })
 
+/** What happens beside, and costs a restart. */
+const more: fc.Arbitrary<{ at: number; event: Happening }> = fc.record({
+  at: choice,
+  event: fc.oneof(
+    { weight: 3, arbitrary: happenings.callback },
+    { weight: 1, arbitrary: happenings.restart },
+    { weight: 1, arbitrary: happenings.narrow },
+    { weight: 1, arbitrary: happenings.prune },
+  ),
+})
+
+/** Wide histories with what happens beside, and with content in parts: others would come of the seeds if these were among the rest. */
+export const wider: fc.Arbitrary<WidePlan> = fc
+  .tuple(wide, fc.array(more, { maxLength: 4 }))
+  .map(([plan, beside]) => {
+    const all = [...plan.happenings]
+    for (const { at, event } of beside) all.splice(at % (all.length + 1), 0, event)
+    const inParts = ({ kind, text, ...output }: Deed['outputs'][number]): Deed['outputs'][number] =>
+      kind === 'inscribed' && text === 2
+        ? { kind: 'inscribed in parts', text, ...output }
+        : { kind, text, ...output }
+    const deeds = plan.deeds.map((each) => ({ ...each, outputs: each.outputs.map(inParts) }))
+    return { ...plan, deeds, happenings: all }
+  })
+
 /** What happens in 500 wide histories. */
 export const HAPPENS_WIDE = [
   ...['reorg', 'return', 'stale', 'branch reorganised', 'block', 'unblock', 'release: some'],
@@ -104,6 +129,10 @@ export const HAPPENS_WIDE = [
   ...['ingest: known', 'ingest: unknown', 'ingest: known, stale'],
   ...['sight: seen, and counts', 'sight: rejected, and counts no more'],
   ...['late: a name', 'late: an origin', 'late: an ordinal, by its parent', 'late: an ordinal, by a value'],
+]
+
+export const HAPPENS_WIDER = [
+  ...['callback: seen', 'callback: rejected', 'callback: neither', 'restart', 'narrow', 'prune: some'],
 ]
 
 /** Starts a host for a wide history, of which some is mined. */

@@ -1,6 +1,7 @@
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { bitcomTail, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { ownerOf } from './owner-of.js'
 
@@ -22,6 +23,7 @@ export type OutputKind =
   | 'plain'
   | 'owned'
   | 'inscribed'
+  | 'inscribed in parts'
   | 'inscribed with MAP'
   | 'owned inscribed'
   | 'child'
@@ -77,6 +79,12 @@ export function saying({
     case 'inscribed':
     case 'owned inscribed':
       return inscribed(1, key === 0 ? 'text/css' : 'text/plain')
+    case 'inscribed in parts': {
+      const [first, second] = [content.body.subarray(0, 4), content.body.subarray(4)]
+      const script = inscriptionScript({ ...content, body: first, lock })
+      const parts = [script.subarray(0, -1), encodePush(second), script.subarray(-1)]
+      return { satoshis: 1, script: concatBytes(...parts), content }
+    }
     case 'inscribed with MAP': {
       const script = inscriptionScript({ ...content, lock, suffix: mapTail({ [entry.key]: entry.value }) })
       return { satoshis: 1, script, content, map: { command: 'SET', ...entry } }
