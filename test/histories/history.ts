@@ -44,6 +44,8 @@ export interface Shape {
    * knows. With many purses of few coins, what places an ordinal is often not known yet.
    */
   purses: readonly (readonly number[])[]
+  /** Whether the money beside the first node pays, too: what that places waits for genesis. */
+  genesisPays?: boolean
   /** The types of content that the operator's policy does not take; by default, it takes all. */
   refusedTypes?: readonly string[]
 }
@@ -160,17 +162,21 @@ export const TEXTS = [0, 1, 2]
 
 /** Makes a history of deeds. The same deeds make the same history. */
 export function historyOf(deeds: readonly Deed[], shape: Shape): History {
-  const { covenantVersion, purses: values, refusedTypes = [] } = shape
+  const { covenantVersion, purses: values, refusedTypes = [], genesisPays = false } = shape
   const chain = new FakeChain({ difficulty: 1, covenantVersion })
   const root = { satoshis: 1, script: chain.node('').lockingScript, domain: '' }
-  const genesis = described(chain.genesis, [root, { satoshis: 1000, script: p2pkh(0) }], true)
+  const genesis = described(
+    chain.genesis,
+    [root, { satoshis: 1000, script: p2pkh(0), owner: ownerOf(0) }],
+    true,
+  )
   const purses = values.map((each) => {
     const said = each.map((satoshis): Said => ({ satoshis, script: OPEN_LOCK }))
     return described(chain.spend({ inputs: [], outputs: said.map(outputOf) }), said, true)
   })
   const first = [genesis, ...purses]
   const byTxid = new Map(first.map((each) => [each.txid, each]))
-  const grower = new Grower(chain, byTxid, { genesis, purses })
+  const grower = new Grower(chain, byTxid, { genesis, purses, genesisPays })
   for (const each of deeds) grower.grow(each)
   const { made } = grower
   return {
@@ -198,14 +204,18 @@ class Grower {
   constructor(
     private readonly chain: FakeChain,
     private readonly byTxid: Map<string, HistoryTransaction>,
-    { genesis, purses }: { genesis: HistoryTransaction; purses: HistoryTransaction[] },
+    {
+      genesis,
+      purses,
+      genesisPays,
+    }: { genesis: HistoryTransaction; purses: HistoryTransaction[]; genesisPays: boolean },
   ) {
     const coinsOf = (isPaying: boolean): string[] =>
       purses.flatMap(({ said, outpoint }) =>
         said.flatMap(({ satoshis }, vout) => (satoshis > 1 === isPaying ? [outpoint(vout)] : [])),
       )
     this.coins = coinsOf(false)
-    this.paying = coinsOf(true)
+    this.paying = [...coinsOf(true), ...(genesisPays ? [genesis.outpoint(1)] : [])]
     this.nodes = [genesis.outpoint(0)]
     this.firstHeight = FIRST_HEIGHT + 1 + purses.length
   }

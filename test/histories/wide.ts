@@ -80,6 +80,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
 
 export interface WidePlan {
   deeds: Deed[]
+  genesisPays?: boolean
   /** Decides which transactions are mined at first. */
   mined: number
   happenings: Happening[]
@@ -119,7 +120,7 @@ export const wider: fc.Arbitrary<WidePlan> = fc
         ? { kind: 'inscribed in parts', text, ...output }
         : { kind, text, ...output }
     const deeds = plan.deeds.map((each) => ({ ...each, outputs: each.outputs.map(inParts) }))
-    return { ...plan, deeds, happenings: all }
+    return { ...plan, deeds, genesisPays: true, happenings: all }
   })
 
 /** What happens in 500 wide histories. */
@@ -137,10 +138,11 @@ export const HAPPENS_WIDER = [
 
 /** Starts a host for a wide history, of which some is mined. */
 export async function startWide<At extends Host>(
-  { deeds, mined }: Pick<WidePlan, 'deeds' | 'mined'>,
+  { deeds, genesisPays = false, mined }: Pick<WidePlan, 'deeds' | 'genesisPays' | 'mined'>,
   open: Parameters<typeof Run.start<At>>[0]['open'],
 ): Promise<Run<At>> {
-  return await Run.start({ deeds, shape: WIDE, mined: { blocks: 4, share: 0.3, choice: mined }, open })
+  const shape = { ...WIDE, genesisPays }
+  return await Run.start({ deeds, shape, mined: { blocks: 4, share: 0.3, choice: mined }, open })
 }
 
 /** Does to a host what a plan says, and submits the rest. Stops before something of which the model does not know the outcome. */
