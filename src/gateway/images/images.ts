@@ -31,8 +31,10 @@ import { StoredResponse, sendStored } from '../http/stored-response.js'
 export const SIZES = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 640, 828, 1080, 1200, 1920]
 const LARGEST = 1920
 const DEFAULT_WIDTH = 384
-/** The types of source images. */
-export const READ_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+/** The types of source images: many inscriptions have `image/jpg`, which is not registered. */
+export const READ_TYPES: ReadonlySet<string> = new Set([
+  ...['image/jpeg', 'image/jpg', 'image/png', 'image/gif', 'image/webp'],
+])
 const SVG = 'image/svg+xml'
 /** The longest source image, in bytes. */
 export const MAX_IMAGE_BYTES = 24 * 1024 * 1024

@@ -314,8 +314,11 @@ describe('what is no image', () => {
     await expect(madeOf(bomb)).rejects.toMatchObject({ code: 'BAD_IMAGE', message })
   })
 
-  test('of another type by its bytes, an image is read as what it is', async () => {
-    const outpoint = await inscribed('image/png', await jpeg)
+  test.each([
+    ['of another type by its bytes', 'image/png'],
+    ['with the type that many give a JPEG', 'image/jpg'],
+  ])('%s, an image is read as what it is', async (_, type) => {
+    const outpoint = await inscribed(type, await jpeg)
     expect((await imageOf(outpoint)).status).toBe(200)
   })
 })
