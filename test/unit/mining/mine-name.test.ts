@@ -639,9 +639,12 @@ describe('a budget', () => {
     expect(names).toEqual(['a', 'ab'])
   })
 
-  test('of time ends a search', async () => {
+  test('of time ends a search, and with it the questions for its node', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { mine } = endless()
     await expect(mine('q', { budget: { maxTime: 30 } })).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   test('is shown for approval before anything is searched', async () => {
