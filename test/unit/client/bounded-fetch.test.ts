@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { text as body } from 'node:stream/consumers'
 import { createGzip } from 'node:zlib'
@@ -37,10 +37,13 @@ describe('an HTTP client with bounds', () => {
       asked = { method: request.method, key: request.headers['x-key'], body: await body(request) }
       response.writeHead(201, { 'Content-Type': 'application/json; charset=utf-8' }).end('{"height":7}')
     })
-    const question = { method: 'POST', headers: { 'X-Key': 'k' }, data: [1, 'two'] }
+    const { signal } = new AbortController()
+    const question = { method: 'POST', headers: { 'X-Key': 'k' }, data: [1, 'two'], signal }
     const answer = await client().request(url, question)
     expect(answer).toEqual({ ok: true, status: 201, statusText: 'Created', data: { height: 7 } })
     expect(asked).toEqual({ method: 'POST', key: 'k', body: '[1,"two"]' })
+    // A signal may outlive thousands of requests.
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   test('refuses JSON that is none', async () => {

@@ -13,6 +13,7 @@ import {
   register,
   registerFact,
 } from '../../../backend/src/facts/registers.js'
+import { chunkGroups, layOut } from '../../../backend/src/facts/shared-log.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 
 const hash = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(toHex)
@@ -35,6 +36,14 @@ test('a transaction is read as it was written, and a position in it is one in th
 test('a transaction without notes is as long as its bytes and a length', () => {
   const raw = Uint8Array.of(1, 2, 3)
   expect(transactionFact({ txid: '00'.repeat(32), raw }).body.length).toBe(3 + NO_NOTES_BYTES)
+})
+
+test('a statement inserts no more of a long body than a database takes', () => {
+  const long = { kind: FACT.transaction, key: new Uint8Array(32), body: new Uint8Array(9 * 1024 * 1024) }
+  const groups = [...chunkGroups(layOut({ id: new Uint8Array(8), rows: [long] }))]
+  const sizes = groups.map((chunks) => chunks.reduce((sum, { bytes }) => sum + bytes.length, 0))
+  expect(Math.max(...sizes)).toBeLessThan(5 * 1024 * 1024)
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(long.body.length)
 })
 
 test('a proof is read as it was written', () => {
