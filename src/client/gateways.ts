@@ -128,7 +128,7 @@ export class Gateways {
         answer = await attempt(gateway, question, { budget, limits, signal, cache: 'reload' })
       limits.signal?.throwIfAborted()
       const isProven = answer.kind === 'proven'
-      if (isProven || (COUNTED.includes(answer.kind) && others?.aborted !== true))
+      if (isProven || COUNTED.includes(answer.kind))
         this.past.add(gateway, { isProven, took: monotonic() - began })
       return answer
     })

@@ -295,6 +295,13 @@ describe('a gateway that lies', () => {
     },
   )
 
+  test('only as a cache remembers it, in a block that was replaced, is asked again past the cache', async () => {
+    const lying = await gateway({ [proof(hello.txid)]: { alter: otherBlock(hello) } })
+    const fetch: typeof globalThis.fetch = (url, init) =>
+      globalThis.fetch(init?.cache === 'reload' ? String(url).replace(lying, server.url) : url, init)
+    expect(await (await fetcher([lying], { fetch })(hello.txid)).text()).toBe('hello, world')
+  })
+
   test('in a block that is unknown, and the chain tracker fails: nothing is refuted', async () => {
     const failing = { isValidRootForHeight: () => Promise.reject(new Error('no header there')) }
     expect(await failure(fetcher([server.url], { chainTracker: failing })(hello.txid))).toMatchObject({
