@@ -147,8 +147,11 @@ export class Mirror {
       pending.restore(totals)
       throw error
     }
+    if (!isPurged) return
     // Until the commit, images may have been made of removed content.
-    if (isPurged) this.removeImages()
+    this.removeImages()
+    // Until then the WAL has it, and the file as well.
+    logFile.get('pragma wal_checkpoint(truncate)')
   }
 
   private removeImages(): void {

@@ -7,7 +7,7 @@ import { Pending, STATE_SCHEMA } from '../../../../../backend/src/facts/state.js
 import { CHUNK_BYTES } from '../../../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { encodePush, OP } from '../../../../../backend/src/protocol/script-walk.js'
-import { imagesFolder, storeFiles } from '../../../../../backend/src/writer/local-writer.js'
+import { imagesFolder } from '../../../../../backend/src/writer/local-writer.js'
 import { stateRows } from '../../../../../backend/src/writer/state-changes.js'
 import { purgeLog } from '../../../../../src/server/store/facts/purge.js'
 import { MemoryLog, type MemoryRows } from '../../../../support/facts/memory-log.js'
@@ -122,17 +122,8 @@ function found({ rows, gateways }: Pick<World, 'rows' | 'gateways'>): string[] {
     ...rows.rows.flatMap(({ seq, body }) =>
       body !== undefined && Buffer.from(body).includes(Buffer.from(part)) ? [`row ${seq}`] : [],
     ),
-    ...gateways.all.flatMap(({ folder }) => {
-      for (const file of Object.values(storeFiles(folder))) emptyWal(file)
-      return filesWith(folder, part)
-    }),
+    ...gateways.all.flatMap(({ folder }) => filesWith(folder, part)),
   ])
-}
-
-function emptyWal(file: string): void {
-  const sql = new Sql(file)
-  sql.get('pragma wal_checkpoint(truncate)')
-  sql.close()
 }
 
 const all = ({ note, long, pieces }: World) => [note, long, pieces].map(({ txid }) => ({ txid, vout: 0 }))
