@@ -139,6 +139,9 @@ export class SharedWriter extends LocalWriter {
   protected override async open(admission: AdmissionOptions): Promise<void> {
     await this.logRead
     await this.mutex.runExclusive(() => this.fill())
+    // Another may have pinned one since it was read which one there is.
+    if (this.lacksTree(admission) && latestOf(this.log, GENESIS) !== undefined)
+      throw new StoreUnavailableError(new Error(NEW_TREE))
     await super.open(admission)
   }
 
@@ -193,8 +196,15 @@ export class SharedWriter extends LocalWriter {
         this.outdated = new StoreUnavailableError(
           new Error('a setting of the log was replaced: restart this gateway with the new value'),
         )
+      // It would store mints that nodes disagree about, and its index lacks all names.
+      if (read.rows.some(pinsTree) && this.lacksTree(this.admission))
+        this.outdated = new StoreUnavailableError(new Error(NEW_TREE))
       if (this.outdated !== undefined) throw this.outdated
     }
+  }
+
+  private lacksTree(admission: AdmissionOptions | undefined): boolean {
+    return admission?.rules(() => {}).genesis === undefined
   }
 
   /** Takes the proof of a transaction that was refused here and waits. */
@@ -375,10 +385,15 @@ function replacesRule({ kind, key }: LogRow): boolean {
 }
 
 const TRACKER = register.setting('tracker')
+const GENESIS = register.setting('genesis')
+const NEW_TREE = 'another gateway has pinned a tree in the log: restart this one'
 
 /** Whether a row decides for the first time which proofs count. */
-function setsTracker({ kind, key }: LogRow): boolean {
+const setsTracker = (row: LogRow): boolean => isFirstOf(row, TRACKER)
+const pinsTree = (row: LogRow): boolean => isFirstOf(row, GENESIS)
+
+function isFirstOf({ kind, key }: LogRow, setting: string): boolean {
   if (kind !== FACT.register) return false
   const { subject, n } = readNumberedKey(key)
-  return n === 1 && subject === TRACKER
+  return n === 1 && subject === setting
 }

@@ -9,6 +9,7 @@ import type { AdmissionOptions } from '../../../backend/src/graph/admission-rule
 import { pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
@@ -201,4 +202,16 @@ test('a gateway that was open before another one said by what the index is deriv
   // No header says that the chain has its block.
   await until(async () => indexIn(first.folder).proof?.[0]?.endsWith('"ok":0}') === true, 'it counts no more')
   await gateways.expectEqual()
+})
+
+test('a gateway without a tree stores and derives nothing once another one has pinned a tree', async () => {
+  const bare: Partial<AdmissionOptions> = { rules: admissionRules({ deployment: undefined }) }
+  const one = await open(bare)
+  expect(await submit(one, [inscribe([], 'note')])).toBe(true)
+  const two = await open()
+  await two.writer.setting('genesis', formatOutpoint(gateways.chain.deployment.genesis))
+  const refusal = { cause: { message: expect.stringContaining('pinned a tree') } }
+  await expect(submit(one, [inscribe([], 'late')])).rejects.toMatchObject(refusal)
+  await expect(open(bare)).rejects.toMatchObject(refusal)
+  expect(await submit(two, [inscribe([], 'other')])).toBe(true)
 })
