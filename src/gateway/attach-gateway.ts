@@ -6,7 +6,7 @@ import { type Gateway, openGateway } from './gateway.js'
 import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
 import { toOriginForm } from './hosts/host-content.js'
 import { allowedMethods, refusingOthers } from './http/allowed-methods.js'
-import type { OperationGroup, RouteGroup } from './http/operation.js'
+import { mounted, type OperationGroup, type RouteGroup } from './http/operation.js'
 import { crossOrigin, isPreflight } from './http/security-headers.js'
 import { aboutRoutes } from './openapi/about-routes.js'
 import { openPageFiles } from './pages/page-files.js'
@@ -109,17 +109,19 @@ export function mountGateway(
       else if (cors === undefined && isPreflight(request)) next('router')
       else refuse(request, response, next)
     })
-  for (const { handler } of groups) if (handler !== undefined) routes.use(handler)
+  mounted(groups, routes)
   if (refuse !== undefined) routes.use(refuse)
   app.use(routes.use(errors))
 }
 
 /** Refuses other methods, except on pages of the explorer and paths of the engine, for which the host may have some. */
 function refusingMethods(groups: readonly RouteGroup[]): RequestHandler {
-  const routers = groups
-    .filter(({ operations, capability }) => operations.length > 0 && capability !== 'overlay')
-    .flatMap(({ handler }) => (handler === undefined ? [] : [handler as never]))
-  return refusingOthers(({ path }) => (CONTENT_PATH.test(path) ? READING : allowedMethods(routers, path)))
+  const routes = mounted(
+    groups.filter(({ operations, capability }) => operations.length > 0 && capability !== 'overlay'),
+  )
+  return refusingOthers(({ path }) =>
+    CONTENT_PATH.test(path) ? READING : allowedMethods([routes as never], path),
+  )
 }
 
 /** The paths of a group whose answers pages of other origins may read; at the root, only those without parameters. */

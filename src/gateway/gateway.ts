@@ -11,7 +11,7 @@ import { errorPage as siteErrorPage } from './hosts/error-page.js'
 import { type CustomDomains, type HostHandler, hostContent } from './hosts/host-content.js'
 import { type ErrorPage, errorResponse } from './http/error-response.js'
 import { whenOpened } from './http/long-read.js'
-import { below, type RouteGroup } from './http/operation.js'
+import { below, mounted, type RouteGroup } from './http/operation.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { sandboxPolicy } from './http/security-headers.js'
@@ -189,12 +189,15 @@ export function openGateway(
       aliases: profile.lookupServiceAliases,
       ...{ graph, bodies, progress, maxPageBytes, leavesOthers: true },
     })
-    groups.push({
-      ...{ needs: 'reads', capability: 'overlay', operations: lookups.operations },
+    const handler = lookups.handler.use(errorResponse({ logger, overlay: true, page: errorPage }))
+    groups.push(
       // Requests that wallets send to other paths are passed to the root (`overlayPaths`).
-      prefixes: ['', ...wallets('/overlay')],
-      handler: lookups.handler.use(errorResponse({ logger, overlay: true, page: errorPage })),
-    })
+      { needs: 'reads', prefixes: [''], operations: [], handler },
+      {
+        ...{ needs: 'reads', capability: 'overlay', operations: lookups.operations },
+        prefixes: ['', ...wallets('/overlay')],
+      },
+    )
   }
   const { contentPolicy, domains } = options
   return {
@@ -206,7 +209,7 @@ export function openGateway(
           hosts,
           answer: hostContent({
             ...{ hosts, store, responses, answers, content, profile, domains, progress },
-            recursion: recursion.handler,
+            recursion: mounted([recursion]),
             policy: contentPolicy,
             hasPages: errorPage !== undefined,
           }),

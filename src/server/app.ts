@@ -154,7 +154,7 @@ export function createApp(options: AppOptions): App {
   }
   const guards = express
     .Router()
-    .use('/admin', gates.operator, requireAdmin(config.adminToken), refuseOther, gates.index)
+    .use(gates.operator, requireAdmin(config.adminToken), refuseOther, gates.index)
   const overlayPrefixes = ['', ...profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)]
   const overlay = overlayRoutes({
     ...limits,

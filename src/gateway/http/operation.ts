@@ -200,7 +200,7 @@ export interface RouteGroup {
   /** Empty for pages, which `docs/spec/http.md` lists. */
   operations: readonly OperationGroup[]
   capability?: Capability
-  /** Missing if the routes are mounted separately, or by the handler of another group. */
+  /** Below the prefixes. Missing if the routes are mounted separately, or by the handler of another group. */
   handler?: RequestHandler
 }
 
@@ -231,17 +231,19 @@ export function described<Id extends string>(group: OperationGroup<Id>) {
   }
 }
 
-/** Mounts routes below each of the prefixes. */
+/** The group of routes below each of the prefixes. */
 export function below(
   prefixes: readonly string[],
-  { operations, handler }: Routes,
+  routes: Routes,
   others: Partial<Pick<RouteGroup, 'needs' | 'capability'>> = {},
-): RouteGroup & Routes {
-  const mounted = Router().use(
-    prefixes.filter((prefix) => prefix !== ''),
-    handler,
-  )
-  // In a list, Express tries only the first path that matches, and the root matches everything.
-  if (prefixes.includes('')) mounted.use(handler)
-  return { needs: 'reads', prefixes, operations, handler: mounted, ...others }
+): RouteGroup {
+  return { needs: 'reads', prefixes, ...routes, ...others }
+}
+
+/** Mounts groups on one router: Express leaves each inner one, if it answers nothing, only in another turn of the event loop. */
+export function mounted(groups: readonly RouteGroup[], router = Router()): Router {
+  // Express takes the first path that matches, and the root matches everything.
+  for (const { prefixes, handler } of groups)
+    if (handler !== undefined) router.use([...prefixes].sort().reverse(), handler)
+  return router
 }
