@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { OrdinalStep } from '../../../backend/src/graph/records.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
@@ -27,7 +27,7 @@ export function stepCache(store: GraphReads, { output }: OrdinalStep): string {
  * same bytes inscribed with another type are another representation.
  */
 export function entityTag(sha256: string, contentType: string): string {
-  return `"${createHash('sha256').update(`${sha256} ${contentType}`).digest('hex')}"`
+  return `"${hash('sha256', `${sha256} ${contentType}`)}"`
 }
 
 /** A digest as in header fields (RFC 9530). @param sha256 In hex. */
