@@ -9,6 +9,7 @@ import type { SightingRecord } from '../../backend/src/graph/conflict-resolution
 import { canonicalRows } from '../../backend/src/index/canonical.js'
 import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { FactStore } from '../../backend/src/read/fact-store.js'
 import { Reader } from '../../backend/src/read/reader.js'
 import { applyNext, openIndex } from '../../backend/src/writer/catch-up.js'
@@ -22,6 +23,7 @@ import type { Config } from '../../src/server/config/config.js'
 import { admissionOptions } from '../../src/server/store/admission-options.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
 import { prune } from '../../src/server/store/facts/prune.js'
+import { purge } from '../../src/server/store/facts/purge.js'
 import { createOverlay, type Overlay } from '../../src/server/writer/overlay.js'
 import { listening } from '../support/server/connections.js'
 import { type Header, HeaderChain } from '../support/server/header-chain.js'
@@ -29,8 +31,8 @@ import { SILENT } from '../support/server/test-server.js'
 import { type ChainRoots, configOf, HeadersOfChain } from './chain-roots.js'
 import { comparePorts } from './compare-ports.js'
 import type { Proof } from './decision.js'
-import type { Shape } from './history.js'
-import { type Differences, Host } from './host.js'
+import type { History, Shape } from './history.js'
+import { ask, type Differences, Host } from './host.js'
 import type { Model, ModelOptions } from './model.js'
 import { differencesOf } from './questions.js'
 
@@ -158,6 +160,28 @@ export class FactsHost extends Host {
     const { transactions } = await prune({ config, signal, keepsNames: false, now: FAR })
     await this.start()
     return transactions
+  }
+
+  /**
+   * Purges a text from the log. @returns What is wrong then: bytes that are still there, outputs that still show it, and an index that is
+   * not that of a rebuild; undefined where the log had no such text.
+   */
+  async purge(text: Uint8Array, { transactions }: History): Promise<Differences | undefined> {
+    const holders = transactions.flatMap(({ said, outpoint }) =>
+      said.flatMap(({ content }, vout) => (content && equalBytes(content.body, text) ? outpoint(vout) : [])),
+    )
+    const inLog = this.placesInLog()
+    const one = holders.find((each) => inLog.has(each.slice(0, 64)))
+    if (one === undefined) return undefined
+    await this.parts.close()
+    await purge({ folder: this.folder }, [parseOutpoint(one)], 'a test')
+    await this.start()
+    const bodies = this.reading((sql) => sql.all('select body from log.log where kind = ?', FACT.transaction))
+    const still: string[] = []
+    for (const each of holders)
+      if ((await ask(this.url, { path: `/content/${each}` })).status === 200) still.push(each)
+    const got = { left: bodies.filter(({ body }) => body.includes(text)).length, still }
+    return { ...differencesOf(got, { left: 0, still: [] }), ...this.rebuiltDifferences() }
   }
 
   /** Restarts without an index, which is derived from the log after something has happened. */

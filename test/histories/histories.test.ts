@@ -1,4 +1,6 @@
+import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { FactsHost } from './facts-host.js'
+import { TEXTS } from './history.js'
 import { expectRuns } from './trial.js'
 import { HAPPENS_WIDE, HAPPENS_WIDER, runWide, WIDE, wide, wider } from './wide.js'
 
@@ -6,6 +8,8 @@ import { HAPPENS_WIDE, HAPPENS_WIDER, runWide, WIDE, wide, wider } from './wide.
 
 /** In one run of so many, each route is asked about each output at the end. */
 const EVERYTHING_EVERY = 10
+/** In one run of so many, some content is purged after that. */
+const PURGED_EVERY = 4
 
 /**
  * What is pending raises a fact, is in no block any more, is built on by one, or is behind one that a proof restores; what becomes
@@ -38,7 +42,7 @@ test.each(['tracker', 'headers'] as const)(
       // With those that once found something, a hundred for both.
       runs: 42,
       // They find faults that nothing else does (`faults.ts`).
-      least: [...HAPPENS_WIDE, ...HAPPENS_WIDER],
+      least: [...HAPPENS_WIDE, ...HAPPENS_WIDER, 'purged: some'],
       found: FOUND,
       foundIn: wide,
       async run(plan, index) {
@@ -48,7 +52,10 @@ test.each(['tracker', 'headers'] as const)(
         })
         if (!run.mayTie) await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
         run.expectSame('when the index is derived again', host.rebuiltDifferences())
-        return run.happened
+        if (index % PURGED_EVERY !== 0) return run.happened
+        const purged = await host.purge(utf8(`text ${index % TEXTS.length}`), run.history)
+        run.expectSame('when content is purged', purged ?? {})
+        return { ...run.happened, [`purged: ${purged === undefined ? 'nothing' : 'some'}`]: 1 }
       },
     })
   },
