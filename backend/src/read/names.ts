@@ -137,17 +137,13 @@ export function liveNode(sql: Sql, domain: string, filter?: NodeFilter): Outpoin
 }
 
 function longestNode(sql: Sql, name: string): NodeRecord | undefined {
-  // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that prefix with it: in a tree
-  // that holds all its prefixes, the shared prefix is itself a domain, and the longest. If it is not, try the next.
-  for (let bound = name; ; ) {
-    const last: string | undefined = sql.get(LAST_DOMAIN, bound)?.domain
-    if (last === undefined) return undefined
-    const domain = sharedPrefix(last, name)
-    const outpoint = liveNode(sql, domain)
-    if (outpoint !== undefined) return { outpoint, domain }
-    if (domain === last) return undefined
-    bound = domain
-  }
+  const last: string | undefined = sql.get(LAST_DOMAIN, name)?.domain
+  if (last === undefined) return undefined
+  // The greatest domain that sorts at or before the name shares the longest mined prefix with it: all prefixes of a domain are
+  // domains, each with a live node.
+  const domain = sharedPrefix(last, name)
+  const outpoint = liveNode(sql, domain)
+  return outpoint && { outpoint, domain }
 }
 
 /** Ancestors of a seen mint are seen, too: if a domain has a seen node, so does each of its prefixes. */

@@ -281,6 +281,9 @@ describe('what is not blocked', () => {
     await block(server, { outpoint: origin.outpoint(0) })
     const provenance = await server.ask(`${GATEWAY}/provenance/${tip.outpoint(0)}`)
     expect([provenance.status, provenance.body.includes(Buffer.from(origin.raw))]).toEqual([200, true])
+    const { json } = await server.ask(`${GATEWAY}/history/${tip.outpoint(0)}`)
+    const bare = { sequence: 0, outpoint: origin.outpoint(0), hasMap: false, blocked: true }
+    expect(json).toMatchObject({ steps: expect.arrayContaining([{ ...bare, height: origin.height }]) })
     expect((await server.ask(`/content/${tip.outpoint(0)}:-1`)).body.toString()).toBe('a step')
   })
 
