@@ -39,6 +39,8 @@ export class Spool {
     this.sql = new Sql(join(folder, 'spool.db'))
     this.sql.exec(SCHEMA)
     this.bytes = Number(this.sql.get(TOTAL)?.bytes ?? 0)
+    // Free space may hold content that the operator has removed since.
+    if (this.bytes === 0) this.sql.exec('vacuum; pragma wal_checkpoint(truncate)')
   }
 
   /** Keeps a submission as it came. Of several, the longest stays: each transaction in it is named by a hash. */

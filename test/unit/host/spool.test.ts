@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { vi } from 'vitest'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { Spool } from '../../../backend/src/host/spool.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { filesWith } from '../../support/storage/fact-store.js'
 
 function opened(folder: string, maxBytes?: number): Spool {
   const spool = new Spool(folder, maxBytes)
@@ -36,6 +38,18 @@ test('what was seen and what was verified is there until it is deleted, after a 
   again.see('b', bytes(2))
   expect(again.get('b')?.seen).toHaveLength(2)
   expect([spool.txids(), spool.evictions()]).toEqual([['b'], []])
+})
+
+test('a restart leaves nothing of what was deleted, as it may be content that the operator has removed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spool-'))
+  const content = utf8('what must not be found any more '.repeat(1000))
+  const spool = opened(folder)
+  spool.see('a', content)
+  spool.delete('a')
+  spool.close()
+  expect(filesWith(folder, content.subarray(0, 100))).not.toEqual([])
+  opened(folder)
+  expect(filesWith(folder, content.subarray(0, 100))).toEqual([])
 })
 
 test('over the limit, what nobody has verified goes first, oldest first', () => {
