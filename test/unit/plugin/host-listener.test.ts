@@ -3,6 +3,8 @@ import express, { type RequestHandler } from 'express'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { encodeVarint } from '../../../backend/src/protocol/byte-cursor.js'
 import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
+import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { HeardProofs } from '../../../src/plugin/heard-proofs.js'
 import { attachHostListener, type HostListenerOptions, storesOf } from '../../../src/plugin/index.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { serving } from '../../support/server/connections.js'
@@ -133,6 +135,20 @@ describe('a proof of a known transaction', () => {
 })
 
 describe('is heard later', () => {
+  test('for a quarter of an hour, after waits that double', async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const raw = vi.fn()
+    const graph = { transactions: { raw } } as unknown as FactStore
+    const bounds = { onError: () => {}, trackerTimeout: 1000, retryAfter: 1000 }
+    const proofs = new HeardProofs({ graph, chainTracker: 'scripts only', ...bounds })
+    await proofs.hear({ txid: 'ab'.repeat(32), proof: { height: 1, root: '', merklePath: new Uint8Array() } })
+    await vi.advanceTimersByTimeAsync(900_000)
+    expect(raw).toHaveBeenCalledTimes(10)
+    await vi.advanceTimersByTimeAsync(900_000)
+    expect(raw).toHaveBeenCalledTimes(11)
+  })
+
   test('a proof that comes before its transaction', async () => {
     const late = transaction()
     const { know, tell, heightOf } = await host()

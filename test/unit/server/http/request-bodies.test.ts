@@ -369,10 +369,12 @@ describe('bodies that are being read', () => {
     const more = begin('b')
     more.hold(20)
     expect([[other, more].map(({ signal }) => signal.aborted), transfers.held]).toEqual([[true, false], 20])
+    begin('b').hold(30)
+    expect(more.signal.aborted).toBe(false)
     more.end()
     more.end()
     alone.hold(5)
-    expect(transfers.held).toBe(0)
+    expect(transfers.held).toBe(30)
   })
 })
 
