@@ -141,7 +141,6 @@ export function openGateway(
         ...{ network, genesis, tree, maxMapBytes, bodies, responses, progress, asksNetwork },
       }),
     ),
-    below(prefixes, listsRoutes({ store: all, network, responses, progress })),
     below(
       prefixes,
       streamRoutes({ store, chunkTypes, policy }),
@@ -151,6 +150,8 @@ export function openGateway(
     below(prefixes, previewRoutes({ policy, bodies })),
     below(prefixes, provenanceRoutes({ store, evidence: graph })),
     below(prefixes, proofRoutes({ store, evidence: graph, responses })),
+    // Last of these prefixes, as they have the most routes: Express tries one after another.
+    below(prefixes, listsRoutes({ store: all, network, responses, progress })),
     below(wallets('/beef'), beefRoutes(graph), { capability: 'beef' }),
     below(wallets('/txo'), txoRoutes({ graph, bodies, progress }), { capability: 'txo' }),
     below(
