@@ -1,8 +1,11 @@
 import type { BeefContents } from '../graph/read-beef.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { knownTransactions, unsoundness } from '../graph/transaction-records.js'
+import { mineNodeIn } from '../protocol/mine-node.js'
 import type { Deployment } from '../protocol/mint.js'
+import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import { outputOf, type TransactionView } from '../protocol/transaction.js'
 import type { FactStore } from '../read/fact-store.js'
 
 /**
@@ -17,15 +20,28 @@ export async function recordBeef(
 ): Promise<void> {
   if (unsoundness(beef) !== undefined) return
   const transactions = knownTransactions(beef)
-  if (deployment !== undefined && beef.proof(beef.subject.txid) === undefined) {
+  if (beef.proof(beef.subject.txid) === undefined) {
     const unproven = transactions.filter(({ proof }) => proof === undefined)
     const isLoose = ({ txid }: { txid: string }): boolean => {
       const transaction = beef.transaction(txid)
-      return transaction !== undefined && isLooseMint(transaction, deployment)
+      if (transaction === undefined) return false
+      return deployment === undefined
+        ? spendsAnyLoosely(transaction, beef)
+        : isLooseMint(transaction, deployment)
     }
     if (unproven.some(isLoose)) return
   }
   await store.record(transactions)
+}
+
+/** Whether a transaction spends a node of any tree in a way that not every node relays: a tree may be pinned later. */
+function spendsAnyLoosely(transaction: TransactionView, beef: BeefContents): boolean {
+  return transaction.inputs.some(({ txid, vout, unlockingScript }) => {
+    const source = beef.transaction(txid)
+    const spent = source && outputOf(source, vout)
+    const isNode = spent !== undefined && mineNodeIn(spent.lockingScript) !== undefined
+    return isNode && !isStrictSpend(transaction, unlockingScript)
+  })
 }
 
 /**

@@ -168,7 +168,7 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
  * A node is recognised by its script, since a store may learn only later whether it is genuine. A spent output that is not in the
  * BEEF counts as a node if the transaction reads like a mint.
  *
- * @param options.deployment The tree; if undefined, there are no nodes.
+ * @param options.deployment The tree; if undefined, that of any node counts, as one may be pinned later.
  * @param options.sources Where its spent outputs are looked up.
  * @param options.others Outpoints known not to be nodes, shared by calls that may ask about the same ones: an output may have
  * megabytes, and thousands may spend it.
@@ -188,7 +188,6 @@ export function spendsNodeNonStrictly(
     ofAnySize?: boolean
   },
 ): boolean {
-  if (deployment === undefined) return false
   const nonStrict = transaction.inputs.filter(
     ({ unlockingScript }) => !isStrictSpend(transaction, unlockingScript, { ofAnySize }),
   )
@@ -205,7 +204,7 @@ export function spendsNodeNonStrictly(
     if (isNodeOf({ output, outpoint, deployment })) return true
     others.add(outpoint)
   }
-  if (unknown.size === 0) return false
+  if (unknown.size === 0 || deployment === undefined) return false
   const isAsked = (input: number): boolean => {
     const spent = transaction.inputs[input]
     return spent !== undefined && unknown.has(spent)
@@ -218,10 +217,14 @@ export function notStrictError(txid: string): SubmissionError {
   return new SubmissionError('BAD_BODY', `${txid} spends a node: ${NOT_STRICT} (NOT_STRICT)`)
 }
 
-function isNodeOf(spent: { output: TransactionOutput; outpoint: string; deployment: Deployment }): boolean {
+function isNodeOf(spent: {
+  output: TransactionOutput
+  outpoint: string
+  deployment: Deployment | undefined
+}): boolean {
   const { output, outpoint, deployment } = spent
+  const node = mineNodeIn(output.lockingScript)
+  if (deployment === undefined) return node !== undefined
   const tree = formatOutpoint(deployment.genesis)
-  if (outpoint === tree) return true
-  const { genesis } = mineNodeIn(output.lockingScript) ?? {}
-  return genesis !== undefined && formatOutpoint(genesis) === tree
+  return outpoint === tree || (node?.genesis !== undefined && formatOutpoint(node.genesis) === tree)
 }

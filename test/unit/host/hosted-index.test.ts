@@ -622,6 +622,21 @@ test('a host without services of names derives what others over its database hav
   await index.close()
 })
 
+test('a host without a tree stores no mint that nodes disagree about, as one may be pinned later', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const index = hostedIndex(database.connection())
+  index.users++
+  const loose = chain.mint('a', { unlockingScript: (script) => concatBytes(script, Uint8Array.of(OP_NOP)) })
+  const bring = async (proven: boolean): Promise<number> => {
+    const atomicBEEF = [...beefOf(loose, { proven, with: [chain.genesis] })]
+    await index.admitted({ mode: 'whole-tx', atomicBEEF, outputIndex: 0, topic: 'tm_ordinals' })
+    return await factsIn(database)
+  }
+  expect([await bring(false), (await bring(true)) > 0]).toEqual([0, true])
+  await index.close()
+})
+
 test('a host without services of names derives everything again by the tree that another process pins', async () => {
   const chain = new FakeChain()
   const database = await openDatabase()

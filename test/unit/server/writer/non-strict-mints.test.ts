@@ -256,3 +256,16 @@ test('an output that many spend is read for a node once', () => {
     expect(spendsNodeNonStrictly(spender, { deployment, sources, others })).toBe(false)
   expect([reads, others.size]).toEqual([1, 1])
 })
+
+test('without a tree, a node of any counts, as one may be pinned later', () => {
+  const chain = new FakeChain()
+  const { genesis } = chain
+  const sources = { transaction: (txid: string) => (txid === genesis.txid ? genesis.transaction : undefined) }
+  const spends = (overrides: MintOverrides): boolean =>
+    spendsNodeNonStrictly(chain.mint('a', { from: chain.node(''), ...overrides }).transaction, {
+      deployment: undefined,
+      sources,
+    })
+  expect(NON_STRICT.map((each) => spends(nonStrictlyUnlocked(each)))).toEqual(NON_STRICT.map(() => true))
+  expect(spends({})).toBe(false)
+})
