@@ -172,4 +172,11 @@ export const FAULTS: Fault[] = [
     to: '',
     foundBy: 'index',
   },
+  {
+    says: 'what brings a proof comes before what waited for it',
+    file: '../writer/door.ts',
+    from: 'mayFree && isUnproven ? this.enterProven(entering) : undefined',
+    to: 'undefined as Candidate[] | undefined',
+    foundBy: 'index',
+  },
 ]

@@ -105,7 +105,7 @@ const more: fc.Arbitrary<{ at: number; event: Happening }> = fc.record({
     { weight: 3, arbitrary: happenings.callback },
     { weight: 1, arbitrary: happenings.restart },
     { weight: 1, arbitrary: happenings.narrow },
-    { weight: 1, arbitrary: happenings.prune },
+    { weight: 2, arbitrary: happenings.prune },
   ),
 })
 

@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs'
+import { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT, readTransactionFact } from '../../../backend/src/facts/log.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -334,6 +336,20 @@ describe('a submission that loses', () => {
     const { proof } = recordOf(squat, 101)
     if (proof !== undefined) await store.writer.change('disprove', proof)
     expect(store.names()).toEqual(['h'])
+  })
+
+  test('wins when the winner was pruned', async () => {
+    const { store, squat, honest, all } = await squatted()
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.reopen(({ log, index }) => {
+      const sql = new Sql(log)
+      sql.run('delete from log where key = ?', Buffer.from(squat.txid, 'hex'))
+      sql.close()
+      rmSync(index)
+    })
+    await store.writer.change('sightings', [])
+    expect([store.names(), store.pending(all)]).toEqual([['h'], []])
   })
 
   test.each([
