@@ -350,6 +350,18 @@ test('what was served before it was known to be the origin of a blocked name is 
   expect(await statuses()).toEqual([451, 200])
 })
 
+test('a transaction is withheld for content behind a thousand others', async () => {
+  const bodies = [...Array.from({ length: 1000 }, () => 'harmless'), 'blocked']
+  const outputs = bodies.map((body) => inscriptionScript(text(body)))
+  const long = chain.spend({ inputs: [purse], outputs })
+  const server = await servers.start(env)
+  await server.take(beefOf(long, { with: [purse] }), ['tm_ordinals'])
+  const path = `/svc/beef/${long.txid}/tx`
+  expect((await server.ask(path)).status).toBe(200)
+  await block(server, { sha256: hashOf('blocked') })
+  expectBlocked(await server.ask(path), path)
+})
+
 describe('the operator', () => {
   const { logger, records } = keptLog()
   let server: TestServer
