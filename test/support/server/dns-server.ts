@@ -1,6 +1,6 @@
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 
 /** What a DNS server says of the TXT records of a name (RFC 1035 4.1). */
 export type TxtAnswer =
@@ -83,11 +83,12 @@ export async function dnsServer(): Promise<DnsServer> {
     const reply = replyTo(request, { isUdp: true })
     if (reply !== undefined) udp.send(reply, from.port, from.address)
   })
-  udp.bind(0, '127.0.0.1')
-  await once(udp, 'listening')
-  const { port } = udp.address()
-  tcp.listen(port, '127.0.0.1')
+  // Most ports in use are of TCP.
+  tcp.listen(0, '127.0.0.1')
   await once(tcp, 'listening')
+  const { port } = tcp.address() as AddressInfo
+  udp.bind(port, '127.0.0.1')
+  await once(udp, 'listening')
   return {
     ...{ address: `127.0.0.1:${port}`, answers, asked },
     async close() {
