@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import type { Sql } from '../facts/connection.js'
+import { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { FACT, type Fact, type FactKind, type NewFact } from '../facts/log.js'
 import {
@@ -46,6 +46,8 @@ export interface MirrorOptions {
 
 /** How much is read at once: a host reads in its main thread. */
 const PAGE = { limit: 250, maxBytes: 1024 * 1024 }
+/** Milliseconds: an answer reads for less, and `minetree check` for minutes. */
+const WAL_PATIENCE = 25
 
 /** Records which rows of state a transaction changes. */
 const CAPTURE = `
@@ -85,6 +87,8 @@ interface Change {
 export class Mirror {
   /** Places of changes that were replaced, to be discarded after the commit. */
   private replaced: number[] = []
+  /** Whether the WAL may hold content that was removed: at first, as the process before may have been killed. */
+  private mayHoldRemoved = true
 
   constructor(private readonly options: MirrorOptions) {
     // Deleted bytes are zeroed, as they may be content that the operator has removed.
@@ -102,6 +106,7 @@ export class Mirror {
    * @throws as `SharedLog.after`.
    */
   async read(): Promise<{ rows: LogRow[]; isLast: boolean }> {
+    this.emptyWal()
     const { place } = this
     const rows = await this.options.shared.after(place, PAGE)
     for (const [index, { seq }] of rows.entries())
@@ -150,8 +155,19 @@ export class Mirror {
     if (!isPurged) return
     // Until the commit, images may have been made of removed content.
     this.removeImages()
-    // Until then the WAL has it, and the file as well.
-    logFile.get('pragma wal_checkpoint(truncate)')
+    this.mayHoldRemoved = true
+    this.emptyWal()
+  }
+
+  /** Until then the WAL has removed content, and the file as well. A long read prevents it: it is tried again with each reading. */
+  private emptyWal(): void {
+    if (!this.mayHoldRemoved) return
+    const sql = new Sql(this.options.logFile.filename, WAL_PATIENCE)
+    try {
+      this.mayHoldRemoved = sql.get('pragma wal_checkpoint(truncate)')?.busy !== 0
+    } finally {
+      sql.close()
+    }
   }
 
   private removeImages(): void {

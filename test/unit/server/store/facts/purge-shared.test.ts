@@ -1,4 +1,5 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Sql } from '../../../../../backend/src/facts/connection.js'
 import { FACT } from '../../../../../backend/src/facts/log.js'
@@ -7,7 +8,7 @@ import { Pending, STATE_SCHEMA } from '../../../../../backend/src/facts/state.js
 import { CHUNK_BYTES } from '../../../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { encodePush, OP } from '../../../../../backend/src/protocol/script-walk.js'
-import { imagesFolder } from '../../../../../backend/src/writer/local-writer.js'
+import { imagesFolder, storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { stateRows } from '../../../../../backend/src/writer/state-changes.js'
 import { purgeLog } from '../../../../../src/server/store/facts/purge.js'
 import { MemoryLog, type MemoryRows } from '../../../../support/facts/memory-log.js'
@@ -22,7 +23,7 @@ import {
   p2pkh,
 } from '../../../../support/protocol/fake-chain.js'
 import { filesWith } from '../../../../support/storage/fact-store.js'
-import { Gateways, submit } from '../../../../support/writer/gateways.js'
+import { type Gateway, Gateways, submit } from '../../../../support/writer/gateways.js'
 
 const NOTE = utf8('what must not be found in any log or copy of it any more')
 const IN_PIECES = utf8(`in pieces: ${'another text that must not be found'.repeat(20)}`)
@@ -153,6 +154,23 @@ test('content is removed from the log, and from each copy of it, and all indexes
   const next = chain.spend({ inputs: [moved], outputs: [one(text(utf8('next')))] })
   expect(await submit(gateways.all[0] as never, [next])).toBe(true)
   await gateways.expectEqual()
+})
+
+test('what a long read keeps in a WAL is removed once that ends, also where the gateway was killed meanwhile', async () => {
+  const everything = await world()
+  const { rows, gateways } = everything
+  const [{ folder, writer }] = gateways.all as [Gateway]
+  const reader = new Sql(storeFiles(folder).log)
+  reader.exec('begin')
+  reader.get('select seq from log limit 1')
+  await purgeLog(new MemoryLog(rows), all(everything), 'an order')
+  await writer.follow()
+  const killed = mkdtempSync(join(tmpdir(), 'gateway-'))
+  cpSync(folder, killed, { recursive: true })
+  expect(filesWith(killed, encodePush(NOTE))).not.toEqual([])
+  reader.close()
+  await gateways.add(new MemoryLog(rows), killed)
+  await expectPurged(everything)
 })
 
 test('the same command again adds nothing, and removes what came since', async () => {
