@@ -33,7 +33,11 @@ const LARGEST = 1920
 const DEFAULT_WIDTH = 384
 /** The types of source images: many inscriptions have `image/jpg`, which is not registered. */
 export const READ_TYPES: ReadonlySet<string> = new Set([
-  ...['image/jpeg', 'image/jpg', 'image/png', 'image/gif', 'image/webp'],
+  'image/jpeg',
+  'image/jpg',
+  'image/png',
+  'image/gif',
+  'image/webp',
 ])
 const SVG = 'image/svg+xml'
 /** The longest source image, in bytes. */
