@@ -77,7 +77,9 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     const [one, two] = [await gateway(env), await gateway(env)]
     await submit(one, chain.genesis, 'tm_names')
     const notes = [1, 2].map((n) => chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }))
-    for (const each of notes) await submit(one, each, 'tm_ordinals')
+    // Pending, as no topic holds it.
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(1) }] })
+    for (const each of [coin, ...notes]) await submit(one, each, 'tm_ordinals')
     const content = `/content/${notes[0]?.outpoint(0)}`
     await eventually(async () => expect((await ask(two.url, content)).status).toBe(200))
 

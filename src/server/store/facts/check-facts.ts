@@ -90,14 +90,17 @@ class LogCheck {
     const { signal, onProgress, onDamage } = this.options
     const last = await log.last()
     const damaged = new Set<number>()
+    const isFolder = log instanceof FolderLog
     let next = 1
     for await (const rows of pagesOf(log, { onDamage: ({ seq }) => damaged.add(seq) })) {
       signal.throwIfAborted()
       for (const row of rows) {
         // A log in a folder has gaps where something was pruned.
         for (; next < (row.seq ?? 0); next++)
-          if (!(log instanceof FolderLog)) onDamage({ kind: 'fact', id: String(next), problem: 'missing' })
+          if (!isFolder) onDamage({ kind: 'fact', id: String(next), problem: 'missing' })
         next = (row.seq ?? next) + 1
+        // A copy has only the places of changes. What is pending follows its rows.
+        if (isFolder && row.kind === CHANGE && row.seq !== undefined) continue
         this.look(row, damaged.delete(row.seq ?? 0))
       }
       onProgress({ facts: this.checked.facts, share: Math.min(1, next / last) })
