@@ -170,6 +170,8 @@ export class SharedWriter extends LocalWriter {
           if (!isFirst) this.undo(trial)
         }
         if (!isFirst) continue
+        // Changes have places behind the facts, and a read may wait for one.
+        this.current?.index.apply(this.log.after(this.current.index.cursor))
         const outcomes = this.keep(trial)
         void this.sharedState.publish().catch(() => {})
         void this.mirror.tidy()
