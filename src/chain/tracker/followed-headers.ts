@@ -316,6 +316,8 @@ export class FollowedHeaders implements BlockHeaders {
       return await chain.follow(source, { tip, onFork })
     } finally {
       clearInterval(progress)
+      // Another process may have been faster, and have stored what this source has.
+      await chain.load()
     }
   }
 

@@ -464,8 +464,6 @@ describe('over the same store again', () => {
     const other = await openHeaders(chain, [source], { opened: one.store, height: 200 })
     const agree = async (): Promise<void> => {
       await Promise.all([one.headers.refresh(), other.headers.refresh()])
-      // One of them may have been second.
-      await Promise.all([one.headers.refresh(), other.headers.refresh()])
       for (const { headers, verdict } of [one, other]) {
         expect(headers.status()).toMatchObject({ hash: chain.bestTip.hash, height: chain.bestTip.height })
         expect(await verdict(chain.bestTip.height)).toBe('yes')
