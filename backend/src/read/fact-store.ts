@@ -1,20 +1,13 @@
 import type { Row, Sql } from '../facts/connection.js'
 import { FACT } from '../facts/log.js'
 import { latestOf, register } from '../facts/registers.js'
-import type { OnRefusal } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { BlockedQuery, BlockedRecord, BlockedSubject, Blocklist } from '../graph/blocklist.js'
 import type { RecordedSightings, Sighting, SightingRecord } from '../graph/conflict-resolution.js'
 import { type Dependency, dependency } from '../graph/dependencies.js'
 import { LostConflictError } from '../graph/errors.js'
 import type { Settings } from '../graph/pinned-tree.js'
-import type {
-  AdmissionRecord,
-  Block,
-  HeldSubmission,
-  OrdinalStep,
-  TransactionRecord,
-} from '../graph/records.js'
+import type { Block, HeldSubmission, OrdinalStep, TransactionRecord } from '../graph/records.js'
 import type { StreamQuery, StreamSummary } from '../graph/stream.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { headerRange, readHeaders } from '../index/headers.js'
@@ -22,7 +15,8 @@ import type { ChainPosition } from '../protocol/block-rules.js'
 import type { HeaderStore } from '../protocol/header-store.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { Place, Writer, Written } from '../writer/writer.js'
+import type { RecordTransactions } from '../writer/door.js'
+import type { Place, Recorded, Writer, Written } from '../writer/writer.js'
 import { Admissions } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
 import { Blocks, Chain } from './chain.js'
@@ -194,22 +188,9 @@ export interface FactStoreOptions extends GraphReadsOptions {
   onBlocked?: (() => void) | undefined
 }
 
-export interface RecordOptions {
-  /** Transactions that are refused if they do not count, unless they are mined. */
-  subjects?: readonly string[]
-  /**
-   * Keeps subjects that lose: they wait, outside of all answers, until a proof or a sighting makes them win, and count from that
-   * write on. Not if they lost to a mined one, or if their ancestors conflict with each other. Room is limited: the oldest of the
-   * client that has the most go first.
-   */
-  keepLost?: {
-    /** The client that submits them, as up to 8 bytes in hex. */
-    client?: string | undefined
-  }
+export interface RecordOptions extends RecordTransactions {
   /** The place of the write in the queue. */
   place?: Place
-  /** Called for everything that the rules refuse. */
-  onRefusal?: OnRefusal
 }
 
 /** The store of a host: reads from the index, blocked things included, and writes through the one writer. */
@@ -354,21 +335,17 @@ export class FactStore extends GraphReads {
    * Stores transactions: all of one call or none. Of a transaction that is stored already, only the proof is added. Conflicts and
    * everything derived are decided in the same write.
    *
-   * @returns The outputs that topics newly hold because of this call.
+   * @returns The outputs that topics newly hold because of this call, and why they hold none, or not one, of a subject.
    * @throws LostConflictError if a subject is refused; then nothing is added, unless it waits ({@link RecordOptions.keepLost}).
    * WriterBusyError if it waited longer than `options.place.patience`.
    */
   async record(
     transactions: readonly TransactionRecord[],
-    options: RecordOptions = {},
-  ): Promise<AdmissionRecord[]> {
-    const { subjects, keepLost, place, onRefusal } = options
-    const asked = { ...(subjects && { subjects }), ...(keepLost && { keepLost }) }
-    const recorded = await this.options.writer.record(transactions, asked, place)
-    this.report(recorded)
-    for (const refusal of recorded.refused) onRefusal?.(refusal)
+    { place, ...options }: RecordOptions = {},
+  ): Promise<Pick<Recorded, 'admitted' | 'refused'>> {
+    const recorded = await this.after(this.options.writer.record(transactions, options, place))
     for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
-    return recorded.admitted
+    return recorded
   }
 
   /**

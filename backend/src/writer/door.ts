@@ -83,7 +83,11 @@ export interface DoorOptions {
 export interface RecordTransactions {
   /** Transactions that are refused if they do not count, unless they are mined. */
   subjects?: readonly string[]
-  /** Lets subjects that lose wait, unless they lost to a mined transaction. */
+  /**
+   * Keeps subjects that lose: they wait, outside of all answers, until a proof or a sighting makes them win, and count from that
+   * write on. Not if they lost to a mined one, or if their ancestors conflict with each other. Room is limited: the oldest of the
+   * client that has the most go first.
+   */
   keepLost?: {
     /** The client that submits them, as up to 8 bytes in hex. */
     client?: string | undefined
@@ -183,7 +187,8 @@ export class Door {
   ): { refused: TopicRefusal[]; lost: Lost[] } {
     const { log, pending, admission } = this.options
     const refused: TopicRefusal[] = []
-    const rules = admission.rules((refusal) => refused.push(refusal))
+    const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
+    const rules = admission.rules(onRefusal)
     const records = byTxid(transactions)
     const fresh = new Map<string, Candidate>()
     const proofs: { txid: string; proof: Proof }[] = []
@@ -212,7 +217,6 @@ export class Door {
       }
     }
     const candidates = [...again, ...parentsFirst(fresh, parentsOf)]
-    const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
     const mayKeep = (lost: readonly Lost[]): boolean =>
       keepLost !== undefined &&
       lost.every(({ reason }) => reason.tier !== 'proven') &&

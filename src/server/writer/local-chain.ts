@@ -28,11 +28,11 @@ export class LocalChain {
    * @param store Stores the transactions with their new proofs. Nothing else is mined meanwhile: of two parallel double spends,
    * the second would not see the first.
    */
-  async mine(
+  async mine<Result>(
     { transactions, spends }: { transactions: TransactionRecord[]; spends: SpendRecord[] },
-    store: (mined: TransactionRecord[]) => Promise<void>,
-  ): Promise<void> {
-    await this.turn.runExclusive(async () => await store(await this.mined(transactions, spends)))
+    store: (mined: TransactionRecord[]) => Promise<Result>,
+  ): Promise<Result> {
+    return await this.turn.runExclusive(async () => await store(await this.mined(transactions, spends)))
   }
 
   private async mined(

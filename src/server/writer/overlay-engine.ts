@@ -11,7 +11,6 @@ import { type BeefContents, readBeef } from '../../../backend/src/graph/read-bee
 import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { knownTransactions, lockOf, spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -109,7 +108,7 @@ export class OverlayEngine {
     const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
     const brought = { ...submission, contents, transactions }
     if (countParts(contents.subject).inputs > MANY_INPUTS && this.hasAll(transactions))
-      return await this.steakOf(brought)
+      return this.steakOf(brought)
     const lock = lockOf(contents, this.options.graph.transactions)
     if (lock === undefined || (await this.nonFinal.isOver(lock))) return await this.write(brought)
     const mined = transactions.filter(({ proof }) => proof !== undefined)
@@ -188,18 +187,13 @@ export class OverlayEngine {
   /** @throws ConflictError if the subject loses, and any other error; then nothing is stored. */
   private async write(brought: Brought): Promise<STEAK> {
     const { contents, topics, requestId, ahead } = brought
-    const subject = contents.subject.txid
-    const refusals = new Map<string, TopicRefusal>()
-    const onRefusal = (refusal: TopicRefusal): void => {
-      // A write also re-evaluates other transactions; nobody waits for an answer about those.
-      const { txid, topic, code, message } = refusal
-      if (txid === subject) refusals.set(`${topic} ${code} ${message}`, refusal)
-    }
     const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
     // The follower and imports can wait longer.
     if (requestId !== undefined) Object.assign(place, { patience })
     try {
-      await this.record(brought, { subjects: [subject], keepLost: waitingFor(brought), place, onRefusal })
+      const options = { subjects: [contents.subject.txid], keepLost: waitingFor(brought), place }
+      for (const refusal of await this.record(brought, options))
+        if (topics.includes(refusal.topic)) this.options.onRefusal?.(refusal, requestId)
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
       if (cause instanceof WriterBusyError) throw new AnswerError('NOT_READY', cause.message, { cause })
@@ -207,17 +201,18 @@ export class OverlayEngine {
         throw new AnswerError('NOT_READY', verdictOf(cause), { cause, headers: { 'Retry-After': '600' } })
       throw cause
     }
-    for (const refusal of refusals.values())
-      if (topics.includes(refusal.topic)) this.options.onRefusal?.(refusal, requestId)
     return this.steakOf(brought)
   }
 
-  private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<void> {
+  /** @returns Why topics admit nothing of a subject, or not one of its outputs. */
+  private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<TopicRefusal[]> {
     const { graph, proofs, chain, onAdmitted } = this.options
-    const store = async (records: TransactionRecord[]): Promise<void> => {
+    const store = async (records: TransactionRecord[]): Promise<TopicRefusal[]> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
       if (mined.length > 0 && this.headers) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
-      onAdmitted?.(await graph.record(records, options))
+      const { admitted, refused } = await graph.record(records, options)
+      onAdmitted?.(admitted)
+      return refused
     }
     return this.writes.run(() =>
       chain
@@ -227,25 +222,23 @@ export class OverlayEngine {
   }
 
   /** The subject's outputs and spent coins that the topics hold. */
-  private steakOf({ contents: { subject }, topics }: Pick<Brought, 'contents' | 'topics'>): Awaitable<STEAK> {
+  private steakOf({ contents: { subject }, topics }: Pick<Brought, 'contents' | 'topics'>): STEAK {
     const { admissions } = this.options.graph
     const own = admissions.ofTransaction(subject.txid)
-    const spent = admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
-    return whenReady(spent, (held) => {
-      const holders = new Set(held.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
-      return Object.fromEntries(
-        topics.map((topic): [string, AdmittanceInstructions] => [
-          topic,
-          {
-            outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
-            // History is the product: every spent coin is retained.
-            coinsToRetain: subject.inputs.flatMap((input, index) =>
-              holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
-            ),
-          },
-        ]),
-      )
-    })
+    const spent = admissions.spentBy(subject.txid)
+    const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
+    return Object.fromEntries(
+      topics.map((topic): [string, AdmittanceInstructions] => [
+        topic,
+        {
+          outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
+          // History is the product: every spent coin is retained.
+          coinsToRetain: subject.inputs.flatMap((input, index) =>
+            holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
+          ),
+        },
+      ]),
+    )
   }
 }
 

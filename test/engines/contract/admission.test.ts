@@ -15,7 +15,7 @@ async function record(
   { proven = false } = {},
 ): Promise<string[]> {
   const transactions = [{ txid, raw, ...(proven && { proof: PROOF }) }]
-  const admitted = await store.record(transactions)
+  const { admitted } = await store.record(transactions)
   return admitted.map(textOf).sort()
 }
 
