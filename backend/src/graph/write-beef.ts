@@ -146,7 +146,7 @@ const PATHS_A_BUMP = 16
  * root share a tree.
  */
 export class BeefLayout {
-  /** Each as stored until another is merged into it: parsed, a path takes ten times as much memory. */
+  /** Each as stored, cut for its transaction, until another is merged into it: parsed, a path takes ten times as much memory. */
   private readonly bumps: (Bump | Uint8Array)[] = []
   /** For each block, the path into which others are merged. */
   private readonly open = new Map<string, { index: number; paths: number }>()
@@ -162,7 +162,7 @@ export class BeefLayout {
   *head(): Generator<Uint8Array> {
     yield encodeNumber(BEEF_V1, 4)
     yield encodeVarint(this.bumps.length)
-    for (const bump of this.bumps) yield encodeBump(trimmed(asBump(bump)))
+    for (const bump of this.bumps) yield 'levels' in bump ? encodeBump(trimmed(bump)) : bump
     yield encodeVarint(this.count)
   }
 
