@@ -54,12 +54,12 @@ export class LocalLog {
   }
 
   has(kind: FactKind, key: Uint8Array): boolean {
-    return this.lengthOf(kind, key) !== undefined
+    return this.sql.get(`select 1 from ${this.log} where kind = ? and key = ?`, kind, key) !== undefined
   }
 
-  /** The length of a fact's body in bytes; undefined if there is no such fact. */
-  lengthOf(kind: FactKind, key: Uint8Array): number | undefined {
-    return this.sql.get(`select length from ${this.log} where kind = ? and key = ?`, kind, key)?.length
+  /** The body of a fact, null if it is in chunks, and its length in bytes; undefined if there is no such fact. */
+  outline(kind: FactKind, key: Uint8Array): { length: number; body: Uint8Array | null } | undefined {
+    return this.sql.get(`select length, body from ${this.log} where kind = ? and key = ?`, kind, key) as never
   }
 
   get(kind: FactKind, key: Uint8Array): Fact | undefined {

@@ -25,7 +25,11 @@ export class Transactions {
   constructor(private readonly reader: Reader) {}
 
   get(txid: string): TransactionRecord | undefined {
-    return this.reader.answer((sql, log) => transactionRecord(sql, log, txid))
+    return this.reader.answer((sql, log) => {
+      const key = blobOf(txid)
+      const { body } = log.get(FACT.transaction, key) ?? {}
+      return transactionRecord({ sql, log }, txid, { body, proof: indexedProof(sql, key) })
+    })
   }
 
   raw(txid: string): RawTransaction | undefined {
@@ -102,17 +106,15 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
   return tierOf({ mined: pendingHeight(sql, pending), seen: sql.get(SIGHTED, key)?.said === 1 })
 }
 
-/** Undefined if it was purged. */
+/** @param fact.body Undefined if it is not in the log. @returns Undefined if it was purged, or is not pending either. */
 function transactionRecord(
-  sql: Sql,
-  log: LocalLog,
+  { sql, log }: { sql: Sql; log: LocalLog },
   txid: string,
-  proof = indexedProof(sql, blobOf(txid)),
+  { body, proof }: { body: Uint8Array | undefined; proof: Pick<TransactionRecord, 'proof'> },
 ): TransactionRecord | undefined {
   const key = blobOf(txid)
-  const fact = log.get(FACT.transaction, key)
-  const row = fact === undefined ? sql.get(PENDING, key) : undefined
-  const raw = fact === undefined ? row?.raw : readTransactionFact(fact).raw
+  const row = body === undefined ? sql.get(PENDING, key) : undefined
+  const raw = body === undefined ? row?.raw : readTransactionFact({ key, body }).raw
   if (raw === undefined) return undefined
   if (isTransaction(raw, key)) return { txid, raw, ...(row ? pendingProof(sql, row) : proof) }
   if (isPurged(log, key)) return undefined
@@ -123,21 +125,20 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
   const key = Buffer.from(txid, 'hex')
   return reader.answer((sql, log) => {
     const proof = indexedProof(sql, key)
-    const stored = log.lengthOf(FACT.transaction, key)
-    if (stored === undefined || stored <= CHUNK_BYTES) {
-      const record = transactionRecord(sql, log, txid, proof)
-      if (record === undefined)
-        return stored === undefined ? undefined : purged(txid, { length: stored, proof })
+    const stored = log.outline(FACT.transaction, key)
+    if (stored?.body !== null) {
+      const record = transactionRecord({ sql, log }, txid, { body: stored?.body, proof })
+      if (record === undefined) return stored && purged(txid, { length: stored.length, proof })
       const { raw, ...rest } = record
       return { ...rest, length: raw.length, chunks: () => [{ at: 0, bytes: raw }] }
     }
-    if (isPurged(log, key)) return purged(txid, { length: stored, proof })
+    if (isPurged(log, key)) return purged(txid, { length: stored.length, proof })
     const read = (log: LocalLog, from: number, length: number): Uint8Array => {
       const bytes = log.slice(FACT.transaction, key, { from, length })
       if (bytes === undefined) throw new DamagedError(txid, 'it is missing')
       return bytes
     }
-    const end = stored - NO_NOTES_BYTES
+    const end = stored.length - NO_NOTES_BYTES
     const length = end - readUint32(read(log, end, NO_NOTES_BYTES), 0)
     return {
       ...{ txid, length, ...proof },
