@@ -1,7 +1,7 @@
 import { joinBytes } from '../protocol/bytes.js'
 import { decodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { atOnce, type Steps } from '../protocol/steps.js'
-import { outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
+import { readTransaction, type TransactionView } from '../protocol/transaction.js'
 import { DamagedError } from './errors.js'
 import type { Proof, TransactionRecord } from './records.js'
 import { type Awaitable, inSlices, whenReady } from './yield-to-event-loop.js'
@@ -19,7 +19,16 @@ export interface RawTransaction {
 /** Where transactions are read from: a store, or a submission. */
 export interface TransactionSource {
   get(txid: string): Awaitable<TransactionRecord | undefined>
-  raw?(txid: string): Awaitable<RawTransaction | undefined>
+}
+
+/** A source that reads transactions in chunks. */
+export interface RawSource {
+  raw(txid: string): RawTransaction | undefined
+}
+
+/** The same, for those who can wait. */
+export interface OutlineSource {
+  raw(txid: string): Awaitable<RawTransaction | undefined>
 }
 
 const views = new WeakMap<Uint8Array, TransactionView>()
@@ -57,40 +66,24 @@ export interface TransactionOutline {
   outputValues: number[]
 }
 
-/** The longest transaction that is parsed at once, in bytes: some thousand outputs at most. */
+/** The longest transaction that is read without yielding, in bytes: some thousand outputs at most. */
 const SHORT = 32 * 1024
 
 /**
- * A stored transaction without its scripts; undefined if the store does not have it. If the store can read in chunks, those of a
- * large one that contain nothing but scripts are skipped. Yields if it is large.
+ * A stored transaction without its scripts; undefined if the store does not have it. Chunks of a large one that contain nothing but
+ * scripts are skipped. Yields if it is large.
  */
-export function readOutline(
-  txid: string,
-  store: TransactionSource,
-): Awaitable<TransactionOutline | undefined> {
-  return whenReady(openTransaction(txid, store), (raw) => {
+export function readOutline(txid: string, store: OutlineSource): Awaitable<TransactionOutline | undefined> {
+  return whenReady(store.raw(txid), (raw) => {
     if (raw === undefined) return undefined
     const { length, proof } = raw
-    const parts = length <= SHORT ? partsOf(wholeOf(raw), txid) : inSlices(readParts(new ChunkReader(raw)))
+    const steps = readParts(new ChunkReader(raw))
+    const parts = length <= SHORT ? atOnce(steps) : inSlices(steps)
     return whenReady(parts, (found) => ({ txid, length, ...(proof && { proof }), ...found }))
   })
 }
 
-function wholeOf({ txid, length, chunks }: RawTransaction): Uint8Array {
-  const bytes = joinBytes([...chunks()].map((chunk) => chunk.bytes))
-  if (bytes.length !== length) throw new DamagedError(txid, 'its end is missing')
-  return bytes
-}
-
 type OutlinedParts = Pick<TransactionOutline, 'inputs' | 'outputValues'>
-
-function partsOf(raw: Uint8Array, txid: string): OutlinedParts {
-  const { inputs, outputs } = readTransaction(raw, { txid })
-  return {
-    inputs: inputs.map(({ txid, vout }) => ({ txid, vout })),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-  }
-}
 
 function* readParts(reader: ChunkReader): Steps<OutlinedParts> {
   const inputs: Outpoint[] = []
@@ -104,11 +97,6 @@ function* readParts(reader: ChunkReader): Steps<OutlinedParts> {
     if (reader.endsStep) yield
   }
   return { inputs, outputValues }
-}
-
-/** A synchronous source of raw transactions. */
-export interface RawSource {
-  raw(txid: string): RawTransaction | undefined
 }
 
 /** The longest script of an output that is read, and how many chunks may be read for it. */
@@ -136,11 +124,7 @@ export function storedOutput(
   { longest, chunks }: Reach,
 ): StoredOutput | undefined {
   const raw = store.raw(txid)
-  if (raw === undefined) return undefined
-  if (raw.length > SHORT)
-    return atOnce(outputIn(new ChunkReader(raw, { chunks, parts: NEAR }), vout, longest))
-  const output = outputOf(readTransaction(wholeOf(raw), { txid }), vout)
-  return output !== undefined && output.lockingScript.length <= longest ? output : undefined
+  return raw && atOnce(outputIn(new ChunkReader(raw, { chunks, parts: NEAR }), vout, longest))
 }
 
 /** As {@link storedOutput}, however many others come before it: yields in between. */
@@ -176,19 +160,6 @@ function* outputIn(reader: ChunkReader, vout: number, longest: number): Steps<St
     if (error instanceof TooFarError) return undefined
     throw error
   }
-}
-
-/** Opens a transaction to be read in chunks; in one chunk if the store cannot do that. */
-export function openTransaction(
-  txid: string,
-  store: TransactionSource,
-): Awaitable<RawTransaction | undefined> {
-  if (store.raw !== undefined) return store.raw(txid)
-  return whenReady(store.get(txid), (record) => {
-    if (record === undefined) return undefined
-    const { raw: bytes, proof } = record
-    return { txid, ...(proof && { proof }), length: bytes.length, chunks: () => [{ at: 0, bytes }] }
-  })
 }
 
 class TooFarError extends Error {

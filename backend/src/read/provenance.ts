@@ -1,6 +1,6 @@
 import { inParentsFirst, parentsOf, type Visit, walkAncestry } from '../graph/ancestry.js'
 import type { NodeRecord } from '../graph/records.js'
-import { readOutline, type TransactionOutline, type TransactionSource } from '../graph/stored-transaction.js'
+import { type OutlineSource, readOutline, type TransactionOutline } from '../graph/stored-transaction.js'
 import type { ListedTransaction } from '../graph/write-beef.js'
 import { type Awaitable, whenReady, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { placement } from '../protocol/ordinal-flow.js'
@@ -27,7 +27,7 @@ export class Collection {
   bytes = 0
 
   constructor(
-    private readonly store: TransactionSource,
+    private readonly store: OutlineSource,
     private readonly pace: Pace = () => undefined,
   ) {}
 
@@ -320,7 +320,7 @@ function spentValues(
   }
 }
 
-type NodesStore = { transactions: TransactionSource; names: Pick<Names, 'genuineNodes'> }
+type NodesStore = { transactions: OutlineSource; names: Pick<Names, 'genuineNodes'> }
 
 /** Everything needed to check that a name is genuine, or why it is not available. */
 export type NameProof =

@@ -280,7 +280,7 @@ function weightOfRules(rules: ReadRules, body: ContentSummary): number {
 
 function completeBody(store: GraphReads, { sha256, length, made }: ShownContent): Uint8Array {
   if (made !== undefined) return made.bytes()
-  const body = joinBytes([...store.content.chunks(sha256)])
+  const body = joinBytes([...store.content.chunks(sha256, { from: 0, length })])
   if (body.length !== length) throw shortOf({ sha256, length }, body.length)
   return body
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type ClientRequest, request } from 'node:http'
-import type { TransactionSource } from '../../../../backend/src/graph/stored-transaction.js'
+import type { OutlineSource } from '../../../../backend/src/graph/stored-transaction.js'
 import type { Content } from '../../../../backend/src/read/content.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { publisher, text } from '../../../support/gateway/site.js'
@@ -91,7 +91,7 @@ describe('readers that leave', () => {
     const counts = { begun: 0, ended: 0 }
     const transaction = graph.transactions.raw.bind(graph.transactions)
     let isHeld = true
-    const by: TransactionSource['raw'] = (txid) => {
+    const by: OutlineSource['raw'] = (txid) => {
       counts.begun++
       if (!isHeld) return transaction(txid)
       return mayRead.then(() => {

@@ -1,5 +1,5 @@
 import { type ClientRequest, request } from 'node:http'
-import type { TransactionSource } from '../../../../backend/src/graph/stored-transaction.js'
+import type { OutlineSource } from '../../../../backend/src/graph/stored-transaction.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
@@ -46,7 +46,7 @@ describe.each(QUESTIONS)('%s', (_, question) => {
     let begun = 0
     const transaction = graph.transactions.raw.bind(graph.transactions)
     let isHeld = true
-    const by: TransactionSource['raw'] = (txid) => {
+    const by: OutlineSource['raw'] = (txid) => {
       begun++
       return isHeld ? mayRead.then(() => transaction(txid)) : transaction(txid)
     }
