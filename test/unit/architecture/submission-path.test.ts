@@ -25,9 +25,9 @@ const ELSEWHERE = ['src/server/writer/submission-worker.ts', 'src/chain/tracker/
  * and 24 of the functions, once in the life of a store.
  */
 const LONGEST = {
-  mint: { files: 75, functions: 694, promises: 54, statements: 69 },
-  path: { files: 35, functions: 215, promises: 6, statements: 12 },
-  lookup: { files: 44, functions: 286, promises: 64, statements: 38 },
+  mint: { files: 75, functions: 687, promises: 54, statements: 68 },
+  path: { files: 35, functions: 215, promises: 6, statements: 11 },
+  lookup: { files: 44, functions: 255, promises: 64, statements: 32 },
 }
 
 const STEPS = filesOfSection('How a BEEF gets in')
