@@ -11,10 +11,11 @@ import {
 import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
-import { outputOf, type TransactionView } from '../protocol/transaction.js'
+import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
 import type { AdmissionOptions, AdmissionRules, NodeInput, OnRefusal } from './admission-rules.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import { nativeHash256 } from './native-hash.js'
+import type { BeefContents } from './read-beef.js'
 import { inscriptionOf } from './transaction-records.js'
 
 /**
@@ -120,14 +121,61 @@ export const possibleNodeInputs = memoizeByObject((deployment: Deployment) =>
 )
 
 /**
- * Whether a transaction may be a mint that not every node relays. While it is not mined, nodes disagree about it, and it must
- * not be stored.
+ * Whether a transaction spends a node in a way that not every node relays ({@link isStrictSpend}). A block may include such a mint,
+ * and then it counts; but nodes disagree about it, so an unproven one is refused before it is stored. Stored transactions can then
+ * be judged by their bytes alone.
+ *
+ * A node is recognised by its script, since a store may learn only later whether it is genuine. A spent output that is not among
+ * the sources counts as a node if the transaction reads like a mint of the tree.
+ *
+ * @param options.deployment The tree; if undefined, that of any node counts, as one may be pinned later.
+ * @param options.sources Where its spent outputs are looked up.
+ * @param options.others Outpoints known not to be nodes, shared by calls that may ask about the same ones: an output may have
+ * megabytes, and thousands may spend it.
+ * @param options.ofAnySize Whether it may be larger than nodes relay: interpreters do not disagree about mere size.
  */
-export function isLooseMint(transaction: TransactionView, deployment: Deployment): boolean {
-  return possibleNodeInputs(deployment)(transaction).some((input) => {
-    const { unlockingScript } = transaction.inputs[input] ?? {}
-    return unlockingScript !== undefined && !isStrictSpend(transaction, unlockingScript)
-  })
+export function isLooseMint(
+  transaction: TransactionView,
+  {
+    deployment,
+    sources,
+    others = new Set(),
+    ofAnySize = false,
+  }: {
+    deployment: Deployment | undefined
+    sources?: Pick<BeefContents, 'transaction'>
+    others?: Set<string>
+    ofAnySize?: boolean
+  },
+): boolean {
+  const unknown = new Set<number>()
+  for (const [input, { txid, vout, unlockingScript }] of transaction.inputs.entries()) {
+    if (isStrictSpend(transaction, unlockingScript, { ofAnySize })) continue
+    const source = sources?.transaction(txid)
+    const output = source && outputOf(source, vout)
+    if (output === undefined) {
+      unknown.add(input)
+      continue
+    }
+    const outpoint = formatOutpoint({ txid, vout })
+    if (others.has(outpoint)) continue
+    if (isNodeOf({ output, outpoint, deployment })) return true
+    others.add(outpoint)
+  }
+  if (unknown.size === 0 || deployment === undefined) return false
+  return possibleNodeInputs(deployment)(transaction).some((input) => unknown.has(input))
+}
+
+function isNodeOf(spent: {
+  output: TransactionOutput
+  outpoint: string
+  deployment: Deployment | undefined
+}): boolean {
+  const { output, outpoint, deployment } = spent
+  const node = mineNodeIn(output.lockingScript)
+  if (deployment === undefined) return node !== undefined
+  const tree = formatOutpoint(deployment.genesis)
+  return outpoint === tree || (node?.genesis !== undefined && formatOutpoint(node.genesis) === tree)
 }
 
 /** Whether an output has the layout of a node. Its lineage decides whether it is genuine. */

@@ -1,11 +1,8 @@
 import type { BeefContents } from '../graph/read-beef.js'
 import { isLooseMint } from '../graph/topic-rules.js'
-import { knownTransactions, unsoundness } from '../graph/transaction-records.js'
-import { mineNodeIn } from '../protocol/mine-node.js'
+import { admittedTransactions, knownTransactions, unsoundness } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
-import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { outputOf, type TransactionView } from '../protocol/transaction.js'
 import type { FactStore } from '../read/fact-store.js'
 
 /**
@@ -19,29 +16,12 @@ export async function recordBeef(
   deployment: Deployment | undefined,
 ): Promise<void> {
   if (unsoundness(beef) !== undefined) return
-  const transactions = knownTransactions(beef)
-  if (beef.proof(beef.subject.txid) === undefined) {
-    const unproven = transactions.filter(({ proof }) => proof === undefined)
-    const isLoose = ({ txid }: { txid: string }): boolean => {
-      const transaction = beef.transaction(txid)
-      if (transaction === undefined) return false
-      return deployment === undefined
-        ? spendsAnyLoosely(transaction, beef)
-        : isLooseMint(transaction, deployment)
-    }
-    if (unproven.some(isLoose)) return
+  const rules = { deployment, sources: beef, others: new Set<string>() }
+  for (const { txid, proof } of admittedTransactions(beef)) {
+    const transaction = proof === undefined ? beef.transaction(txid) : undefined
+    if (transaction !== undefined && isLooseMint(transaction, rules)) return
   }
-  await store.record(transactions)
-}
-
-/** Whether a transaction spends a node of any tree in a way that not every node relays: a tree may be pinned later. */
-function spendsAnyLoosely(transaction: TransactionView, beef: BeefContents): boolean {
-  return transaction.inputs.some(({ txid, vout, unlockingScript }) => {
-    const source = beef.transaction(txid)
-    const spent = source && outputOf(source, vout)
-    const isNode = spent !== undefined && mineNodeIn(spent.lockingScript) !== undefined
-    return isNode && !isStrictSpend(transaction, unlockingScript)
-  })
+  await store.record(knownTransactions(beef))
 }
 
 /**

@@ -60,20 +60,18 @@ export const NOT_STRICT =
  * The inputs of a transaction that could spend a node, judged without the spent outputs: those with code in their unlocking
  * script, and those that `checkMint` accepts. None if the outputs are not those of a mint.
  *
- * @param asked.isAsked Which inputs are asked about; by default, all.
  * @returns Indices.
  */
 export function possibleMintInputs(asked: {
   transaction: TransactionView
   deployment: Deployment
-  isAsked?: (input: number) => boolean
   hash?: Hash256
 }): number[] {
   const { inputs } = asked.transaction
   // Most inputs are opened by a signature and a key: their scripts show that they spend no node.
   const candidates = [...inputs.keys()].filter((input) => {
     const script = inputs[input]?.unlockingScript ?? new Uint8Array()
-    return asked.isAsked?.(input) !== false && (hasCode(script) || readMintUnlocking(script) !== undefined)
+    return hasCode(script) || readMintUnlocking(script) !== undefined
   })
   if (candidates.length === 0 || !isMint(() => readMintOutputs({ ...asked, input: 0 }))) return []
   return candidates.filter((input) =>

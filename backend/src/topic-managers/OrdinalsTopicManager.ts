@@ -159,10 +159,10 @@ export default class OrdinalsTopicManager implements TopicManager {
 
   /** Why an unmined mint may not be stored: not every node accepts how it is written. */
   private looseness(beef: BeefContents): string | undefined {
+    if (beef.proof(beef.subject.txid) !== undefined) return undefined
     const { index } = this
     const deployment = index && hostRules(index).deployment
-    if (deployment === undefined || beef.proof(beef.subject.txid) !== undefined) return undefined
-    return isLooseMint(beef.subject, deployment) ? NOT_STRICT : undefined
+    return isLooseMint(beef.subject, { deployment, sources: beef }) ? NOT_STRICT : undefined
   }
 
   /** The outputs that receive an admitted ordinal by the ordinal arithmetic, or may do so. */

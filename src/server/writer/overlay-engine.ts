@@ -9,6 +9,7 @@ import type {
 } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
+import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
 import { knownTransactions, lockOf, spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -31,12 +32,7 @@ import type { LocalChain } from './local-chain.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import type { Submission, Submit } from './submission-queue.js'
-import {
-  assertFewAdvertisements,
-  assertSubmittable,
-  notStrictError,
-  spendsNodeNonStrictly,
-} from './submission-rules.js'
+import { assertFewAdvertisements, assertSubmittable, notStrictError } from './submission-rules.js'
 import { SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
@@ -127,7 +123,7 @@ export class OverlayEngine {
     const contents: BeefContents = { ...readBeef(encodeBeef([{ raw }])), proof: () => undefined }
     this.assertTopics(topics)
     assertSubmittable(contents, { limits, checksPaths: false })
-    if (spendsNodeNonStrictly(contents.subject, { deployment })) throw notStrictError(txid)
+    if (isLooseMint(contents.subject, { deployment })) throw notStrictError(txid)
     return await this.write({ contents, topics, transactions: [{ txid, raw }] })
   }
 

@@ -1,4 +1,3 @@
-import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import {
@@ -7,17 +6,8 @@ import {
   unsoundness,
 } from '../../../backend/src/graph/transaction-records.js'
 import { isInnerNode } from '../../../backend/src/protocol/block-rules.js'
-import { mineNodeIn } from '../../../backend/src/protocol/mine-node.js'
-import type { Deployment } from '../../../backend/src/protocol/mint.js'
-import { NOT_STRICT, possibleMintInputs } from '../../../backend/src/protocol/mint-outputs.js'
-import { isStrictSpend } from '../../../backend/src/protocol/mint-unlocking.js'
-import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import {
-  countParts,
-  outputOf,
-  type TransactionOutput,
-  type TransactionView,
-} from '../../../backend/src/protocol/transaction.js'
+import { NOT_STRICT } from '../../../backend/src/protocol/mint-outputs.js'
+import { countParts, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import type { Limits } from '../config/limits.js'
 import { SubmissionError } from './errors.js'
 
@@ -160,71 +150,7 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
   return depths.get(subject) ?? 0
 }
 
-/**
- * Whether a transaction spends a node of the tree in a way that not every node relays ({@link isStrictSpend}). A block may include
- * such a mint, and then it counts; but nodes disagree about it, so an unproven one is refused before it is stored. Stored
- * transactions can then be judged by their bytes alone.
- *
- * A node is recognised by its script, since a store may learn only later whether it is genuine. A spent output that is not in the
- * BEEF counts as a node if the transaction reads like a mint.
- *
- * @param options.deployment The tree; if undefined, that of any node counts, as one may be pinned later.
- * @param options.sources Where its spent outputs are looked up.
- * @param options.others Outpoints known not to be nodes, shared by calls that may ask about the same ones: an output may have
- * megabytes, and thousands may spend it.
- * @param options.ofAnySize Whether it may be larger than nodes relay: interpreters do not disagree about mere size.
- */
-export function spendsNodeNonStrictly(
-  transaction: TransactionView,
-  {
-    deployment,
-    sources,
-    others = new Set(),
-    ofAnySize = false,
-  }: {
-    deployment: Deployment | undefined
-    sources?: Pick<BeefContents, 'transaction'>
-    others?: Set<string>
-    ofAnySize?: boolean
-  },
-): boolean {
-  const nonStrict = transaction.inputs.filter(
-    ({ unlockingScript }) => !isStrictSpend(transaction, unlockingScript, { ofAnySize }),
-  )
-  const unknown = new Set<Outpoint>()
-  for (const input of nonStrict) {
-    const source = sources?.transaction(input.txid)
-    const output = source && outputOf(source, input.vout)
-    if (output === undefined) {
-      unknown.add(input)
-      continue
-    }
-    const outpoint = formatOutpoint(input)
-    if (others.has(outpoint)) continue
-    if (isNodeOf({ output, outpoint, deployment })) return true
-    others.add(outpoint)
-  }
-  if (unknown.size === 0 || deployment === undefined) return false
-  const isAsked = (input: number): boolean => {
-    const spent = transaction.inputs[input]
-    return spent !== undefined && unknown.has(spent)
-  }
-  return possibleMintInputs({ transaction, deployment, hash: nativeHash256, isAsked }).length > 0
-}
-
-/** The error for an unproven transaction that {@link spendsNodeNonStrictly}. */
+/** The error for an unproven transaction that is a loose mint (`isLooseMint`). */
 export function notStrictError(txid: string): SubmissionError {
   return new SubmissionError('BAD_BODY', `${txid} spends a node: ${NOT_STRICT} (NOT_STRICT)`)
-}
-
-function isNodeOf(spent: {
-  output: TransactionOutput
-  outpoint: string
-  deployment: Deployment | undefined
-}): boolean {
-  const { output, outpoint, deployment } = spent
-  const node = mineNodeIn(output.lockingScript)
-  if (deployment === undefined) return node !== undefined
-  const tree = formatOutpoint(deployment.genesis)
-  return outpoint === tree || (node?.genesis !== undefined && formatOutpoint(node.genesis) === tree)
 }

@@ -2,6 +2,7 @@ import type { ChainTracker } from '@bsv/sdk'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { type BeefContents, pathOf } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
+import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { COINBASE_MATURITY } from '../../../backend/src/protocol/block-rules.js'
@@ -17,7 +18,7 @@ import {
 } from '../../../backend/src/protocol/transaction.js'
 import { SubmissionError } from './errors.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
-import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
+import { notStrictError } from './submission-rules.js'
 
 /** How long the scripts of a submission may take by default, in milliseconds. */
 const TIMEOUT = 60_000
@@ -58,7 +59,7 @@ export async function verifySubmission(options: {
   for (const { transaction, hasPath } of unprovenOf(beef, tracker)) {
     const { txid } = transaction
     const rules = { deployment, sources: beef, others, ofAnySize: hasPath }
-    if (!spendsNodeNonStrictly(transaction, rules)) continue
+    if (!isLooseMint(transaction, rules)) continue
     if (tracker === undefined || !isProven(txid)) throw notStrictError(txid)
     provenHere.add(txid)
   }

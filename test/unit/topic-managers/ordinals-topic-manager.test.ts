@@ -14,6 +14,7 @@ import {
   mapTail,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
+import { NON_STRICT, nonStrictlyUnlocked } from '../../support/protocol/non-strict-mints.js'
 import { openStore } from '../../support/storage/stores.js'
 
 async function judge(
@@ -98,6 +99,19 @@ describe('the values of spent coins', () => {
     const { codes } = await judge(subject, { previousCoins: [0], with: [source] })
     expect(codes).toContain('UNKNOWN_VALUES')
   })
+})
+
+test('without a tree, a mint that nodes disagree about is no ordinal until it is mined, as its tree may be pinned later', async () => {
+  const chain = new FakeChain({ covenantVersion: 1 })
+  const manager = new OrdinalsTopicManager()
+  for (const unlocking of NON_STRICT) {
+    const mint = chain.mint('a', { from: chain.node(''), ...nonStrictlyUnlocked(unlocking) })
+    const admitted = async (proven: boolean): Promise<number[]> => {
+      const beef = beefOf(mint, { proven, with: [chain.genesis] })
+      return (await manager.identifyAdmissibleOutputs(beef, [])).outputsToAdmit
+    }
+    expect([unlocking.has, await admitted(false), await admitted(true)]).toEqual([unlocking.has, [], [2]])
+  }
 })
 
 test('a store that failed once is asked again', async () => {

@@ -1,7 +1,7 @@
+import { isLooseMint } from '../../../../backend/src/graph/topic-rules.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes } from '../../../../backend/src/protocol/bytes.js'
 import { verifyNameProof, verifyNode } from '../../../../src/client/verify-name.js'
-import { spendsNodeNonStrictly } from '../../../../src/server/writer/submission-rules.js'
 import { proofIn } from '../../../support/protocol/block.js'
 import {
   beefOf,
@@ -253,7 +253,7 @@ test('an output that many spend is read for a node once', () => {
   const spender = genesis.transaction
   const others = new Set<string>()
   for (let times = 0; times < 3; times++)
-    expect(spendsNodeNonStrictly(spender, { deployment, sources, others })).toBe(false)
+    expect(isLooseMint(spender, { deployment, sources, others })).toBe(false)
   expect([reads, others.size]).toEqual([1, 1])
 })
 
@@ -262,7 +262,7 @@ test('without a tree, a node of any counts, as one may be pinned later', () => {
   const { genesis } = chain
   const sources = { transaction: (txid: string) => (txid === genesis.txid ? genesis.transaction : undefined) }
   const spends = (overrides: MintOverrides): boolean =>
-    spendsNodeNonStrictly(chain.mint('a', { from: chain.node(''), ...overrides }).transaction, {
+    isLooseMint(chain.mint('a', { from: chain.node(''), ...overrides }).transaction, {
       deployment: undefined,
       sources,
     })
