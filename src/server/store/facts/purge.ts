@@ -76,8 +76,8 @@ class Purge {
   private readonly hashes = new Set<string>()
   private readonly purged: Purged = { sha256: [], outpoints: [], forgotten: [], unread: [] }
   private place = START
-  /** The outputs that contain such a body, by outpoint; undefined if a register says so already. */
-  private readonly holders = new Map<string, PurgedValue | undefined>()
+  /** The outputs with such a body: the number of their last register, and the value of the next if they came (again) after that. */
+  private readonly holders = new Map<string, { n: number; value?: PurgedValue }>()
   /** The number and value of the registers that block the bodies, by subject. */
   private readonly blocks = new Map<string, { n: number; value: BlockedValue }>()
   /** Pending or held transactions with such a body, by subject: last number, presence, and the places of their changes. */
@@ -94,7 +94,8 @@ class Purge {
     await removePurged(log, holders.keys())
     for (const value of this.hashes) await removeBody(log, value)
     await log.discard([...waiting.values()].flatMap(({ seqs }) => seqs))
-    purged.outpoints = [...holders.keys()]
+    const isForgotten = (outpoint: string): boolean => purged.forgotten.includes(parseOutpoint(outpoint).txid)
+    purged.outpoints = [...holders.keys()].filter((each) => !isForgotten(each))
     return purged
   }
 
@@ -106,18 +107,22 @@ class Purge {
       return (readRegisterFact({ ...before, body: before.body }).value as PurgedValue).sha256
     const key = fromHex(outpoint.txid)
     const { body } = (await log.get(FACT.transaction, key)) ?? {}
-    const raw = body ? readTransactionFact({ key, body }).raw : await this.pending(outpoint.txid)
+    const raw = body ? readTransactionFact({ key, body }).raw : await this.waitingBytes(outpoint)
     return contentHashAt(outpoint, raw)
   }
 
-  private async pending(txid: string): Promise<Uint8Array | undefined> {
+  /** The transaction of an output that is pending or held. */
+  private async waitingBytes({ txid }: Outpoint): Promise<Uint8Array | undefined> {
     let raw: Uint8Array | undefined
-    for (let n = 1; ; n++) {
-      const row = await this.log.get(CHANGE, numberedKey(`pending ${txid}`, n))
-      if (row === undefined) return raw
-      const bytes = readStateChange(row)?.bytes
-      if (bytes !== undefined && bytes.length > 0) raw = bytes
-    }
+    for (const kind of ['pending', 'held'])
+      for (let n = 1; ; n++) {
+        const row = await this.log.get(CHANGE, numberedKey(`${kind} ${txid}`, n))
+        if (row === undefined) break
+        const bytes = readStateChange(row)?.bytes
+        if (bytes !== undefined && bytes.length > 0)
+          raw = kind === 'held' ? readBeef(bytes).subject.raw : bytes
+      }
+    return raw
   }
 
   /** Reads the rest of the log. */
@@ -142,15 +147,14 @@ class Purge {
       const known = this.waiting.get(`pending ${txid}`)
       // Once it is a fact, it is no longer pending.
       if (known !== undefined) known.isThere = false
-      for (const [vout, value] of this.found(readTransactionFact({ key, body }).raw, txid))
-        this.holders.set(formatOutpoint({ txid, vout }), value)
+      this.findIn(readTransactionFact({ key, body }).raw, txid)
     }
   }
 
   private lookAtRegister(fact: { key: Uint8Array; body: Uint8Array }): void {
     const { subject, n, value } = readRegisterFact(fact)
     const [kind, name = '', hash = ''] = subject.split(' ')
-    if (kind === 'purged' && this.hashes.has((value as PurgedValue).sha256)) this.holders.set(name, undefined)
+    if (kind === 'purged' && this.hashes.has((value as PurgedValue).sha256)) this.holders.set(name, { n })
     if (kind === 'block' && this.hashes.has(hash))
       this.blocks.set(subject, { n, value: value as BlockedValue })
   }
@@ -161,10 +165,7 @@ class Purge {
     if (kind !== 'pending' && kind !== 'held') return
     const bytes = readStateChange(row)?.bytes
     const isThere = row.body?.length !== 0
-    const isHolder =
-      bytes !== undefined &&
-      bytes.length > 0 &&
-      (kind === 'held' ? isInBeef(bytes, this.hashes) : this.found(bytes, txid).size > 0)
+    const isHolder = bytes !== undefined && bytes.length > 0 && this.isIn(bytes, { kind, txid })
     const known = this.waiting.get(subject)
     if (known === undefined && !isHolder) return
     const seqs = known?.seqs ?? []
@@ -172,25 +173,39 @@ class Purge {
     this.waiting.set(subject, { n, isThere, seqs })
   }
 
-  /** The outputs of a transaction that contain such a body. A transaction that cannot be read is noted. */
-  private found(raw: Uint8Array, txid: string): Map<number, PurgedValue> {
+  private isIn(bytes: Uint8Array, { kind, txid }: { kind: string; txid: string }): boolean {
+    if (kind === 'pending') return this.findIn(bytes, txid)
+    const { txids, transaction } = readBeef(bytes)
+    return txids.filter((each) => this.findIn((transaction(each) as TransactionView).raw, each)).length > 0
+  }
+
+  /** Notes the outputs of a transaction that contain such a body. A transaction that cannot be read is noted. */
+  private findIn(raw: Uint8Array, txid: string): boolean {
     try {
       const view = readTransaction(raw, { txid })
       const found = holdersOf(view, this.hashes)
-      return new Map(found.map(({ vout, output }) => [vout, purgedValueOf(output, view)]))
+      for (const { vout, output } of found) {
+        const outpoint = formatOutpoint({ txid, vout })
+        const { n } = this.holders.get(outpoint) ?? { n: 0 }
+        this.holders.set(outpoint, { n, value: purgedValueOf(output, view) })
+      }
+      return found.length > 0
     } catch (error) {
       if (!(error instanceof TransactionError)) throw error
       this.purged.unread.push(txid)
-      return new Map()
+      return false
     }
   }
 
   /** Writes the missing registers and changes. @returns Whether nobody else has written meanwhile. */
   private async say(reason: string): Promise<boolean> {
     const { purged, log, place } = this
-    const rows: NewRow[] = [...this.holders].flatMap(([outpoint, value]) =>
-      value === undefined ? [] : [registerFact(register.purged(parseOutpoint(outpoint)), 1, value)],
-    )
+    const forgotten = [...this.waiting].filter(([, { isThere }]) => isThere)
+    purged.forgotten = forgotten.map(([subject]) => subject.split(' ')[1] ?? '')
+    // First, as a gateway removes what is left in its files once it has read registers.
+    const rows: NewRow[] = forgotten.map(([subject, { n }]) => changeRow(subject, n + 1))
+    for (const [outpoint, { n, value }] of this.holders)
+      if (value !== undefined) rows.push(registerFact(register.purged(parseOutpoint(outpoint)), n + 1, value))
     for (const hash of this.hashes) {
       const subject = register.block({ kind: 'content', value: hash })
       const { n, value: before } = this.blocks.get(subject) ?? { n: 0 }
@@ -198,9 +213,6 @@ class Purge {
       const value: RegisterValue = { blocked: true, reason, since }
       if (!isDeepStrictEqual(before, value)) rows.push(registerFact(subject, n + 1, value))
     }
-    const forgotten = [...this.waiting].filter(([, { isThere }]) => isThere)
-    for (const [subject, { n }] of forgotten) rows.push(changeRow(subject, n + 1))
-    purged.forgotten = forgotten.map(([subject]) => subject.split(' ')[1] ?? '')
     return rows.length === 0 || (await log.insert(appended(place.seq, rows)))
   }
 }
@@ -233,10 +245,4 @@ function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string 
   if (content === undefined)
     throw new GeneralError('NOT_FOUND', `there is no content in ${formatOutpoint(outpoint)}`)
   return sha256(content.body).toString('hex')
-}
-
-/** Whether a transaction of a BEEF contains one of some bodies. */
-function isInBeef(beef: Uint8Array, hashes: ReadonlySet<string>): boolean {
-  const { txids, transaction } = readBeef(beef)
-  return txids.some((txid) => holdersOf(transaction(txid) as TransactionView, hashes).length > 0)
 }

@@ -61,15 +61,19 @@ afterEach(async () => {
   opened = undefined
 })
 
-/** Two gateways over a log in which the content stands in every way. */
-async function world(): Promise<World> {
+async function twoGateways() {
   const chain = new FakeChain()
   const rows: MemoryRows = { id: 'log', rows: [] }
   const gateways = new Gateways(chain)
   opened = gateways
   for (let count = 0; count < 2; count++) await gateways.add(new MemoryLog(rows))
-  const [first, second] = gateways.all
-  if (first === undefined || second === undefined) throw new Error('there are two')
+  const [first, second] = gateways.all as [Gateway, Gateway]
+  return { chain, rows, gateways, first, second }
+}
+
+/** Two gateways over a log in which the content stands in every way. */
+async function world(): Promise<World> {
+  const { chain, rows, gateways, first, second } = await twoGateways()
   const funding = chain.spend({ outputs: [one(OPEN_LOCK, 9000)] })
   const asB = concatBytes(p2pkh(3), bitcomTail(['19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut', NOTE, 'text/plain']))
   const note = chain.spend({
@@ -86,11 +90,7 @@ async function world(): Promise<World> {
   const pending = chain.spend({ outputs: [one(text(NOTE))] })
   await writePending(rows, pending)
   const held = chain.spend({ outputs: [one(text(NOTE), 8)] })
-  await first.writer.note(
-    'hold',
-    { txid: held.txid, lock: { height: 9e6, time: 0 }, beef: beefOf(held) },
-    { maxCount: 9 },
-  )
+  await hold(first, held)
   const loser = chain.spend({ inputs: [funding], outputs: [one(text(NOTE), 9)] })
   expect(await submit(second, [loser])).toBe(false)
   await gateways.expectEqual()
@@ -99,6 +99,11 @@ async function world(): Promise<World> {
     writeFileSync(join(imagesFolder(folder), 'made of it'), encodePush(NOTE))
   }
   return { rows, gateways, note, long, pieces, moved }
+}
+
+async function hold({ writer }: Gateway, held: FakeTransaction): Promise<void> {
+  const lock = { height: 9e6, time: 0 }
+  await writer.note('hold', { txid: held.txid, lock, beef: beefOf(held) }, { maxCount: 9 })
 }
 
 /** Makes something pending that has content, as something is that the policy of a gateway has refused. */
@@ -172,6 +177,37 @@ test('what a long read keeps in a WAL is removed once that ends, also where the 
   await gateways.add(new MemoryLog(rows), killed)
   await expectPurged(everything)
 })
+
+test.each(['pending', 'held'])(
+  'content that only something %s has is removed, also from what one gateway has refused',
+  async (kind) => {
+    const { chain, rows, gateways, first, second } = await twoGateways()
+    const funding = chain.spend({ outputs: [one(OPEN_LOCK, 9000)] })
+    const winner = chain.spend({ inputs: [funding], outputs: [one(text(utf8('other')))] })
+    await submit(first, [winner, funding])
+    expect(await submit(second, [chain.spend({ inputs: [funding], outputs: [one(text(NOTE), 9)] })])).toBe(
+      false,
+    )
+    const waiting = chain.spend({ outputs: [one(text(NOTE))] })
+    if (kind === 'held') await hold(first, waiting)
+    else await writePending(rows, waiting)
+    await gateways.expectEqual()
+    const purge = () => purgeLog(new MemoryLog(rows), [{ txid: waiting.txid, vout: 0 }], 'an order')
+    expect(await purge()).toMatchObject({ forgotten: [waiting.txid] })
+    await gateways.expectEqual()
+    expect(found({ rows, gateways })).toEqual([])
+    const before = rows.rows.length
+    await purge()
+    expect(rows.rows).toHaveLength(before)
+    // It is submitted again, and admitted.
+    await first.writer.record([recordOf(waiting, 100)])
+    await gateways.expectEqual()
+    expect((await purge()).outpoints).toEqual([waiting.outpoint(0)])
+    await gateways.add(new MemoryLog(rows))
+    await gateways.expectEqual()
+    expect(found({ rows, gateways })).toEqual([])
+  },
+)
 
 test('the same command again adds nothing, and removes what came since', async () => {
   const everything = await world()
