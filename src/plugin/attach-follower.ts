@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
+import { pinnedTree } from '../../backend/src/graph/pinned-tree.js'
 import type { HostDatabase } from '../../backend/src/host/host-database.js'
 import { type HostedIndex, hostedIndex } from '../../backend/src/host/hosted-index.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
@@ -147,10 +148,11 @@ class AttachedFollower implements HostFollower {
   }
 
   private async open(): Promise<void> {
-    const { index, config, engine, tracker, logger } = this.options
+    const { index, engine, tracker, logger } = this.options
     await index.ready()
     const { store } = index
     await requireTracker(store.settings, { tracker, place: 'this database' })
+    const config = { ...this.options.config, deployment: await pinnedTree(store.settings) }
     const overlay = createOverlay({ config, graph: store, logger })
     this.headers = overlay.proofs.headers
     hostRules(store).chainTracker ??= this.headers

@@ -73,6 +73,9 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
     onIndex?.(index)
     await logRead
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
+    const { setTerms, deployment } = config
+    if (deployment && (setTerms.covenantVersion ?? deployment.covenantVersion) !== deployment.covenantVersion)
+      logger.warn(`COVENANT_VERSION: the log says ${deployment.covenantVersion}, which holds`)
     await deriveBy(config)
     overlay = createOverlay({ config, graph, held, logger })
     if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })

@@ -53,6 +53,7 @@ export const TREE_SETTINGS = [
   'NAME_TLD',
   'PROFILE',
   'tracker',
+  'COVENANT_VERSION',
 ] as const
 
 /** Settings that derivation depends on. All others are in `state`. */

@@ -24,6 +24,8 @@ export interface Settings {
  */
 
 const GENESIS = 'genesis'
+/** Adopted, not compared: it only matters to a covenant whose code does not show its version. */
+const VERSION = 'COVENANT_VERSION'
 
 /** The rules of a tree, whatever its genesis. */
 type TreeRules = Pick<DeploymentTerms, 'difficulty' | 'nameContentType' | 'marker' | 'tld'>
@@ -33,35 +35,44 @@ export async function pinnedGenesis(settings: Pick<Settings, 'get'>): Promise<st
   return await settings.get(GENESIS)
 }
 
-/** The tree of a store, as far as its settings say; undefined if none is pinned yet. */
+/** The tree by which the index of a store is derived; undefined if none is pinned yet. */
 export async function pinnedTree(settings: Pick<Settings, 'get'>): Promise<Deployment | undefined> {
   const genesis = await pinnedGenesis(settings)
   if (genesis === undefined) return undefined
-  const type = await settings.get('PROFILE')
-  const profile = Object.values(PROFILES).find(({ nameContentType }) => nameContentType === type)
+  const nameContentType = String(await settings.get('PROFILE'))
+  const known = Object.values(PROFILES).find((profile) => profile.nameContentType === nameContentType)
+  // The limits of a covenant of another profile are not known.
+  const { covenantLimits: _, ...local } = PROFILES.local
   const nameMarker = await settings.get('NAME_MARKER')
   const nameTld = await settings.get('NAME_TLD')
-  return deploymentOf(profile ?? PROFILES.local, {
+  return deploymentOf(known ?? { ...local, nameContentType }, {
     ...{ genesis: parseOutpoint(genesis), difficulty: Number(await settings.get('DIFFICULTY')) },
     ...{ ...(nameMarker && { nameMarker }), ...(nameTld && { nameTld }) },
+    covenantVersion: (await settings.get(VERSION)) === '2' ? 2 : 1,
   })
 }
 
 /**
- * Pins a tree in a store that has none. Another process may have pinned another one meanwhile, which `treeDifference` shows: of
+ * Pins a tree, unless the store has one. Another process may have pinned another one meanwhile, which `treeDifference` shows: of
  * two, the first to pin the setting that differs goes on.
  *
  * @param options.again Replaces a tree that was never stored.
  */
 export async function pinTree(
   settings: Settings,
-  tree: Pick<Deployment, 'genesis'> & TreeRules,
+  { genesis, covenantVersion, ...rules }: Omit<Deployment, 'limits'>,
   { again = false } = {},
 ): Promise<void> {
+  const tree = [
+    ...rulesOf(rules),
+    [VERSION, String(covenantVersion)],
+    [GENESIS, formatOutpoint(genesis)],
+  ] as const
   // The genesis comes last, as it shows that the rules are there.
-  for (const [name, value] of [...rulesOf(tree), [GENESIS, formatOutpoint(tree.genesis)] as const]) {
-    await settings.set(name, value, again ? await settings.get(name) : undefined)
-    if ((await settings.get(name)) !== value) return
+  for (const [name, value] of tree) {
+    const held = await settings.get(name)
+    if (held === undefined || again) await settings.set(name, value, held)
+    if (name !== VERSION && (await settings.get(name)) !== value) return
   }
 }
 

@@ -4,7 +4,7 @@ import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
-import { pinnedTree } from '../graph/pinned-tree.js'
+import { pinnedGenesis } from '../graph/pinned-tree.js'
 import { type BeefContents, type ReadBeef, readBeef } from '../graph/read-beef.js'
 import type { HostDatabase } from '../host/host-database.js'
 import { BeefError } from '../protocol/beef.js'
@@ -625,12 +625,14 @@ class HostFiles {
   private constructor(
     private readonly host: HostWriter,
     readonly reader: Reader,
+    /** The tree of the host. */
+    private readonly own: Deployment | undefined,
   ) {}
 
   /** @throws What SQLite throws. */
   static async open(options: HostWriterOptions): Promise<HostFiles> {
     const host = await openHostWriter(options)
-    return new HostFiles(host, new Reader(storeFiles(options.folder), host.writer))
+    return new HostFiles(host, new Reader(storeFiles(options.folder), host.writer), options.rules.deployment)
   }
 
   get writer(): Writer {
@@ -642,14 +644,14 @@ class HostFiles {
    *
    * @returns False if it cannot: a thread has no code of the host, and a tree must be pinned first.
    */
-  async deriveBy({ deployment: own, policy }: HostRules): Promise<boolean> {
-    const { derivedBy, host } = this
+  async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
+    const { derivedBy, host, tree } = this
+    if (deployment !== this.own) return false
     // Another process may have pinned one since this one opened the log.
-    const deployment = own ?? this.tree ?? (await pinnedTree(new FactStore(this).settings))
-    if (derivedBy !== undefined && derivedBy.deployment === deployment && derivedBy.policy === policy)
-      return true
-    const rules = { ...(deployment && { deployment }), ...(policy && { policy }) }
-    if (deployment !== this.tree || (host.isThread && !isPlain(rules))) return false
+    if (tree === undefined && (await pinnedGenesis(new FactStore(this).settings)) !== undefined) return false
+    if (derivedBy !== undefined && derivedBy.policy === policy) return true
+    const rules = { ...(tree && { deployment: tree }), ...(policy && { policy }) }
+    if (host.isThread && !isPlain(rules)) return false
     this.derivedBy = rules
     host.deriveBy(rules)
     await host.writer.opened

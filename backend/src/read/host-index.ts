@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { memoizeByObject } from '../graph/memoize-by-object.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
-import { pinnedGenesis, pinnedTree, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
+import { pinnedTree, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
 import type { BeefContents, ReadBeef } from '../graph/read-beef.js'
 import type { OrdinalsPolicy } from '../graph/topic-rules.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
@@ -181,9 +182,12 @@ export async function pinHostTree(
   settings: Settings,
   deployment: Deployment | undefined,
 ): Promise<Deployment | undefined> {
-  if (deployment === undefined) return await pinnedTree(settings)
-  if ((await pinnedGenesis(settings)) === undefined) await pinTree(settings, deployment)
-  const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
-  if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
-  return deployment
+  if (deployment !== undefined) {
+    await pinTree(settings, deployment)
+    const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
+    if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
+  }
+  const tree = await pinnedTree(settings)
+  // By the object, topic managers remember what they have found in a transaction.
+  return isDeepStrictEqual(tree, deployment) ? deployment : tree
 }

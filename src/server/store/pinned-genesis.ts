@@ -1,9 +1,4 @@
-import {
-  pinnedGenesis,
-  pinTree,
-  treeDifference,
-  versionOfTree,
-} from '../../../backend/src/graph/pinned-tree.js'
+import { pinnedGenesis, pinnedTree, pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -34,45 +29,38 @@ export async function pinGenesis(options: {
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
   const { graph, deploy } = options
   const { settings } = graph
-  const place = `the store in ${placeOf(options.config)}`
   const pinned = await pinnedGenesis(settings)
   const isOwn = await isDeployedHere(graph)
   // A host that checks proofs gets its blocks from elsewhere.
   const config = { ...options.config, minesBlocks: isOwn && options.config.chainTracker === 'scripts-only' }
   // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
   const isFree = pinned === undefined || isOwn
-  if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
-    const deployed = await deploy(config.terms)
-    await settings.set(DEPLOYED_HERE, 'true')
-    const tree = { ...config.terms, genesis: deployed.genesis }
-    await pinTree(settings, tree, { again: true })
-    await requireTree(settings, { ...tree, place })
-    return { config: { ...withGenesis(config, deployed.genesis), minesBlocks: true }, deployed }
-  }
-  const genesis = config.deployment?.genesis
-  if (pinned === undefined) {
-    if (genesis === undefined) return { config }
-    await pinTree(settings, { ...config.terms, genesis })
-    await requireTree(settings, { ...config.terms, genesis, place })
-    return { config }
-  }
-  await requireTree(settings, { ...config.terms, genesis, place })
-  const root = parseOutpoint(pinned)
-  const covenantVersion = await versionOfTree(graph, root)
-  if (covenantVersion === undefined) return { config: withGenesis(config, root) }
-  const { covenantVersion: set = covenantVersion } = config.setTerms
-  if (set !== covenantVersion)
-    throw new ConfigError(`COVENANT_VERSION: ${place} holds a tree with ${covenantVersion}, not ${set}`)
-  return { config: withGenesis({ ...config, terms: { ...config.terms, covenantVersion } }, root) }
+  const deploys = config.deployment === undefined && isFree && (await graph.isEmpty())
+  const deployed = deploys ? await deploy?.(config.terms) : undefined
+  if (deployed !== undefined) await settings.set(DEPLOYED_HERE, 'true')
+  const own = deployed?.genesis ?? config.deployment?.genesis
+  const genesis = own ?? (pinned === undefined ? undefined : parseOutpoint(pinned))
+  if (genesis === undefined) return { config }
+  await pinTree(settings, { ...config.terms, genesis }, { again: deployed !== undefined })
+  const followed = await withTree(settings, { ...config, deployment: { ...config.terms, genesis } })
+  return deployed === undefined
+    ? { config: followed }
+    : { config: { ...followed, minesBlocks: true }, deployed }
 }
 
-/** @throws ConfigError if the store holds another tree. */
-async function requireTree(
-  settings: FactStore['settings'],
-  tree: Parameters<typeof treeDifference>[1],
-): Promise<void> {
-  const difference = await treeDifference(settings, tree)
+/**
+ * The settings with the tree of a log, by which its index is derived.
+ *
+ * @throws ConfigError if the log holds another tree than the settings name, or one with other rules.
+ */
+export async function withTree(
+  settings: Pick<FactStore['settings'], 'get'>,
+  config: Config,
+): Promise<Config> {
+  const own = { ...config.terms, genesis: config.deployment?.genesis }
+  const difference = await treeDifference(settings, { ...own, place: `the store in ${placeOf(config)}` })
   if (difference !== undefined) throw new ConfigError(difference)
+  return { ...config, deployment: await pinnedTree(settings) }
 }
 
 /** The setting of a log that says which chain tracker decides about its proofs. */
@@ -116,8 +104,4 @@ const DEPLOYED_HERE = 'deployed-here'
 
 export async function isDeployedHere(graph: Pick<FactStore, 'settings'>): Promise<boolean> {
   return (await graph.settings.get(DEPLOYED_HERE)) !== undefined
-}
-
-function withGenesis(config: Config, genesis: Outpoint): Config {
-  return { ...config, deployment: { ...config.terms, genesis } }
 }

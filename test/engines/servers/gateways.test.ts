@@ -52,6 +52,15 @@ onEachSharedEngine('gateways over a log in', (databases) => {
     expect((await three.ask(content)).body).toEqual(Buffer.from(body))
   })
 
+  test('whatever version of a covenant each names, all derive by that of the log', async () => {
+    const chain = new FakeChain({ covenantVersion: 1 })
+    const env = await settings(chain)
+    const all = [await start(env), await start({ ...env, COVENANT_VERSION: '2' })]
+    for (const each of [chain.genesis, chain.mint('a', { lockTime: 1 })]) await all[0]?.take(beefOf(each))
+    for (const each of all)
+      await eventually(async () => expect((await each.ask('/svc/names/origin/a')).status).toBe(200))
+  })
+
   test('of double spends sent to all at once, one is admitted', async () => {
     const chain = new FakeChain()
     const env = await settings(chain)

@@ -622,6 +622,19 @@ test('a host without services of names derives what others over its database hav
   await index.close()
 })
 
+test('whatever version of a covenant hosts name, all derive by that of the log', async () => {
+  const chain = new FakeChain({ covenantVersion: 1 })
+  const database = await openDatabase()
+  const hosts = [1, 2].map((covenantVersion) => {
+    process.env.INDEX_DIR = join(folder, String(covenantVersion))
+    return start(database, chain, { deployment: { ...chain.deployment, covenantVersion } as never })
+  }) as [HostedProcess, HostedProcess]
+  const mint = chain.mint('a', { lockTime: 1 })
+  for (const each of [chain.genesis, mint]) await hosts[0].submit(beefOf(each))
+  for (const each of hosts)
+    await until(async () => (await each.found('names', { name: 'a' })).length === 1, 'it is there')
+})
+
 test('a host without a tree stores no mint that nodes disagree about, as one may be pinned later', async () => {
   const chain = new FakeChain()
   const database = await openDatabase()

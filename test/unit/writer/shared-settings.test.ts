@@ -89,11 +89,12 @@ test.each(seeds)(
 test('of gateways that pin trees at once, those that pin another one than the first learn of it', async () => {
   const all = [await open(), await open(), await open()]
   delay(all, new Random(SEED))
-  const { genesis, difficulty, nameContentType, marker } = gateways.chain.deployment
+  const { deployment } = gateways.chain
+  const { genesis, difficulty } = deployment
   const trees = [
-    { genesis, difficulty, nameContentType, marker },
-    { genesis, difficulty: difficulty + 1, nameContentType, marker },
-    { genesis: { ...genesis, vout: 1 }, difficulty, nameContentType, marker },
+    deployment,
+    { ...deployment, difficulty: difficulty + 1 },
+    { ...deployment, genesis: { ...genesis, vout: 1 } },
   ]
   const differences = await Promise.all(
     all.map(async ({ folder, writer }, at) => {

@@ -5,15 +5,14 @@ import { FolderInUseError, lockFile, removeDatabase } from '../../../../backend/
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
-import { treeDifference } from '../../../../backend/src/graph/pinned-tree.js'
 import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
-import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { catchUp, type Derivation, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
-import { type Config, ConfigError } from '../../config/config.js'
+import type { Config } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
-import { placeOf, storeFolder } from '../../config/place.js'
+import { storeFolder } from '../../config/place.js'
 import { admissionOptions } from '../admission-options.js'
+import { withTree } from '../pinned-genesis.js'
 import { damageOf, lockStore, notOpened, readFolder, requireLog } from './folder.js'
 
 export interface DeriveOptions {
@@ -121,23 +120,12 @@ export async function isIndex(file: string, folder: string): Promise<boolean> {
   })
 }
 
-/**
- * Adds the tree of a log to the settings.
- *
- * @throws ConfigError if the log holds another tree than the settings name, or one with other rules.
- */
+/** Adds the tree of a log to the settings. @throws as {@link withTree}. */
 export async function treeIn(log: LocalLog, config: Config): Promise<Config> {
   const get = async (name: string): Promise<string | undefined> => {
     const value = latestOf(log, register.setting(name))?.value
     return value === undefined ? undefined : String(value)
   }
-  const genesis = await get('genesis')
-  if (genesis === undefined) return config
-  const place = `the store in ${placeOf(config)}`
-  const difference = await treeDifference(
-    { get },
-    { ...config.terms, genesis: config.deployment?.genesis, place },
-  )
-  if (difference !== undefined) throw new ConfigError(difference)
-  return { ...config, deployment: { ...config.terms, genesis: parseOutpoint(genesis) } }
+  if ((await get('genesis')) === undefined) return { ...config, deployment: undefined }
+  return await withTree({ get }, config)
 }

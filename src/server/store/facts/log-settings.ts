@@ -30,6 +30,7 @@ const CHANGEABLE: Record<string, (value: string) => string | undefined> = {
       value,
       Object.values(PROFILES).map(({ nameContentType }) => nameContentType),
     ),
+  COVENANT_VERSION: (value) => value && String(readConfig({ COVENANT_VERSION: value }).terms.covenantVersion),
   tracker: (value) => oneOf('tracker', value, ['headers', 'tracker', 'scripts-only']),
 }
 

@@ -18,7 +18,9 @@ async function filled(): Promise<Environment & { DATA_DIR: string }> {
   }
   const server = await servers.start(env)
   const note = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(9) })
-  for (const each of [chain.genesis, chain.mint('a'), chain.mint('ab'), note]) await server.take(beefOf(each))
+  // Version 2 admits no mint with a lock time.
+  const mints = [chain.mint('a'), chain.mint('ab'), chain.mint('b', { lockTime: 1 })]
+  for (const each of [chain.genesis, ...mints, note]) await server.take(beefOf(each))
   await server.stop()
   return env
 }
@@ -78,4 +80,11 @@ test('an index is derived by the rules of its log alone', async () => {
   await expect(check(other)).rejects.toThrow(expected)
   await expect(buildIndex({ config: readConfig(other), again: true, ...options })).rejects.toThrow(expected)
   expect((await check(env)).damaged).toEqual([])
+})
+
+test('an index is derived by the covenant of its log, whatever version the environment of the command names', async () => {
+  const { COVENANT_VERSION: _, ...env } = await filled()
+  expect((await check(env)).damaged).toEqual([])
+  await buildIndex({ config: readConfig(env), again: true, signal: new AbortController().signal })
+  expect((await check({ ...env, COVENANT_VERSION: '2' })).damaged).toEqual([])
 })
