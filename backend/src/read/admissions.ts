@@ -29,11 +29,6 @@ export class Admissions {
     return this.reader.answer((sql) => sql.all(OF_TRANSACTION, blobOf(txid)).map(recordOf))
   }
 
-  /** Every admission of the outputs that a stored transaction spends. */
-  spentBy(txid: string): AdmissionRecord[] {
-    return this.reader.answer((sql) => sql.all(SPENT_BY, blobOf(txid)).map(recordOf))
-  }
-
   /** The outputs of a topic from a score on, spent or not, by score. */
   ofTopic({ topic, since, limit }: TopicQuery & { limit: number }): AdmissionRecord[] {
     return this.reader.answer((sql) =>
@@ -73,8 +68,6 @@ const OF_TRANSACTION = `select txid, vout, topic, score, ${BASE} from tx cross j
   where txid = ? order by vout, topic`
 const OF_OUTPOINT = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id
   where txid = ? and vout = ? order by topic`
-const SPENT_BY = `select tx.txid, admission.vout, topic, score, ${BASE} from tx as spender cross join spend on sid = spender.id
-  cross join admission on admission.tid = pid and admission.vout = spend.vout cross join tx on tx.id = pid where spender.txid = ?`
 const IS_APPLIED =
   'select 1 from tx cross join admission on tid = tx.id where txid = ? and +topic = ? limit 1'
 const OF_TOPIC = `select txid, admission.vout, topic, score, ${BASE} from admission cross join tx on tx.id = tid

@@ -12,6 +12,7 @@ import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/gr
 import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
 import { knownTransactions, lockOf, spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -104,7 +105,7 @@ export class OverlayEngine {
     const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
     const brought = { ...submission, contents, transactions }
     if (countParts(contents.subject).inputs > MANY_INPUTS && this.hasAll(transactions))
-      return this.steakOf(brought)
+      return await this.steakOf(brought)
     const lock = lockOf(contents, this.options.graph.transactions)
     if (lock === undefined || (await this.nonFinal.isOver(lock))) return await this.write(brought)
     const mined = transactions.filter(({ proof }) => proof !== undefined)
@@ -197,7 +198,7 @@ export class OverlayEngine {
         throw new AnswerError('NOT_READY', verdictOf(cause), { cause, headers: { 'Retry-After': '600' } })
       throw cause
     }
-    return this.steakOf(brought)
+    return await this.steakOf(brought)
   }
 
   /** @returns Why topics admit nothing of a subject, or not one of its outputs. */
@@ -217,24 +218,26 @@ export class OverlayEngine {
     )
   }
 
-  /** The subject's outputs and spent coins that the topics hold. */
-  private steakOf({ contents: { subject }, topics }: Pick<Brought, 'contents' | 'topics'>): STEAK {
+  /** The subject's outputs and spent coins that the topics hold. Yields if it spends many. */
+  private steakOf({ contents: { subject }, topics }: Pick<Brought, 'contents' | 'topics'>): Awaitable<STEAK> {
     const { admissions } = this.options.graph
     const own = admissions.ofTransaction(subject.txid)
-    const spent = admissions.spentBy(subject.txid)
-    const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
-    return Object.fromEntries(
-      topics.map((topic): [string, AdmittanceInstructions] => [
-        topic,
-        {
-          outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
-          // History is the product: every spent coin is retained.
-          coinsToRetain: subject.inputs.flatMap((input, index) =>
-            holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
-          ),
-        },
-      ]),
-    )
+    const spent = admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
+    return whenReady(spent, (held) => {
+      const holders = new Set(held.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
+      return Object.fromEntries(
+        topics.map((topic): [string, AdmittanceInstructions] => [
+          topic,
+          {
+            outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
+            // History is the product: every spent coin is retained.
+            coinsToRetain: subject.inputs.flatMap((input, index) =>
+              holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
+            ),
+          },
+        ]),
+      )
+    })
   }
 }
 

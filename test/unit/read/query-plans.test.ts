@@ -166,7 +166,7 @@ test.each<[string, () => unknown]>([
   ...every('listings', { children: [{ parent: outpoint, skipped: 3, limit: 3 }] }),
   ...every('frontier', { tips: [{ limit: 3, after: outpoint }], latest: [{ limit: 3 }] }),
   ...every('frontier', { unproven: [{ limit: 3, after: txid }] }),
-  ...every('admissions', { of: [outpoint], among: [[outpoint]], ofTransaction: [txid], spentBy: [txid] }),
+  ...every('admissions', { of: [outpoint], among: [[outpoint]], ofTransaction: [txid] }),
   ...every('admissions', { ofTopic: [{ topic: 'tm_ordinals', since: 0, limit: 10 }] }),
   ...every('admissions', { unspentOfTopic: [{ topic: 'tm_ordinals', since: 0 }] }),
   ...every('admissions', { isApplied: ['tm_ordinals', txid] }),
