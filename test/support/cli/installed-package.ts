@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { builtClient, builtPackage } from './built-package.js'
 import { type Installation, installedOnce, madeOnce } from './made-once.js'
@@ -23,7 +23,7 @@ interface Consumer {
 export async function installedPackage({
   dependencies = {},
   packages = {},
-}: Consumer = {}): Promise<Installation> {
+}: Consumer): Promise<Installation> {
   const built = await builtPackage()
   const local = Object.entries(packages).map(([name, files]) => ({ name, path: basename(name), files }))
   const make = async (made: string): Promise<void> => {
@@ -95,18 +95,31 @@ interface Publication {
   warnings: string[]
 }
 
-/** Links both packages, as they are installed, into an empty folder, with what `minetree` depends on. */
+/** What `minetree` depends on, all the way down: places in `node_modules`, as npm has it here. */
+export async function dependencies(): Promise<string[]> {
+  const { packages } = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; link?: boolean }>
+  }
+  return Object.entries(packages).flatMap(([path, { dev, link }]) =>
+    path.startsWith('node_modules/') && !dev && !link ? path : [],
+  )
+}
+
+/** Unpacks both packages from their tarballs into an empty folder, with links to what `minetree` depends on. */
 export async function installBoth(folder: string): Promise<Installation> {
-  const [whole, client] = [await installedPackage(), await installedClient()]
-  if ('missing' in whole) return whole
+  const client = await installedClient()
   if ('missing' in client) return client
   const modules = join(folder, 'node_modules')
-  await mkdir(modules)
-  const names = (await readdir(join(whole.folder, 'node_modules'))).filter(
-    (name) => !/^\.(?!bin$)/.test(name),
-  )
-  for (const name of names) await symlink(join(whole.folder, 'node_modules', name), join(modules, name))
+  await mkdir(join(modules, '.bin'), { recursive: true })
+  const tarball = (await packed('minetree')).slice('file:'.length)
+  await run('tar', ['-xzf', tarball, '-C', modules])
+  await rename(join(modules, 'package'), join(modules, 'minetree'))
+  await symlink('../minetree/dist/cli/main.js', join(modules, '.bin/minetree'))
   await symlink(join(client.folder, 'node_modules/minetree-client'), join(modules, 'minetree-client'))
+  for (const path of (await dependencies()).filter((each) => each.split('node_modules/').length === 2)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await symlink(join(ROOT, path), join(folder, path))
+  }
   return { folder }
 }
 

@@ -5,6 +5,7 @@ import { START } from '../../../backend/src/facts/shared-log.js'
 import { openHostLog } from '../../../backend/src/host/host-database.js'
 import { concatBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { NamesTopicManager, storesOf } from '../../../src/plugin/index.js'
+import { IS_NIGHTLY } from '../nightly.js'
 import { type FakeTransaction, type MintOverrides, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { eventually, until } from '../server/waiting.js'
 import { ENGINE_VERSIONS, type EngineVersion } from './engines.js'
@@ -45,6 +46,10 @@ export function describePluginContract(
   } = {},
 ): void {
   describe.each([...engines])('engine %s', (engine) => {
+    // By day, the real engine shows what hangs on none.
+    const isWhole = IS_NIGHTLY || engine === '0.4.6'
+    const forms = isWhole ? ['unmined', 'mined'] : [engine === '0.5.4' ? 'mined' : 'unmined']
+    const testOfAny = isWhole ? test : test.skip
     let wallet: ToolboxWallet
     let database: HostDatabase
     let running: PluginHost | undefined
@@ -81,10 +86,8 @@ export function describePluginContract(
       expect(await host.found('ls_names', { node: '' })).toEqual([mints.at(-1)?.outpoint(0)])
     }
 
-    describe.each([
-      ['unmined', false],
-      ['mined', true],
-    ])('mints, %s', (_, mined) => {
+    describe.each(forms)('mints, %s', (form) => {
+      const mined = form === 'mined'
       let mints: FakeTransaction[]
       beforeEach(() => {
         mints = LETTERS.map((name) => wallet.mint(name, { mined }))
@@ -121,7 +124,7 @@ export function describePluginContract(
       })
     })
 
-    test('mints of any form that blocks hold are followed, sent last first', async () => {
+    testOfAny('mints of any form that blocks hold are followed, sent last first', async () => {
       const empty = { satoshis: 0, lockingScript: new Uint8Array() }
       const forms: [string, MintOverrides][] = [
         ['a', { trailing: new Array(9998).fill(empty) }],
@@ -149,10 +152,8 @@ export function describePluginContract(
       expect(await host.found('ls_names', { node: '' })).toEqual([mints.at(-1)?.outpoint(0)])
     })
 
-    describe.each([
-      ['unmined', false],
-      ['mined', true],
-    ])('transfers, %s', (_, mined) => {
+    describe.each(forms)('transfers, %s', (form) => {
+      const mined = form === 'mined'
       let mint: FakeTransaction
       let moves: FakeTransaction[]
       beforeEach(() => {
@@ -197,7 +198,7 @@ export function describePluginContract(
       expect(await host.found('ls_names', { name: 'a' })).toEqual([moved.outpoint(1)])
     })
 
-    test('a mint from a forged node is in no answer, and takes no place in the tree', async () => {
+    testOfAny('a mint from a forged node is in no answer, and takes no place in the tree', async () => {
       const host = await start()
       const node = wallet.chain.node('')
       const forged = wallet.chain.spend({ inputs: [], outputs: [node] })
@@ -533,7 +534,7 @@ export function describePluginContract(
       expect(await host.found('ls_ordinals', query)).toEqual([mint.outpoint(2)])
     })
 
-    test('a query with history is answered', async () => {
+    testOfAny('a query with history is answered', async () => {
       const host = await start()
       const mint = wallet.mint('a')
       const moved = wallet.transfer(mint, 2)

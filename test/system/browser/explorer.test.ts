@@ -147,35 +147,32 @@ const isExpected = (complaint: string): boolean =>
     complaint,
   )
 
-describe('the page', () => {
+inBrowser('each page is accessible, fits, and asks no other host, on every screen', async () => {
   const pages = Object.entries(IS_NIGHTLY || SHOTS !== undefined ? { ...PAGES, ...MORE_PAGES } : PAGES)
-  inBrowser.each(pages.map(([name, path], at) => ({ name, path, at })))(
-    '$name is accessible, fits, and asks no other host, on every screen',
-    async ({ name, path, at }) => {
-      const { page, complaints } = await open(path, SCREENS.desktop)
-      // What is lazy is loaded, too.
-      await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
-      await page.waitForNetworkIdle({ idleTime: 100 })
-      await page.evaluate(() => scrollTo(0, 0))
-      const found: Record<string, string[]> = {}
-      for (const [index, [screen, options]] of TESTED.entries()) {
-        await show(page, options)
-        if (SHOTS !== undefined) {
-          await mkdir(SHOTS, { recursive: true })
-          const file = `${SHOTS}/${name} ${screen}.png`.replaceAll(' ', '-')
-          await page.screenshot({ path: file as `${string}.png`, fullPage: true })
-        }
-        found[screen] = await faults(page, options.width < 500)
-        // By day, pages take turns with their schemes: they share one style sheet.
-        if (IS_NIGHTLY || at % TESTED.length === index) found[screen].push(...(await violations(page)))
+  const { page, complaints } = await browser.open('about:blank')
+  const found: Record<string, string[]> = {}
+  for (const [at, [name, path]] of pages.entries()) {
+    await page.goto(server.url + path)
+    // What is lazy is loaded, too.
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+    await page.waitForNetworkIdle({ idleTime: 100 })
+    await page.evaluate(() => scrollTo(0, 0))
+    for (const [index, [screen, options]] of TESTED.entries()) {
+      await show(page, options)
+      if (SHOTS !== undefined) {
+        await mkdir(SHOTS, { recursive: true })
+        const file = `${SHOTS}/${name} ${screen}.png`.replaceAll(' ', '-')
+        await page.screenshot({ path: file as `${string}.png`, fullPage: true })
       }
-      expect({ found, complaints: complaints.filter((each) => !isExpected(each)), elsewhere }).toEqual({
-        found: Object.fromEntries(TESTED.map(([screen]) => [screen, []])),
-        complaints: [],
-        elsewhere: [],
-      })
-    },
-  )
+      const wrong = await faults(page, options.width < 500)
+      // By day, pages take turns with their schemes: they share one style sheet.
+      if (IS_NIGHTLY || at % TESTED.length === index) wrong.push(...(await violations(page)))
+      if (wrong.length > 0) found[`${name}, ${screen}`] = wrong
+    }
+    const unexpected = complaints.splice(0).filter((each) => !isExpected(each))
+    if (unexpected.length > 0) found[name] = unexpected
+  }
+  expect({ found, elsewhere }).toEqual({ found: {}, elsewhere: [] })
 })
 
 inBrowser('a name is verified in the browser, step by step', async () => {

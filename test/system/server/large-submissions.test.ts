@@ -79,7 +79,7 @@ test('readers are answered while a large transaction is admitted, and see it whe
   expect((await ask(host.at, '/submit', ordinals(beefOf(small)))).status).toBe(200)
   /** How many readers are answered meanwhile. */
   const admitted = async (): Promise<number> => {
-    const { transaction, beef } = inscribed(24 * MiB)
+    const { transaction, beef } = inscribed(12 * MiB)
     let isAdmitted = false
     const admitting = ask(host.at, '/submit', ordinals(beef)).then((answer) => {
       isAdmitted = true
@@ -93,7 +93,7 @@ test('readers are answered while a large transaction is admitted, and see it whe
     }
     expect((await admitting).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
     const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
-    expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
+    expect({ status, length: body.length }).toEqual({ status: 200, length: 12 * MiB })
     return answered
   }
   // In one thread, hardly any would be: parsing and hashing go on for seconds.
@@ -120,7 +120,7 @@ function unproven(lockingScript: Uint8Array, length: number): Uint8Array {
 test('while a large transaction is verified, others have the turn of the writers', async () => {
   const wentFirst = async (): Promise<boolean> => {
     const order: string[] = []
-    const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
+    const large = unproven(hashing({ doublings: 18, hashes: 100 }), 2 * MiB)
     const sent = ask(host.at, '/submit', ordinals(large)).then((answer) => {
       order.push('large')
       return answer

@@ -46,6 +46,16 @@ test('a statement inserts no more of a long body than a database takes', () => {
   expect(sizes.reduce((sum, size) => sum + size)).toBe(long.body.length)
 })
 
+test('of many short rows, a statement holds no more than a document of MongoDB', () => {
+  const rows = Array.from({ length: 20_000 }, () => ({
+    kind: FACT.body,
+    key: new Uint8Array(32),
+    body: new Uint8Array(900),
+  }))
+  const inline = layOut({ id: new Uint8Array(8), rows }).filter(({ chunks }) => chunks === undefined)
+  expect(inline.length * 900).toBeLessThan(5 * 1024 * 1024)
+})
+
 test('a proof is read as it was written', () => {
   fc.assert(
     fc.property(hash, vout, hash, bytes, (txid, height, root, merklePath) => {

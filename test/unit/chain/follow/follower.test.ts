@@ -61,23 +61,16 @@ test('what is there is not fetched again, and nothing is asked twice', async () 
 
 test('one that is stopped at any question goes on, and ends with the same', async () => {
   const all = await world()
-  const imported = await all.imported()
-  for (const questions of [1, 4, 11, 29]) {
-    const { dataDir, parts } = await crawlInParts(all, (nth) => {
-      if (nth >= 3) return {}
-      return {
-        prepare({ stop }) {
-          let left = questions
-          all.service.onQuestion = () => {
-            if (--left === 0) void stop()
-          }
-        },
+  const { dataDir, parts } = await crawlInParts(all, (nth) => ({
+    prepare({ stop }) {
+      let left = [1, 4, 11, 29][nth] ?? Number.POSITIVE_INFINITY
+      all.service.onQuestion = () => {
+        if (--left === 0) void stop()
       }
-    })
-    all.service.onQuestion = () => undefined
-    expect(parts[0]?.wasStopped).toBe(true)
-    expect(storedRows(dataDir)).toEqual(imported)
-  }
+    },
+  }))
+  expect(parts.length).toBeGreaterThan(3)
+  expect(storedRows(dataDir)).toEqual(await all.imported())
 })
 
 test('without names it follows nodes alone, and continues with names when asked to', async () => {

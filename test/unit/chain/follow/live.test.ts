@@ -7,7 +7,7 @@ import { rounds } from '../../../support/nightly.js'
 
 test('a service that follows the chain equals the model at rest', async () => {
   const size = { deeds: 36, events: 24, kills: 2 }
-  const happened = await expectLiveRuns({ runs: rounds(3, 40), parallel: 2, size })
+  const happened = await expectLiveRuns({ runs: rounds(2, 40), parallel: 2, size })
   expect(happened).toMatchObject({ 'reorg of 3': expect.any(Number), restart: expect.any(Number) })
 }, 3_600_000)
 
