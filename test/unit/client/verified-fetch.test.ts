@@ -423,7 +423,12 @@ describe('a gateway that lies', () => {
     const gone = await gateway({ [proof(hello.txid)]: { status: 404, body: {} } })
     const blocked = await gateway({ [proof(hello.txid)]: { status: 451, body: {} } })
     const endless = await gateway({
-      [proof(hello.txid)]: { does: (response) => void setInterval(() => response.write('more'), 1).unref() },
+      [proof(hello.txid)]: {
+        does(response) {
+          const more = setInterval(() => response.write('more'), 1)
+          response.on('close', () => clearInterval(more))
+        },
+      },
     })
     const outcome = async (url: string, more = {}) => await failure(fetcher([url], more)(hello.txid))
     expect(await outcome(gone)).toMatchObject({ code: 'NOT_FOUND', step: 'content' })
