@@ -8,7 +8,6 @@ import { HostTracker } from '../support/server/host-tracker.js'
 import { SILENT } from '../support/server/test-server.js'
 import type { History } from './history.js'
 import { Host } from './host.js'
-import type { ModelOptions } from './model.js'
 
 interface EngineHostOptions {
   history: History
@@ -33,10 +32,6 @@ export class EngineHost extends Host {
 
   get url(): string {
     return this.running.host.host.url
-  }
-
-  override get model(): ModelOptions {
-    return { proofs: 'verdicts', order: 'places' }
   }
 
   override async follow(): Promise<void> {}

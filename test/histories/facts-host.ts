@@ -7,6 +7,7 @@ import { FACT, PROOF_ROOT } from '../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
+import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -22,6 +23,7 @@ import { Responses } from '../../src/server/cache/responses.js'
 import type { Config } from '../../src/server/config/config.js'
 import { admissionOptions } from '../../src/server/store/admission-options.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
+import { writeSetting } from '../../src/server/store/facts/log-settings.js'
 import { prune } from '../../src/server/store/facts/prune.js'
 import { purge } from '../../src/server/store/facts/purge.js'
 import { createOverlay, type Overlay } from '../../src/server/writer/overlay.js'
@@ -33,7 +35,7 @@ import { comparePorts } from './compare-ports.js'
 import type { Proof } from './decision.js'
 import type { History, Shape } from './history.js'
 import { ask, type Differences, Host } from './host.js'
-import type { Model, ModelOptions } from './model.js'
+import type { Model } from './model.js'
 import { differencesOf } from './questions.js'
 
 /** Of the answers and of the bodies in memory, in bytes. */
@@ -59,19 +61,19 @@ export class FactsHost extends Host {
   private readonly headers = new HeadersOfChain()
   private folder = ''
   private refusedTypes: readonly string[] = []
+  private decides: ProofTracker = 'tracker'
   private running: Running | undefined
 
-  /** @param tracker What decides which proofs count: what the chain says when it is asked, or the headers in the store. */
   constructor(
     private readonly shape: Shape,
-    private readonly tracker: 'tracker' | 'headers' = 'tracker',
+    private readonly first: ProofTracker = 'tracker',
     private readonly openWriter = async (folder: string): Promise<LocalWriter> => new LocalWriter({ folder }),
   ) {
     super()
   }
 
-  override get model(): ModelOptions {
-    return { proofs: this.tracker === 'headers' ? 'headers' : 'verdicts', order: 'places' }
+  override get tracker(): ProofTracker {
+    return this.decides
   }
 
   get url(): string {
@@ -88,11 +90,12 @@ export class FactsHost extends Host {
     await this.close()
     this.headers.chain = chain
     this.refusedTypes = this.shape.refusedTypes ?? []
+    this.decides = this.first
     this.folder = await mkdtemp(join(tmpdir(), 'minetree-facts-'))
     await this.start()
     await this.chainChanged()
     // The first round, as a server makes it when it starts: the next one knows from which tip on.
-    await this.parts.monitor.round()
+    await this.follow()
   }
 
   /** Stores the headers that the chain has got, and those of another branch in place of its own. */
@@ -153,6 +156,14 @@ export class FactsHost extends Host {
     await this.restart()
   }
 
+  override async decideBy(tracker: ProofTracker): Promise<void> {
+    await this.parts.close()
+    await writeSetting({ folder: this.folder }, { name: 'tracker', value: tracker })
+    this.decides = tracker
+    await this.start()
+    await this.chainChanged()
+  }
+
   override async prune(): Promise<number> {
     await this.parts.close()
     const { config } = this
@@ -192,7 +203,7 @@ export class FactsHost extends Host {
   }
 
   override async follow(): Promise<void> {
-    await this.parts.monitor.round()
+    if (this.tracker !== 'scripts-only') await this.parts.monitor.round()
   }
 
   override async sight(record: SightingRecord): Promise<boolean> {
@@ -298,7 +309,8 @@ export class FactsHost extends Host {
     const [answers, bodies] = [new Responses(reader, MAX_CACHED), new Bodies(MAX_CACHED)]
     const graph = new FactStore({ reader, writer, answers, bodies })
     const { held } = graph
-    const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
+    const asked = this.tracker === 'scripts-only' ? undefined : headers
+    const overlay = createOverlay({ config, graph, held, headers: asked, logger: SILENT })
     const monitor = new ReorgMonitor({
       ...{ headers, proofs: overlay.proofs, graph },
       runLocked: (write) => overlay.engine.writes.run(write),

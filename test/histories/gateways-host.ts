@@ -1,4 +1,5 @@
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
+import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import { SharedWriter } from '../../backend/src/writer/shared-writer.js'
 import { MemoryLog, type MemoryRows } from '../support/facts/memory-log.js'
 import { Random } from '../support/random.js'
@@ -7,7 +8,7 @@ import type { Proof } from './decision.js'
 import { FactsHost } from './facts-host.js'
 import type { Shape } from './history.js'
 import { type Answer, type Differences, Host } from './host.js'
-import type { Model, ModelOptions } from './model.js'
+import type { Model } from './model.js'
 
 const GATEWAYS = 3
 /** Longer than any test: gateways follow when they are asked to. */
@@ -32,8 +33,8 @@ export class GatewaysHost extends Host {
     )
   }
 
-  override get model(): ModelOptions {
-    return this.any.model
+  override get tracker(): ProofTracker {
+    return this.any.tracker
   }
 
   get url(): string {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
+import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import type { BlockedItem } from './answers.js'
 
 /** How a transaction is submitted; numbers choose. */
@@ -48,6 +49,8 @@ export type Happening =
   | { kind: 'callback'; at: number; status: keyof typeof STATUSES }
   /** The host starts again with a policy that takes one type of content less. */
   | { kind: 'narrow'; at: number }
+  /** The host starts again with another setting of what decides which proofs count. */
+  | { kind: 'tracker'; tracker: ProofTracker }
   /** The operator drops what nobody has seen. */
   | { kind: 'prune' }
 
@@ -117,6 +120,10 @@ export const happenings = {
     status: fc.constantFrom(...Object.keys(STATUSES)),
   }),
   narrow: fc.record({ kind: fc.constant('narrow' as const), at }),
+  tracker: fc.record({
+    kind: fc.constant('tracker' as const),
+    tracker: fc.constantFrom<ProofTracker>('tracker', 'headers', 'scripts-only'),
+  }),
   prune: fc.constant({ kind: 'prune' as const }),
 }
 

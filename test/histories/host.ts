@@ -2,11 +2,12 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { MerklePath } from '@bsv/sdk'
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
+import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import { proofIn } from '../support/protocol/block.js'
 import type { BlockedItem } from './answers.js'
 import type { Proof } from './decision.js'
 import type { HistoryTransaction } from './history.js'
-import type { Model, ModelOptions } from './model.js'
+import type { Model } from './model.js'
 
 /** What a host answered, read to its end. */
 export interface Answer {
@@ -70,6 +71,8 @@ export abstract class Host {
   restart?(): Promise<void>
   /** Starts again with a policy that refuses these types of content, for hosts that can. */
   refuseTypes?(types: readonly string[]): Promise<void>
+  /** Starts again with another tracker, for hosts that can. */
+  decideBy?(tracker: ProofTracker): Promise<void>
   /** Drops what nobody has seen, as the operator can. @returns How many transactions. */
   prune?(): Promise<number>
   /** Asks a lookup service for outpoints, for hosts whose `/lookup` is not of this package. */
@@ -82,9 +85,9 @@ export abstract class Host {
   /** Lets it learn that the chain has changed from a height on. */
   abstract follow(height: number): Promise<void>
 
-  /** What its store does with proofs, and with what comes together. */
-  get model(): ModelOptions {
-    return { proofs: 'last', order: 'submissions' }
+  /** What decides which proofs count. */
+  get tracker(): ProofTracker {
+    return 'tracker'
   }
 
   /** Told when the chain has changed, for hosts that get its headers at once. */

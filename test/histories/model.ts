@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
+import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import { Answers, type BlockedItem } from './answers.js'
 import { decide, type Proof } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
@@ -20,17 +21,6 @@ export type Outcome =
    * Then it waits, unless it lost to one that is mined, or comes with double spends.
    */
   | { kind: 'lost'; winners: ReadonlySet<string>; waitFor: (winner: string) => void }
-
-/** What a store does with the proofs of transactions, and in which order it has what came together. */
-export interface ModelOptions {
-  /**
-   * `last`: one proof of a transaction, the last that came, until its block is found to be no more. `verdicts`: all of them,
-   * and those count whose block nobody refused since a proof led to it. `headers`: all, and those count that lead to the chain.
-   */
-  proofs: 'last' | 'verdicts' | 'headers'
-  /** Whether each transaction has a place of its own, or all of one submission have one. */
-  order: 'submissions' | 'places'
-}
 
 /**
  * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
@@ -59,14 +49,14 @@ export class Model {
   constructor(
     readonly history: History,
     private readonly accepts: (proof: Proof) => boolean = () => true,
-    private readonly options: ModelOptions = { proofs: 'last', order: 'submissions' },
+    private readonly host: { readonly tracker: ProofTracker },
   ) {
     this.refusedTypes = history.refusedTypes
   }
 
   /** The same knowledge, which stays as it is when this grows. */
   copy(): Model {
-    const copy = new Model(this.history, this.accepts, this.options)
+    const copy = new Model(this.history, this.accepts, this.host)
     const pairs = [
       [this.insertionOrder, copy.insertionOrder],
       [this.given, copy.given],
@@ -87,13 +77,14 @@ export class Model {
     return this.insertionOrder.has(txid)
   }
 
-  /** The blocks of transactions that are proven themselves: of several that count, the lowest; of those at one height, the last. */
+  /** The blocks of transactions that are proven themselves: of several that count, the lowest, or the last that came where scripts decide. */
   get proofs(): ReadonlyMap<string, Proof> {
     return new Map(
       [...this.given].flatMap(([txid, proofs]) => {
         const counting = proofs.filter((each) => this.doesCount(each)).reverse()
-        const [lowest] = counting.sort((a, b) => a.height - b.height)
-        return lowest === undefined ? [] : [[txid, lowest] as const]
+        if (this.host.tracker !== 'scripts-only') counting.sort((a, b) => a.height - b.height)
+        const [first] = counting
+        return first === undefined ? [] : [[txid, first] as const]
       }),
     )
   }
@@ -106,7 +97,7 @@ export class Model {
   }
 
   private doesCount(proof: Proof): boolean {
-    return this.options.proofs === 'headers' ? this.accepts(proof) : !this.refused.has(blockOf(proof))
+    return this.host.tracker === 'headers' ? this.accepts(proof) : !this.refused.has(blockOf(proof))
   }
 
   /**
@@ -121,14 +112,9 @@ export class Model {
     const subject = learned.at(-1)
     if (subject === undefined) throw new Error('nothing is submitted')
     this.submissions++
-    const insertionOrder = new Map(this.insertionOrder)
-    const proofs = new Map(this.proofs)
-    for (const [at, { txid, proof }] of learned.entries()) {
-      if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.placeOf(at))
-      const before = this.options.proofs === 'last' ? undefined : proofs.get(txid)
-      if (proof !== undefined && !(before && before.height < proof.height)) proofs.set(txid, proof)
-    }
-    const { sightings } = this
+    const after = this.copy()
+    after.learn(learned)
+    const { insertionOrder, proofs, sightings } = after
     const genuine = genuineOf(history, insertionOrder)
     const waitFor = (winner: string): void => {
       const spent = learned.flatMap(({ txid }) => history.byTxid.get(txid)?.spends ?? [])
@@ -177,16 +163,14 @@ export class Model {
 
   /** Takes a proof of a transaction that is known. */
   prove(txid: string, { height, root }: Proof): void {
-    const before = this.options.proofs === 'last' ? [] : (this.given.get(txid) ?? [])
-    const others = before.filter((each) => each.root !== root)
-    this.given.set(txid, [...others, { height, root }])
+    const before = this.given.get(txid) ?? []
+    if (!before.some((each) => each.root === root)) this.given.set(txid, [...before, { height, root }])
     this.refused.delete(blockOf({ height, root }))
   }
 
   /** Takes a block back: the chain no longer has it. */
   refuse(block: Proof): void {
-    if (this.options.proofs === 'last') for (const txid of this.given.keys()) this.forget(txid, block)
-    else this.refused.add(blockOf(block))
+    this.refused.add(blockOf(block))
   }
 
   /** Forgets the proof of one transaction. */
@@ -290,7 +274,7 @@ export class Model {
   }
 
   private placeOf(member: number): number {
-    return this.submissions + (this.options.order === 'places' ? member / MOST_MEMBERS : 0)
+    return this.submissions + member / MOST_MEMBERS
   }
 }
 

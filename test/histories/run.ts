@@ -46,7 +46,7 @@ export class Run<At extends Host = Host> {
     readonly chain: MinedChain,
     readonly host: At,
   ) {
-    this.model = new Model(history, (proof) => chain.accepts(proof), host.model)
+    this.model = new Model(history, (proof) => chain.accepts(proof), host)
     this.names = new Map(history.transactions.map(({ txid }, at) => [txid, `t${at}`]))
     for (const each of history.transactions) this.log.push(this.described(each))
   }
@@ -147,6 +147,7 @@ export class Run<At extends Host = Host> {
     this.note('follow', 'follow')
     await this.host.follow(this.chain.takeChange())
     await this.learnProofs()
+    if (this.isTrusting) return
     const { counts } = this.model.answers.decision
     for (const [txid, proof] of this.model.proofs) {
       const state = { accepted: this.chain.accepts(proof), counts: counts.has(txid) }
@@ -160,9 +161,10 @@ export class Run<At extends Host = Host> {
     this.note('read', `read ${when}`)
     await this.host.untilIdle()
     const { headers } = this.chain
+    const isRoot = (root: string, height: number) => this.isTrusting || headers.rootAt(height) === root
     const tracker = {
-      isRoot: (root: string, height: number) => headers.rootAt(height) === root,
-      isValidRootForHeight: async (root: string, height: number) => headers.rootAt(height) === root,
+      isRoot,
+      isValidRootForHeight: async (root: string, height: number) => isRoot(root, height),
       currentHeight: async () => headers.bestTip.height,
     }
     const { url } = this.host
@@ -185,6 +187,11 @@ export class Run<At extends Host = Host> {
   private readPlaces(): void {
     const places = this.host.placesInLog?.()
     if (places !== undefined) this.model.enterLog(places)
+  }
+
+  /** Whether the host takes any proof. */
+  private get isTrusting(): boolean {
+    return this.host.tracker === 'scripts-only'
   }
 
   private count(what: string): void {
@@ -244,6 +251,9 @@ export class Run<At extends Host = Host> {
         await this.host.refuseTypes?.(types)
         return
       }
+      case 'tracker':
+        this.note(`tracker: ${event.tracker}`, `${event.tracker} decides about proofs`)
+        return await this.host.decideBy?.(event.tracker)
       case 'prune': {
         const dropped = await this.host.prune?.()
         const expected = this.model.prune()
@@ -336,6 +346,7 @@ export class Run<At extends Host = Host> {
 
   /** What has just been proven counts, whatever outdated proofs its double spends had, unless an ancestor has lost. */
   private expectProvenToCount(records: readonly Member[]): void {
+    if (this.isTrusting) return
     const { answers, history } = this.model
     const isInactive = (txid: string): boolean => answers.isKnown(txid) && !answers.decision.counts.has(txid)
     const lost = records
@@ -411,8 +422,11 @@ export class Run<At extends Host = Host> {
       [{ transaction: one.transaction, path: one.block.path(one.transaction.txid) }],
       BOTH_TOPICS,
     )
-    this.expectStatus('POST /submit with a stale proof', answer, 400)
+    this.expectStatus('POST /submit with a stale proof', answer, this.isTrusting ? 200 : 400)
     await this.learnProofs()
+    if (!this.isTrusting) return
+    const { transaction, block } = one
+    this.model.submit(recordsOf([{ transaction, block }]), this.chain.headers.bestTip.height)
   }
 
   private async ingest({ at, stale }: Extract<Happening, { kind: 'ingest' }>): Promise<void> {
@@ -426,10 +440,14 @@ export class Run<At extends Host = Host> {
     // One that it has is not looked at again.
     const isHeld = this.model.proofs.get(txid)?.root === one.block.header.root
     const answer = await this.host.ingest(txid, one.block.path(txid).toHex())
-    this.expectStatus(`ingest of ${txid}`, answer, isKnown ? (stale && !isHeld ? 400 : 200) : 404)
+    this.expectStatus(
+      `ingest of ${txid}`,
+      answer,
+      isKnown ? (stale && !isHeld && !this.isTrusting ? 400 : 200) : 404,
+    )
     await this.host.untilIdle()
     await this.learnProofs()
-    if (!isKnown || stale) return
+    if (!isKnown || (stale && !this.isTrusting)) return
     this.model.prove(txid, one.block.header)
     this.expectProvenToCount([{ txid, proof: one.block.header }])
   }
@@ -492,7 +510,8 @@ export class Run<At extends Host = Host> {
       this.log.push(`  ${this.named(txid)} is final`)
       this.model.release(txid)
       // One with a proof that is out of date is not valid any more.
-      if (members.some(({ proof }) => proof !== undefined && !this.chain.accepts(proof))) continue
+      if (members.some(({ proof }) => proof !== undefined && !this.chain.accepts(proof)) && !this.isTrusting)
+        continue
       const outcome = this.model.submit(members, this.chain.headers.bestTip.height)
       if (outcome.kind !== 'lost') continue
       // Nobody says to which it lost, but what was rejected has lost to nobody else.

@@ -15,7 +15,6 @@ import { startServerProcess } from '../support/server/server-process.js'
 import { type Environment, SILENT, treeOf } from '../support/server/test-server.js'
 import type { History } from './history.js'
 import { ADMIN_TOKEN, ask, Host } from './host.js'
-import type { ModelOptions } from './model.js'
 
 interface Running {
   url: string
@@ -66,10 +65,6 @@ export class ServerHost extends Host {
 
   get url(): string {
     return this.running.url
-  }
-
-  override get model(): ModelOptions {
-    return this.parts.env.MONGO_URL === undefined ? { proofs: 'verdicts', order: 'places' } : super.model
   }
 
   get node(): Node {

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import { NON_STRICT } from '../support/protocol/non-strict-mints.js'
 import { choice, type Happening, happenings, type Manner, manner } from './happenings.js'
 import { type Deed, deedOf, type Shape, weighted } from './history.js'
@@ -106,20 +107,25 @@ const more: fc.Arbitrary<{ at: number; event: Happening }> = fc.record({
     { weight: 1, arbitrary: happenings.restart },
     { weight: 1, arbitrary: happenings.narrow },
     { weight: 2, arbitrary: happenings.prune },
+    { weight: 2, arbitrary: happenings.tracker },
   ),
 })
 
 /** Wide histories with what happens beside, and with content in parts: others would come of the seeds if these were among the rest. */
-export const wider: fc.Arbitrary<WidePlan> = fc
-  .tuple(wide, fc.array(more, { maxLength: 4 }))
-  .map(([plan, beside]) => {
+export const wider = (tracker: ProofTracker): fc.Arbitrary<WidePlan> =>
+  fc.tuple(wide, fc.array(more, { maxLength: 4 })).map(([plan, beside]) => {
     const all = [...plan.happenings]
     for (const { at, event } of beside) all.splice(at % (all.length + 1), 0, event)
     const inParts = ({ kind, text, ...output }: Deed['outputs'][number]): Deed['outputs'][number] =>
       kind === 'inscribed' && text === 2
         ? { kind: 'inscribed in parts', text, ...output }
         : { kind, text, ...output }
-    const deeds = plan.deeds.map((each) => ({ ...each, outputs: each.outputs.map(inParts) }))
+    // Where scripts decide, no block proves a spend of a node that is not strict, and none says what is final.
+    const isTrusting = [{ kind: 'tracker', tracker }, ...all].some(
+      (each) => 'tracker' in each && each.tracker === 'scripts-only',
+    )
+    const simple = isTrusting ? { lock: 0, burns: false, unlocking: NON_STRICT.length } : {}
+    const deeds = plan.deeds.map((each) => ({ ...each, ...simple, outputs: each.outputs.map(inParts) }))
     return { ...plan, deeds, genesisPays: true, happenings: all }
   })
 
@@ -134,6 +140,7 @@ export const HAPPENS_WIDE = [
 
 export const HAPPENS_WIDER = [
   ...['callback: seen', 'callback: rejected', 'callback: neither', 'restart', 'narrow', 'prune: some'],
+  ...['tracker: tracker', 'tracker: headers', 'tracker: scripts-only'],
 ]
 
 /** Starts a host for a wide history, of which some is mined. */

@@ -234,7 +234,7 @@ export class Transactions {
 
 /**
  * What decides which proofs count. `headers`: the best chain. `tracker`: its verdicts on blocks; all proofs count that it did not
- * refuse. `scripts-only`: nothing; the last proof of a transaction counts.
+ * refuse. `scripts-only`: nothing; of the proofs that no earlier tracker refused, the last one of a transaction counts.
  */
 export type ProofTracker = 'headers' | 'tracker' | 'scripts-only'
 
