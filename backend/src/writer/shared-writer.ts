@@ -63,7 +63,7 @@ export class SharedWriter extends LocalWriter {
   private reportedAt = 0
   private othersAt = Number.NEGATIVE_INFINITY
   /** Set once the log has other rules than this gateway was started with. */
-  private outdated: Error | undefined
+  private outdated: string | undefined
   /** Until then others go first, as this one has just written. */
   private othersUntil = 0
 
@@ -100,6 +100,8 @@ export class SharedWriter extends LocalWriter {
 
   /** Renews leases, and reads how far others have come. */
   async beat(): Promise<void> {
+    // Others can do its jobs.
+    if (this.outdated !== undefined) await this.leases.release().catch(() => {})
     await this.leases.beat().catch(() => {})
     const { held } = this.leases
     const kept = this.jobs.filter((job) => held.includes(job))
@@ -140,13 +142,13 @@ export class SharedWriter extends LocalWriter {
     await this.logRead
     await this.mutex.runExclusive(() => this.fill())
     // Another may have pinned one since it was read which one there is.
-    if (this.lacksTree(admission) && latestOf(this.log, GENESIS) !== undefined)
-      throw new StoreUnavailableError(new Error(NEW_TREE))
+    if (this.lacksTree(admission) && latestOf(this.log, GENESIS) !== undefined) this.outdate(NEW_TREE)
+    this.assertCurrent()
     await super.open(admission)
   }
 
   protected override async commit(tasks: Task[]): Promise<Outcome[]> {
-    if (this.outdated !== undefined) throw this.outdated
+    this.assertCurrent()
     const follows = tasks.every(({ run }) => run === FOLLOW)
     if (!follows) await this.letOthersWrite()
     return await this.mutex.runExclusive(async () => {
@@ -194,15 +196,20 @@ export class SharedWriter extends LocalWriter {
       // The index was opened before this was decided, and its default may differ.
       if (read.rows.some(setsTracker)) throw this.deriveAgain(new Error('the tracker of the log was set'))
       this.mirror.store(read.rows)
-      if (read.rows.some(replacesRule))
-        this.outdated = new StoreUnavailableError(
-          new Error('a setting of the log was replaced: restart this gateway with the new value'),
-        )
+      if (read.rows.some(replacesRule)) this.outdate(NEW_SETTING)
       // It would store mints that nodes disagree about, and its index lacks all names.
-      if (read.rows.some(pinsTree) && this.lacksTree(this.admission))
-        this.outdated = new StoreUnavailableError(new Error(NEW_TREE))
-      if (this.outdated !== undefined) throw this.outdated
+      if (read.rows.some(pinsTree) && this.lacksTree(this.admission)) this.outdate(NEW_TREE)
+      this.assertCurrent()
     }
+  }
+
+  private outdate(reason: string): void {
+    this.outdated = reason
+    this.report(this.status)
+  }
+
+  private assertCurrent(): void {
+    if (this.outdated !== undefined) throw new StoreUnavailableError(new Error(this.outdated))
   }
 
   private lacksTree(admission: AdmissionOptions | undefined): boolean {
@@ -327,11 +334,12 @@ export class SharedWriter extends LocalWriter {
 
   /** Reading the log is half of the work of a start, deriving the index the other. */
   protected override report({ state, done }: WriterStatus): void {
-    const { heardAt, jobs } = this
+    const { heardAt, jobs, outdated } = this
     this.reportedAt = heardAt
     super.report({
       ...{ state, done: state === 'equal' ? done : (done + Number(state === 'rebuilding')) / 2, jobs },
       ...(heardAt > 0 && { heardAt }),
+      ...(outdated !== undefined && { outdated }),
       ...(this.shared.warning !== undefined && { warning: this.shared.warning }),
     })
   }
@@ -388,6 +396,7 @@ function replacesRule({ kind, key }: LogRow): boolean {
 
 const TRACKER = register.setting('tracker')
 const GENESIS = register.setting('genesis')
+const NEW_SETTING = 'a setting of the log was replaced: restart this gateway with the new value'
 const NEW_TREE = 'another gateway has pinned a tree in the log: restart this one'
 
 /** Whether a row decides for the first time which proofs count. */

@@ -63,6 +63,8 @@ export interface WriterStatus {
   heardAt?: number
   /** For a shared log: the jobs that this gateway does for all. */
   jobs?: readonly string[]
+  /** For a shared log: why this gateway writes nothing any more, until it is restarted. */
+  outdated?: string
   /** For a shared log: a warning for the operator. */
   warning?: string
 }

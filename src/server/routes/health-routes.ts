@@ -95,6 +95,10 @@ function healthShape(ready: boolean) {
           'stale',
         ] satisfies IndexStatus['state'][]),
         done: z.number().min(0).max(1).describe('The completed fraction.'),
+        outdated: z
+          .string()
+          .optional()
+          .describe('Why this gateway must be restarted: the log has other rules than it was started with.'),
       })
       .describe(
         'Whether the index reflects the whole log. While it is `rebuilding` or `stale`, only health is answered.',

@@ -12,12 +12,15 @@ export interface IndexStatus {
   state: 'rebuilding' | 'equal' | 'resuming' | 'behind' | 'stale'
   /** The share of the log that is applied, from 0 to 1. */
   done: number
+  /** Why this gateway has to be restarted: the log has other rules than it was started with. */
+  outdated?: string
 }
 
 /** @throws AnswerError if nothing can be written: during a rebuild, or until the writer thread has restarted. */
 function assertComplete(status: IndexStatus): void {
   const reason = notReadyReason(status)
-  if (reason !== undefined && status.state !== 'behind') throw new AnswerError('NOT_READY', reason)
+  if (reason !== undefined && (status.state !== 'behind' || status.outdated))
+    throw new AnswerError('NOT_READY', reason)
 }
 
 /** The error to answer with while the index is rebuilt, or may lack others' writes; undefined at any other time. */
@@ -28,7 +31,8 @@ export function incompleteError(status: IndexStatus): AnswerError | undefined {
 }
 
 /** Why a host is not ready, if its index may lack facts. */
-export function notReadyReason({ state, done }: IndexStatus): string | undefined {
+export function notReadyReason({ state, done, outdated }: IndexStatus): string | undefined {
+  if (outdated !== undefined) return outdated
   if (state === 'rebuilding') return `rebuilding the index: ${Math.ceil((1 - done) * 100)} % left`
   if (state === 'resuming') return 'the writer thread is restarting'
   if (state === 'behind' || state === 'stale') return 'the log cannot be read'
@@ -80,12 +84,14 @@ export class NodeIndex {
   }
 
   get status(): IndexStatus {
-    const { state, done, isEmptied = false, heardAt = Number.POSITIVE_INFINITY } = this.options.writer.status
+    const { status } = this.options.writer
+    const { state, done, isEmptied = false, heardAt = Number.POSITIVE_INFINITY, outdated } = status
+    const known = { done, ...(outdated !== undefined && { outdated }) }
     const age = steadyTime() - heardAt
-    if (state !== 'equal' && (isEmptied || !this.wasComplete)) return { state: 'rebuilding', done }
-    if (age >= STALE) return { state: 'stale', done }
-    if (state !== 'equal') return { state: 'resuming', done }
-    return { state: age < BEHIND ? 'equal' : 'behind', done }
+    if (state !== 'equal' && (isEmptied || !this.wasComplete)) return { state: 'rebuilding', ...known }
+    if (age >= STALE) return { state: 'stale', ...known }
+    if (state !== 'equal') return { state: 'resuming', ...known }
+    return { state: age < BEHIND && outdated === undefined ? 'equal' : 'behind', ...known }
   }
 
   /** The approximate number of facts left to apply. */

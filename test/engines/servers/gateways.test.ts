@@ -61,6 +61,19 @@ onEachSharedEngine('gateways over a log in', (databases) => {
       await eventually(async () => expect((await each.ask('/svc/names/origin/a')).status).toBe(200))
   })
 
+  test('one without a tree is not ready, and says why, as soon as another one pins a tree', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const bare = await start({ ...env, GENESIS: '' })
+    await start(env)
+    const refused = {
+      status: 503,
+      json: { code: 'NOT_READY', error: expect.stringContaining('pinned a tree') },
+    }
+    await eventually(async () => expect(await bare.ask('/health/ready')).toMatchObject(refused))
+    expect(await bare.submit(beefOf(chain.genesis))).toMatchObject(refused)
+  })
+
   test('of double spends sent to all at once, one is admitted', async () => {
     const chain = new FakeChain()
     const env = await settings(chain)

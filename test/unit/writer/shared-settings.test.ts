@@ -205,14 +205,22 @@ test('a gateway that was open before another one said by what the index is deriv
   await gateways.expectEqual()
 })
 
-test('a gateway without a tree stores and derives nothing once another one has pinned a tree', async () => {
+test('a gateway without a tree stores and derives nothing, and does no jobs, once another one has pinned a tree', async () => {
   const bare: Partial<AdmissionOptions> = { rules: admissionRules({ deployment: undefined }) }
   const one = await open(bare)
   expect(await submit(one, [inscribe([], 'note')])).toBe(true)
+  await one.writer.seekJobs(['follow'])
+  await one.writer.beat()
   const two = await open()
   await two.writer.setting('genesis', formatOutpoint(gateways.chain.deployment.genesis))
   const refusal = { cause: { message: expect.stringContaining('pinned a tree') } }
   await expect(submit(one, [inscribe([], 'late')])).rejects.toMatchObject(refusal)
   await expect(open(bare)).rejects.toMatchObject(refusal)
   expect(await submit(two, [inscribe([], 'other')])).toBe(true)
+  // Nor does it keep others from doing its jobs.
+  expect(one.writer.status.jobs).toContain('follow')
+  await one.writer.beat()
+  await two.writer.seekJobs(['follow'])
+  await two.writer.beat()
+  expect([one, two].map(({ writer }) => writer.status.jobs?.includes('follow'))).toEqual([false, true])
 })
