@@ -1,5 +1,5 @@
+import { inParentsFirst, parentsOf } from '../../../backend/src/graph/ancestry.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
-import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import {
   admittedTransactions,
   holdsOrdinal,
@@ -40,7 +40,7 @@ export function assertSubmittable(
   }
   assertParts(unproven, limits)
   for (const transaction of unproven) assertScripts(transaction, limits)
-  if (unprovenDepth(beef, admittedTransactions(beef)) > maxBeefDepth)
+  if (unprovenDepth(beef) > maxBeefDepth)
     throw new SubmissionError(
       'TOO_LARGE',
       `a chain of unproven transactions may have at most ${maxBeefDepth}`,
@@ -119,35 +119,20 @@ function assertScripts({ txid, inputs, outputs }: TransactionView, { maxScriptBy
 
 /**
  * The length of the longest chain of unproven transactions in a BEEF, from the subject back to a proven one; 0 if the subject is
- * proven. Depth first without recursion, each transaction once: strangers control the length of a chain, and if each transaction
- * spends two outputs of the previous one, there are too many paths to walk.
+ * proven. Each transaction is visited once: if each spends two outputs of the previous one, there are too many paths to walk.
  */
-export function unprovenDepth(beef: BeefContents, transactions: TransactionRecord[]): number {
-  const unproven = new Set(transactions.filter(({ proof }) => proof === undefined).map(({ txid }) => txid))
-  const parentsOf = (txid: string): string[] => [
-    ...new Set(beef.transaction(txid)?.inputs.map((input) => input.txid)),
-  ]
+export function unprovenDepth(beef: BeefContents): number {
+  const unproven = new Map<string, { txid: string; parents: string[] }>()
+  for (const { txid, proof } of admittedTransactions(beef))
+    if (proof === undefined)
+      unproven.set(txid, { txid, parents: parentsOf(beef.transaction(txid) ?? { inputs: [] }) })
   const depths = new Map<string, number>()
-  const path: { txid: string; parents: string[]; depth: number }[] = []
-  const enter = (txid: string): void => {
-    path.push({ txid, parents: parentsOf(txid).filter((parent) => unproven.has(parent)), depth: 0 })
+  for (const { txid, parents } of inParentsFirst(unproven, (each) => each.parents)) {
+    let depth = 0
+    for (const parent of parents) depth = Math.max(depth, depths.get(parent) ?? 0)
+    depths.set(txid, depth + 1)
   }
-  const { txid: subject } = beef.subject
-  if (unproven.has(subject)) enter(subject)
-  for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
-    const parent = step.parents.at(-1)
-    const known = parent === undefined ? undefined : depths.get(parent)
-    if (parent === undefined) {
-      depths.set(step.txid, step.depth + 1)
-      path.pop()
-    } else if (known === undefined) {
-      enter(parent)
-    } else {
-      step.depth = Math.max(step.depth, known)
-      step.parents.pop()
-    }
-  }
-  return depths.get(subject) ?? 0
+  return depths.get(beef.subject.txid) ?? 0
 }
 
 /** The error for an unproven transaction that is a loose mint (`isLooseMint`). */

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { vi } from 'vitest'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
-import { admittedTransactions } from '../../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { GeneralError } from '../../../../backend/src/protocol/coded-error.js'
@@ -207,7 +206,7 @@ test('a transaction as long as an inner node of a merkle tree is refused, whiche
 describe('how deep unproven transactions stand', () => {
   const depthOf = (beef: Uint8Array): number => {
     const contents = readBeef(beef)
-    return unprovenDepth(contents, admittedTransactions(contents))
+    return unprovenDepth(contents)
   }
 
   test.each([0, 1, 2, 9000])('is %d in a chain of as many', (length) => {
