@@ -106,7 +106,7 @@ export const OUTPUTS_WITH_ORDINALS = 100_000
 
 /** How 1-sat coins flow through a transaction (BRC-159). */
 export interface Flow {
-  /** Satoshis of each input; undefined if neither the BEEF nor the store has the spent output. */
+  /** Satoshis of each input, but of a coinbase; undefined if neither the BEEF nor the store has the spent output. */
   inputValues: (number | undefined)[]
   /** For each output that is considered, the input whose coin it continues. */
   predecessors: Predecessor[]
@@ -115,10 +115,15 @@ export interface Flow {
 /** The one input of a coinbase spends no coin that an output could continue. */
 const OF_COINBASE = [0]
 
-/** The flow through the outputs that `tm_ordinals` considers. */
-function flowOfValues(transaction: TransactionView, inputValues: Flow['inputValues']): Flow {
-  const outputValues = firstOutputs(transaction, OUTPUTS_WITH_ORDINALS).map(({ satoshis }) => satoshis)
-  return { inputValues, predecessors: predecessorsOf({ inputValues, outputValues }) }
+/** For each output that `tm_ordinals` considers, the input whose 1-sat coin it received (BRC-159). */
+export function predecessorsIn(
+  transaction: TransactionView,
+  inputValues: readonly (number | undefined)[],
+): Predecessor[] {
+  return predecessorsOf({
+    inputValues: isCoinbase(transaction) ? OF_COINBASE : inputValues,
+    outputValues: firstOutputs(transaction, OUTPUTS_WITH_ORDINALS).map(({ satoshis }) => satoshis),
+  })
 }
 
 const flows = new WeakMap<BeefContents, Promise<Flow>>()
@@ -135,14 +140,13 @@ export function flowOf(beef: BeefContents, store: TransactionSource | undefined)
 }
 
 async function computeFlow(beef: BeefContents, store: TransactionSource | undefined): Promise<Flow> {
-  const { inputs } = beef.subject
-  if (isCoinbase({ inputs })) return flowOfValues(beef.subject, OF_COINBASE)
-  const inputValues: (number | undefined)[] = []
-  for (const { txid, vout } of inputs) {
+  const { subject } = beef
+  const inputValues: Flow['inputValues'] = []
+  for (const { txid, vout } of isCoinbase(subject) ? [] : subject.inputs) {
     const source = beef.transaction(txid) ?? (await storedTransaction(txid, store))
     inputValues.push(source && outputOf(source, vout)?.satoshis)
   }
-  return flowOfValues(beef.subject, inputValues)
+  return { inputValues, predecessors: predecessorsIn(subject, inputValues) }
 }
 
 /**

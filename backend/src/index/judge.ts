@@ -7,6 +7,7 @@ import {
   inscriptionOf,
   isNodeOutpoint,
   OUTPUTS_WITH_ORDINALS,
+  predecessorsIn,
 } from '../graph/transaction-records.js'
 import { fromHex } from '../protocol/bytes.js'
 import { decodeMineNode } from '../protocol/mine-node.js'
@@ -23,7 +24,7 @@ import { type Admissions, encodeTopic, type Held } from './admissions.js'
 import { Heap } from './heap.js'
 import type { Agenda, Journal } from './journal.js'
 import type { Lineages, Link } from './lineages.js'
-import { flowOf, type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
+import { type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
 import type { Input, ParsedTransaction, TransactionRow, Transactions } from './transactions.js'
 
 /** A transaction that the applied fact adds. */
@@ -232,7 +233,10 @@ export class Judge {
     const outputs = firstOutputs(view, OUTPUTS_WITH_ORDINALS)
     let known: Predecessor[] | undefined
     const flow = (vout: number): Predecessor | undefined => {
-      known ??= flowOf(view, inputs)
+      known ??= predecessorsIn(
+        view,
+        inputs.map(({ value }) => value),
+      )
       return known[vout]
     }
     const hasOrdinals = coins.some((coin) => coin?.carrier === 0)

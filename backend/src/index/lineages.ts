@@ -1,7 +1,7 @@
 import type { Sql } from '../facts/connection.js'
 import { WHOLE_TRANSACTION } from '../graph/ancestor-queue.js'
 import { dependency } from '../graph/dependencies.js'
-import { holdsOrdinal } from '../graph/transaction-records.js'
+import { holdsOrdinal, predecessorsIn } from '../graph/transaction-records.js'
 import type { Predecessor } from '../protocol/ordinal-flow.js'
 import { isCoinbase, outputOf, type TransactionOutput } from '../protocol/transaction.js'
 import type { Attributes } from './attributes.js'
@@ -12,7 +12,6 @@ import {
   claimsBehind,
   claimsOn,
   contentsOf,
-  flowOf,
   insertOutput,
   type NewOutput,
   type OutputRow,
@@ -167,7 +166,8 @@ export class Lineages {
       // An output with content but no row was refused: where the ordinal starts is unknown.
       if (output?.satoshis !== 1 || holdsOrdinal(output)) break
       const inputs: Input[] = isCoinbase(view) ? [] : transactions.inputsOf(at.pid, view)
-      const predecessor: Predecessor | undefined = flowOf(view, inputs)[at.vout]
+      const values = inputs.map(({ value }) => value)
+      const predecessor: Predecessor | undefined = predecessorsIn(view, values)[at.vout]
       const from: Input | undefined = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
       const { active } = transactions.byId(at.pid)
       const link = { ptid: from?.pid ?? null, pvout: from?.vout ?? null, carrier: 1, recency: null }

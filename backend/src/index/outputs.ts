@@ -1,17 +1,10 @@
 import type { Sql } from '../facts/connection.js'
 import { encodeMap } from '../graph/map-coder.js'
 import { sha256 } from '../graph/native-hash.js'
-import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
-import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
+import { inscriptionOf } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import {
-  firstOutputs,
-  isCoinbase,
-  type TransactionOutput,
-  type TransactionView,
-} from '../protocol/transaction.js'
+import type { TransactionOutput, TransactionView } from '../protocol/transaction.js'
 import type { MapPlace } from './map-snapshots.js'
-import type { Input } from './transactions.js'
 
 /* The rows of `out`. A statement names no more columns than it needs, as the driver is slow for each. */
 
@@ -165,15 +158,4 @@ export function contentsOf(output: TransactionOutput, { raw }: TransactionView):
     mlen: encoded?.length ?? null,
     map: encoded,
   }
-}
-
-/** The one input of a coinbase spends no coin that an output could continue. */
-const OF_COINBASE = [0]
-
-/** For each output that is considered, the input whose 1-sat coin it received (BRC-159). */
-export function flowOf(view: TransactionView, inputs: readonly Input[]): Predecessor[] {
-  return predecessorsOf({
-    inputValues: isCoinbase(view) ? OF_COINBASE : inputs.map(({ value }) => value),
-    outputValues: firstOutputs(view, OUTPUTS_WITH_ORDINALS).map(({ satoshis }) => satoshis),
-  })
 }

@@ -4,7 +4,7 @@ import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '..
 import { inSlices } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
-import { outpointKey } from '../index/outputs.js'
+import { outpointIn, outpointKey } from '../index/outputs.js'
 import { timeOf } from '../protocol/block-header.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -18,7 +18,6 @@ import {
   outpointAt,
   outputByOid,
   outputOf,
-  parentIn,
   placeOf,
   shownAt,
   tipOf,
@@ -387,7 +386,7 @@ export function listedOutput(row: Row): ListedOutput {
     ...{ outpoint: outpointOf(row), satoshis: Number(row.sats) },
     content: contentOf(row) as ContentSummary,
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
-    ...(row.parent !== null && row.pok && { parent: parentIn(row.parent) }),
+    ...(row.parent !== null && row.pok && { parent: outpointIn(row.parent) }),
     ...recencyIn(row),
   }
 }

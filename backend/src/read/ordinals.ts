@@ -2,6 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import { type ContentSummary, ORIGIN, type OrdinalStep, type OutputRecord, TIP } from '../graph/records.js'
 import { type Awaitable, whenReady, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
+import { outpointIn } from '../index/outputs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { type Guard, placesOf } from './guard.js'
 import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
@@ -162,7 +163,7 @@ export function outputOf(row: Row): OutputRecord {
     satoshis: row.sats,
     ...(content && { content }),
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
-    ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
+    ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: outpointIn(row.parent) }),
     ...(row.mlen !== null && { mapLength: row.mlen }),
     ...(row.carrier && { carrier: true }),
   }
@@ -176,10 +177,6 @@ export function contentOf({ sha, ctype, clen }: Row): ContentSummary | undefined
 /** An inscribed text may hold a NUL, at which a column of text would end. */
 function textOf(column: Buffer | string): string {
   return typeof column === 'string' ? column : column.toString('utf8')
-}
-
-export function parentIn(parent: Buffer): Outpoint {
-  return { txid: parent.toString('hex', 0, 32), vout: parent.readUInt32BE(32) }
 }
 
 export function outputByOid(sql: Sql, oid: number): OutputRecord | undefined {
@@ -238,7 +235,7 @@ export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): Ordin
 /** The parent that an output claims, unless the output is before the origin. */
 function parentSince(sql: Sql, oid: number, origin: number): Outpoint | undefined {
   const claim = sql.get(CLAIM_OF, oid)
-  return claim === undefined || claim.step < origin ? undefined : parentIn(claim.parent)
+  return claim === undefined || claim.step < origin ? undefined : outpointIn(claim.parent)
 }
 
 function stepAt(sequence: number, { origin, last }: { origin: number; last: number }): number {
