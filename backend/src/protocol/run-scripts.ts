@@ -122,32 +122,22 @@ function magnitude(item: readonly number[]): number {
   return item.reduceRight((value, byte) => value * 256 + byte, 0)
 }
 
-/** How many opcodes a script has. Those after an OP_RETURN are counted too, though they are not run. */
-function countOpcodes(script: Uint8Array): number {
+/**
+ * What a script has. Opcodes after an OP_RETURN are counted too, though they are not run.
+ *
+ * @param limit Once reading it costs more than this, no more of it is counted.
+ */
+function contentsOf(
+  script: Uint8Array,
+  limit = Number.POSITIVE_INFINITY,
+): { bytes: number; opcodes: number; signatures: number } {
   const walk = new ScriptWalk(script)
-  let opcodes = 0
-  while (walk.next()) opcodes++
-  return opcodes
-}
-
-/** The cost of running a script, estimated without running it. */
-interface ScriptPrice {
-  /** The least that it costs. */
-  least: number
-  /** The same, with all of its signatures: a guess, and no bound. */
-  likely: number
-}
-
-/** @param limit Once the least cost exceeds this, no more of the script is read. */
-function scriptPrice(script: Uint8Array, limit: number): ScriptPrice {
-  const walk = new ScriptWalk(script)
-  let least = script.length
-  let signatures = 0
-  while (least <= limit && walk.next()) {
-    least += OPCODE_COST
-    if (ONE_SIGNATURE.has(walk.op) || MANY_SIGNATURES.has(walk.op)) signatures++
+  const found = { bytes: script.length, opcodes: 0, signatures: 0 }
+  while (readingCost(found) <= limit && walk.next()) {
+    found.opcodes++
+    if (ONE_SIGNATURE.has(walk.op) || MANY_SIGNATURES.has(walk.op)) found.signatures++
   }
-  return { least, likely: least + signatures * SIGNATURE_COST }
+  return found
 }
 
 /** The scripts cost more than is left of the budget, valid or not. */
@@ -285,9 +275,10 @@ export function likelyWork(spenders: Iterable<PricedSpender>, { maxWork }: { max
   for (const { raw, spent, unlockingScripts } of spenders) {
     least += raw.length
     for (const script of [...unlockingScripts, ...spent.map(({ lockingScript }) => lockingScript)]) {
-      const price = scriptPrice(script, maxWork - least)
-      least += price.least
-      likely += price.likely
+      const found = contentsOf(script, maxWork - least)
+      least += readingCost(found)
+      // With all of its signatures: a guess, and no bound.
+      likely += readingCost(found) + found.signatures * SIGNATURE_COST
       if (least > maxWork) throw new TooCostlyError()
     }
   }
@@ -299,7 +290,7 @@ function scriptsOf(
   { lockingScript }: SpentOutput,
 ): { opcodes: number; bytes: number } {
   return {
-    opcodes: countOpcodes(unlockingScript) + countOpcodes(lockingScript),
+    opcodes: contentsOf(unlockingScript).opcodes + contentsOf(lockingScript).opcodes,
     bytes: unlockingScript.length + lockingScript.length,
   }
 }
