@@ -50,9 +50,7 @@ export class Names {
   longestNode(name: string, filter?: NodeFilter): NodeRecord | undefined {
     const { guard, reader } = this
     guard.refuseName(name)
-    return guard.passing(
-      reader.answer((sql) => (filter?.seen ? longestSeenNode(sql, name) : longestNode(sql, name))),
-    )
+    return guard.passing(reader.answer((sql) => longestNode(sql, name, filter)))
   }
 
   /** The genuine node in an outpoint, spent or live. */
@@ -136,25 +134,19 @@ export function liveNode(sql: Sql, domain: string, filter?: NodeFilter): Outpoin
   return row && outpointOf(row)
 }
 
-function longestNode(sql: Sql, name: string): NodeRecord | undefined {
-  const last: string | undefined = sql.get(LAST_DOMAIN, name)?.domain
-  if (last === undefined) return undefined
-  // The greatest domain that sorts at or before the name shares the longest mined prefix with it: all prefixes of a domain are
-  // domains, each with a live node.
-  const domain = sharedPrefix(last, name)
-  const outpoint = liveNode(sql, domain)
-  return outpoint && { outpoint, domain }
-}
-
-/** Ancestors of a seen mint are seen, too: if a domain has a seen node, so does each of its prefixes. */
-function longestSeenNode(sql: Sql, name: string): NodeRecord | undefined {
+/**
+ * All prefixes of a domain are domains, each with a live node. Ancestors of a seen mint are seen, too: if a domain has a seen node,
+ * so does each of its prefixes.
+ */
+function longestNode(sql: Sql, name: string, filter?: NodeFilter): NodeRecord | undefined {
+  // The greatest domain that sorts at or before the name shares the longest mined prefix with it.
   const last: string | undefined = sql.get(LAST_DOMAIN, name)?.domain
   if (last === undefined) return undefined
   let longest: NodeRecord | undefined
   let [shortest, most] = [0, sharedPrefix(last, name).length]
   for (let length = most; shortest <= most; length = (shortest + most) >> 1) {
     const domain = name.slice(0, length)
-    const outpoint = liveNode(sql, domain, { seen: true })
+    const outpoint = liveNode(sql, domain, filter)
     if (outpoint !== undefined) {
       longest = { outpoint, domain }
       shortest = length + 1
