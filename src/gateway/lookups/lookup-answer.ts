@@ -4,6 +4,7 @@ import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
 import { Collection, type Pace } from '../../../backend/src/read/provenance.js'
 import type { Transactions } from '../../../backend/src/read/transactions.js'
@@ -63,10 +64,10 @@ async function listedAsOne(
   const outputs: AnsweringOutput[] = []
   const isPage = pageBytes !== undefined
   for (const output of formula) {
-    const part = await output.transactions?.(pace)
-    const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
-    if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
-    for (const each of part?.transactions ?? []) histories.set(each.txid, each)
+    const proven = await proofOf(output, { ancestry, isPage, pace })
+    if (proven === undefined) continue
+    const { txid, vout } = proven.end
+    for (const each of proven.history ?? []) histories.set(each.txid, each)
     if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
     if (ancestry.bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0) {
       ancestry = new Collection(graph, pace)
@@ -93,10 +94,10 @@ async function listedEach(
   let isTruncated = false
   for (const output of formula) {
     const ancestry = new Collection(graph, pace)
-    const part = await output.transactions?.(pace)
-    const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
-    if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
-    const listed = part?.transactions ?? (await ancestry.parentsFirst())
+    const proven = await proofOf(output, { ancestry, isPage, pace })
+    if (proven === undefined) continue
+    const { txid, vout } = proven.end
+    const listed = proven.history ?? (await ancestry.parentsFirst())
     if (!listed.some((each) => each.txid === txid)) throw notHeld(txid)
     bytes += ancestry.bytes
     isTruncated = bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0
@@ -109,19 +110,24 @@ async function listedEach(
 }
 
 /**
- * Adds the proof of an output of an answer. A page leaves out outputs whose proof needs purged bytes.
+ * Reads what proves an output of an answer: its history, or else its ancestry, which is added. Undefined for an output of a page
+ * whose proof needs purged bytes: the page leaves it out.
  *
  * @throws BlockedError for other answers.
  */
-async function canProve(
-  txid: string,
-  { ancestry, isPage }: { ancestry: Collection; isPage: boolean },
-): Promise<boolean> {
+async function proofOf(
+  { txid, outputIndex: vout, transactions }: AnsweringOutput,
+  { ancestry, isPage, pace }: { ancestry: Collection; isPage: boolean; pace: Pace },
+): Promise<{ end: Outpoint; history?: ListedTransaction[] } | undefined> {
+  if (transactions !== undefined) {
+    const { end, transactions: history } = await transactions(pace)
+    return { end, history }
+  }
   try {
     await ancestry.addAncestry(txid)
-    return true
+    return { end: { txid, vout } }
   } catch (error) {
-    if (isPage && error instanceof BlockedError) return false
+    if (isPage && error instanceof BlockedError) return undefined
     throw error
   }
 }
