@@ -12,13 +12,10 @@ import {
 import { memoizeByObject } from './memoize-by-object.js'
 import type { BeefContents } from './read-beef.js'
 import type { SpendRecord, TransactionRecord } from './records.js'
-import { cacheView, storedTransaction, type TransactionSource } from './stored-transaction.js'
+import { cacheView, storedTransaction, type TransactionSource, viewOf } from './stored-transaction.js'
 
-export function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
-  return transactions.flatMap(({ txid }) => {
-    const transaction = beef.transaction(txid)
-    return transaction === undefined ? [] : spendsBy(transaction)
-  })
+export function spendsOf(transactions: readonly TransactionRecord[]): SpendRecord[] {
+  return transactions.flatMap((each) => spendsBy(viewOf(each)))
 }
 
 /** The spends of a transaction. A coinbase has none: all coinbases name the same null outpoint, and do not conflict. */
@@ -154,11 +151,10 @@ async function computeFlow(beef: BeefContents, store: TransactionSource | undefi
  * {@link isInnerNode}). Undefined if nothing is wrong. Computed once per BEEF, for the host and each of its topics.
  */
 export const unsoundness = memoizeByObject((beef: BeefContents): string | undefined => {
-  for (const { txid, proof } of admittedTransactions(beef)) {
-    const transaction = beef.transaction(txid)
-    if (transaction === undefined) continue
-    if (isInnerNode(transaction)) return `${txid} has 64 bytes, so it could be an inner node of a merkle tree`
-    const reason = proof === undefined ? reasonAgainst(transaction) : undefined
+  for (const record of admittedTransactions(beef)) {
+    const { txid } = record
+    if (isInnerNode(record)) return `${txid} has 64 bytes, so it could be an inner node of a merkle tree`
+    const reason = record.proof === undefined ? reasonAgainst(viewOf(record)) : undefined
     if (reason !== undefined) return `${txid} ${reason}`
   }
   return undefined
@@ -173,10 +169,9 @@ export function lockOf(
   store: { heightOf(txid: string): number | undefined },
 ): ChainPosition | undefined {
   const lock = { height: 0, time: 0 }
-  for (const { txid, proof } of admittedTransactions(beef)) {
-    const transaction = proof === undefined ? beef.transaction(txid) : undefined
-    const own = transaction && lockIn(transaction)
-    if (own === undefined || store.heightOf(txid) !== undefined) continue
+  for (const record of admittedTransactions(beef)) {
+    const own = record.proof === undefined ? lockIn(viewOf(record)) : undefined
+    if (own === undefined || store.heightOf(record.txid) !== undefined) continue
     lock.height = Math.max(lock.height, own.height)
     lock.time = Math.max(lock.time, own.time)
   }

@@ -1,4 +1,5 @@
 import type { BeefContents } from '../graph/read-beef.js'
+import { viewOf } from '../graph/stored-transaction.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { admittedTransactions, knownTransactions, unsoundness } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
@@ -17,10 +18,8 @@ export async function recordBeef(
 ): Promise<void> {
   if (unsoundness(beef) !== undefined) return
   const rules = { deployment, sources: beef, others: new Set<string>() }
-  for (const { txid, proof } of admittedTransactions(beef)) {
-    const transaction = proof === undefined ? beef.transaction(txid) : undefined
-    if (transaction !== undefined && isLooseMint(transaction, rules)) return
-  }
+  for (const record of admittedTransactions(beef))
+    if (record.proof === undefined && isLooseMint(viewOf(record), rules)) return
   await store.record(knownTransactions(beef))
 }
 

@@ -1,10 +1,6 @@
 import type { Logger } from 'pino'
-import {
-  type Block,
-  blockText,
-  type SpendRecord,
-  type TransactionRecord,
-} from '../../../backend/src/graph/records.js'
+import { type Block, blockText, type TransactionRecord } from '../../../backend/src/graph/records.js'
+import { spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
@@ -86,15 +82,12 @@ export class ProofVerifier {
    * same transaction in another block, and proofs of conflicting transactions, as an outdated proof must not win by its height. A
    * descendant may still give such a transaction a height without its own proof, so the descendant's block is checked as well.
    *
-   * @param spends The spends of the transactions.
    * @throws ChainTrackerError if the tracker does not answer.
    */
-  async disproveRuledOut(
-    transactions: readonly Pick<TransactionRecord, 'txid' | 'proof'>[],
-    spends: SpendRecord[],
-  ): Promise<void> {
+  async disproveRuledOut(transactions: readonly TransactionRecord[]): Promise<void> {
     if (this.headers === undefined) return
     const { graph } = this.options
+    const spends = spendsOf(transactions)
     for (const { txid, proof } of transactions) {
       if (proof === undefined || graph.transactions.heightOf(txid) === undefined) continue
       const stored = graph.transactions.raw(txid)?.proof

@@ -4,10 +4,8 @@ import type { SightingRecord } from '../../../backend/src/graph/conflict-resolut
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof } from '../../../backend/src/graph/records.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
-import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { sightingOfStatus } from '../../chain/sources/arc.js'
 import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
@@ -150,7 +148,7 @@ async function ingestOne(
     const kept = graph.transactions.get(txid)
     if (kept === undefined) throw unknownTransaction()
     const transaction = { txid, raw: kept.raw, proof }
-    await proofs.disproveRuledOut([transaction], spendsBy(readTransaction(kept.raw, { txid })))
+    await proofs.disproveRuledOut([transaction])
     await graph.record([transaction])
   })
 }

@@ -1,6 +1,7 @@
 import { Mutex } from 'async-mutex'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
-import type { Proof, SpendRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
+import type { Proof, TransactionRecord } from '../../../backend/src/graph/records.js'
+import { spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeHeader, hashNumber, targetOf, timeOf } from '../../../backend/src/protocol/block-header.js'
 import { concatBytes, fromHex, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { type Bump, encodeBump } from '../../../backend/src/protocol/merkle-path.js'
@@ -29,19 +30,16 @@ export class LocalChain {
    * the second would not see the first.
    */
   async mine<Result>(
-    { transactions, spends }: { transactions: TransactionRecord[]; spends: SpendRecord[] },
+    transactions: TransactionRecord[],
     store: (mined: TransactionRecord[]) => Promise<Result>,
   ): Promise<Result> {
-    return await this.turn.runExclusive(async () => await store(await this.mined(transactions, spends)))
+    return await this.turn.runExclusive(async () => await store(await this.mined(transactions)))
   }
 
-  private async mined(
-    transactions: TransactionRecord[],
-    spends: SpendRecord[],
-  ): Promise<TransactionRecord[]> {
+  private async mined(transactions: TransactionRecord[]): Promise<TransactionRecord[]> {
     const stored = new Map(transactions.map(({ txid }) => [txid, this.storedProof(txid)]))
     const fresh = transactions.map(({ txid }) => txid).filter((txid) => stored.get(txid) === undefined)
-    const isSpent = spends.some(({ outpoint, spender }) => {
+    const isSpent = spendsOf(transactions).some(({ outpoint, spender }) => {
       const known = this.graph.transactions.spenderOf(outpoint)
       return known !== undefined && known !== spender
     })

@@ -10,7 +10,7 @@ import type {
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
-import { knownTransactions, lockOf, spendsOf } from '../../../backend/src/graph/transaction-records.js'
+import { knownTransactions, lockOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -109,7 +109,7 @@ export class OverlayEngine {
     const lock = lockOf(contents, this.options.graph.transactions)
     if (lock === undefined || (await this.nonFinal.isOver(lock))) return await this.write(brought)
     const mined = transactions.filter(({ proof }) => proof !== undefined)
-    if (mined.length > 0) await this.record({ ...brought, transactions: mined })
+    if (mined.length > 0) await this.record(mined)
     await this.nonFinal.hold(contents, lock)
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
@@ -183,13 +183,13 @@ export class OverlayEngine {
 
   /** @throws ConflictError if the subject loses, and any other error; then nothing is stored. */
   private async write(brought: Brought): Promise<STEAK> {
-    const { contents, topics, requestId, ahead } = brought
+    const { contents, transactions, topics, requestId, ahead } = brought
     const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
     // The follower and imports can wait longer.
     if (requestId !== undefined) Object.assign(place, { patience })
     try {
       const options = { subjects: [contents.subject.txid], keepLost: waitingFor(brought), place }
-      for (const refusal of await this.record(brought, options))
+      for (const refusal of await this.record(transactions, options))
         if (topics.includes(refusal.topic)) this.options.onRefusal?.(refusal, requestId)
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
@@ -202,20 +202,16 @@ export class OverlayEngine {
   }
 
   /** @returns Why topics admit nothing of a subject, or not one of its outputs. */
-  private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<TopicRefusal[]> {
+  private record(transactions: TransactionRecord[], options?: RecordOptions): Promise<TopicRefusal[]> {
     const { graph, proofs, chain, onAdmitted } = this.options
     const store = async (records: TransactionRecord[]): Promise<TopicRefusal[]> => {
       const mined = records.filter(({ proof }) => proof !== undefined)
-      if (mined.length > 0 && this.headers) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
+      if (mined.length > 0 && this.headers) await proofs.disproveRuledOut(mined)
       const { admitted, refused } = await graph.record(records, options)
       onAdmitted?.(admitted)
       return refused
     }
-    return this.writes.run(() =>
-      chain
-        ? chain.mine({ transactions, spends: spendsOf(transactions, contents) }, store)
-        : store(transactions),
-    )
+    return this.writes.run(() => (chain ? chain.mine(transactions, store) : store(transactions)))
   }
 
   /** The subject's outputs and spent coins that the topics hold. Yields if it spends many. */

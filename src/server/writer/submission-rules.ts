@@ -1,5 +1,6 @@
 import { inParentsFirst, parentsOf } from '../../../backend/src/graph/ancestry.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
+import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import {
   admittedTransactions,
   holdsOrdinal,
@@ -123,9 +124,9 @@ function assertScripts({ txid, inputs, outputs }: TransactionView, { maxScriptBy
  */
 export function unprovenDepth(beef: BeefContents): number {
   const unproven = new Map<string, { txid: string; parents: string[] }>()
-  for (const { txid, proof } of admittedTransactions(beef))
-    if (proof === undefined)
-      unproven.set(txid, { txid, parents: parentsOf(beef.transaction(txid) ?? { inputs: [] }) })
+  for (const each of admittedTransactions(beef))
+    if (each.proof === undefined)
+      unproven.set(each.txid, { txid: each.txid, parents: parentsOf(viewOf(each)) })
   const depths = new Map<string, number>()
   for (const { txid, parents } of inParentsFirst(unproven, (each) => each.parents)) {
     let depth = 0

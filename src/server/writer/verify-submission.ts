@@ -2,6 +2,7 @@ import type { ChainTracker } from '@bsv/sdk'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { type BeefContents, pathOf } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
+import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
@@ -66,9 +67,9 @@ export async function verifySubmission(options: {
   const spenders: PricedSpender[] = []
   const proven: Proven[] = []
   const spentTxids = new Set<string>()
-  for (const { txid, proof } of admittedTransactions(beef)) {
-    const transaction = beef.transaction(txid)
-    if (transaction === undefined) continue
+  for (const record of admittedTransactions(beef)) {
+    const { txid, proof } = record
+    const transaction = viewOf(record)
     if (proof !== undefined) {
       if (tracker !== undefined) proven.push({ transaction, proof, ...placeOf(transaction, proof) })
       continue
@@ -105,10 +106,7 @@ function unprovenOf(
     tracker === undefined
       ? knownTransactions(beef)
       : admittedTransactions(beef).filter(({ proof }) => proof === undefined)
-  return records.flatMap(({ txid, proof }) => {
-    const transaction = beef.transaction(txid)
-    return transaction === undefined ? [] : [{ transaction, hasPath: proof !== undefined }]
-  })
+  return records.map((each) => ({ transaction: viewOf(each), hasPath: each.proof !== undefined }))
 }
 
 interface Proven {

@@ -62,7 +62,7 @@ describe('of an admitted transaction', () => {
 
   test('every input is a spend', () => {
     const beef = readBeef(beefOf(child))
-    expect(spendsOf(admittedTransactions(beef), beef)).toEqual(
+    expect(spendsOf(admittedTransactions(beef))).toEqual(
       [left, right, left].map(({ txid }) => ({ outpoint: { txid, vout: 0 }, spender: child.txid })),
     )
   })
