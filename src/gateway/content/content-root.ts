@@ -27,21 +27,25 @@ export interface ShownContent extends ContentSummary {
   made?: { bytes: () => Uint8Array; body: () => StoredResponse['body'] }
 }
 
-/** The output at a pointer, or the first one with content in its transaction; undefined if it has no content. */
-export function contentAt(
-  store: GraphReads,
-  pointer: Exclude<Pointer, { kind: 'sibling' }>,
-): ContentOutput | undefined {
-  const output =
-    pointer.kind === 'outpoint'
-      ? store.ordinals.output(pointer.outpoint)
-      : store.ordinals.firstContentOutput(pointer.txid)
+/** A pointer that stands by itself. */
+type AbsolutePointer = Exclude<Pointer, { kind: 'sibling' }>
+
+/** The output at a pointer, or the first one with content in its transaction. */
+export function outputAt(store: GraphReads, pointer: AbsolutePointer): OutputRecord | undefined {
+  return pointer.kind === 'outpoint'
+    ? store.ordinals.output(pointer.outpoint)
+    : store.ordinals.firstContentOutput(pointer.txid)
+}
+
+/** The same, but undefined if it has no content. */
+export function contentAt(store: GraphReads, pointer: AbsolutePointer): ContentOutput | undefined {
+  const output = outputAt(store, pointer)
   return output !== undefined && hasContent(output) ? output : undefined
 }
 
 /** The output that a reference starts from; undefined if the store has no content in its transaction. */
 export function outpointOf(store: GraphReads, { pointer }: ContentReference): Outpoint | undefined {
-  return pointer.kind === 'outpoint' ? pointer.outpoint : contentAt(store, pointer)?.outpoint
+  return pointer.kind === 'outpoint' ? pointer.outpoint : outputAt(store, pointer)?.outpoint
 }
 
 function hasContent(output: OutputRecord): output is ContentOutput {

@@ -9,7 +9,7 @@ import {
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import { contentAt } from '../content/content-root.js'
+import { outpointOf, outputAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
@@ -68,18 +68,17 @@ export interface MetadataOptions {
  */
 export function metadataRecord(
   options: MetadataOptions,
-  { pointer, sequence }: ContentReference,
+  reference: ContentReference,
 ): MetadataRecord | undefined {
   const { store } = options
-  const found = pointer.kind === 'outpoint' ? undefined : contentAt(store, pointer)
-  const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : found?.outpoint
-  if (outpoint === undefined) return undefined
-  if (sequence !== undefined) {
-    const step = store.ordinals.at(outpoint, sequence)
-    return step && recordOf(options, step)
+  const { pointer, sequence } = reference
+  if (sequence === undefined) {
+    const output = outputAt(store, pointer)
+    return output && recordOf(options, { output, content: output })
   }
-  const output = found ?? store.ordinals.output(outpoint)
-  return output && recordOf(options, { output, content: output })
+  const outpoint = outpointOf(store, reference)
+  const step = outpoint && store.ordinals.at(outpoint, sequence)
+  return step && recordOf(options, step)
 }
 
 function recordOf(

@@ -17,7 +17,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore, GraphReads } from '../../../backend/src/read/fact-store.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
-import { outpointOf } from '../content/content-root.js'
+import { outpointOf, outputAt } from '../content/content-root.js'
 import { CACHE, entityTag, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
@@ -103,10 +103,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
   const { guard } = evidence.served
   /** The proof of an output: its transaction, with its merkle path or its ancestors. */
   const ofOutput = ({ pointer }: ContentReference): StoredResponse | LongProof => {
-    const output =
-      pointer.kind === 'outpoint'
-        ? store.ordinals.output(pointer.outpoint)
-        : store.ordinals.firstContentOutput(pointer.txid)
+    const output = outputAt(store, pointer)
     if (output === undefined) throw new AnswerError('NOT_FOUND', 'this store does not have this output')
     const { outpoint: subject } = output
     const { txid } = subject
