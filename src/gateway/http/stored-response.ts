@@ -50,13 +50,21 @@ export class StoredResponse {
   queryKey: QueryKey = noneOfQuery
   /** The body in the codings that were asked for; null if compression saves little. */
   private encoded: { [Coding in keyof Encoded]: Encoded[Coding] | null } | undefined
+  /**
+   * Content of ordinals is not compressed: it can be read in ranges, and is verified as sent. Neither is a body without a tag,
+   * which distinguishes codings.
+   */
+  private readonly isCompressible: boolean
 
   /** @param body The bytes, or a function that reads a range of them. */
   constructor(
     public representation: Representation,
     public body: Uint8Array | RangeReader,
     readonly dependsOn: readonly Dependency[],
-  ) {}
+  ) {
+    const { hasRanges, tag, contentType } = representation
+    this.isCompressible = hasRanges !== true && tag !== undefined && isText(contentType)
+  }
 
   /** Its approximate size in bytes. */
   get weight(): number {
@@ -70,15 +78,6 @@ export class StoredResponse {
   compress(encoded: Encoded = {}): this {
     if (this.isCompressible) this.encoded ??= encoded
     return this
-  }
-
-  /**
-   * Content of ordinals is not compressed: it can be read in ranges, and is verified as sent. Neither is a body without a tag,
-   * which distinguishes codings.
-   */
-  private get isCompressible(): boolean {
-    const { hasRanges, tag, contentType } = this.representation
-    return hasRanges !== true && tag !== undefined && isText(contentType)
   }
 
   /** Drops compressed forms after the body changed. */

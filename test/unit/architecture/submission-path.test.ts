@@ -25,7 +25,7 @@ const ELSEWHERE = ['src/server/writer/submission-worker.ts', 'src/chain/tracker/
  * and 24 of the functions, once in the life of a store.
  */
 const LONGEST = {
-  mint: { files: 75, functions: 690, promises: 54, statements: 69 },
+  mint: { files: 75, functions: 687, promises: 54, statements: 69 },
   path: { files: 35, functions: 215, promises: 6, statements: 11 },
   lookup: { files: 44, functions: 255, promises: 64, statements: 32 },
 }
