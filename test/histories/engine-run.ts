@@ -166,7 +166,7 @@ export class EngineRun {
     // Which of two that conflict is stored first is the engine's to say.
     if (this.isHolding && this.conflicts(members.map((each) => each.transaction))) return
     const { status } = await run.host.submit(members, how.topics)
-    const names = members.map((each) => `${run.named(each.transaction.txid)}${each.path ? '*' : ''}`)
+    const names = members.map((each) => `${run.named(each.transaction.txid)}${each.proof ? '*' : ''}`)
     this.count(`submit: ${status}${this.isHolding ? ', held' : ''}`, names.join(' '))
     if (status !== 200) return
     this.held.push({ txid: transaction.txid, topics: how.topics, members: recordsOf(members) })

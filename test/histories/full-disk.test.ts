@@ -48,8 +48,8 @@ testHere(
       return { ...transaction, spends: [], said: [], needsProof: true }
     }
     const submit = async (transaction: HistoryTransaction): Promise<{ status: number; code?: string }> => {
-      const path = headers.mine([transaction]).path(transaction.txid)
-      const { status, body } = await host.submit([{ transaction, path }], BOTH_TOPICS)
+      const proof = headers.mine([transaction]).proof(transaction.txid)
+      const { status, body } = await host.submit([{ transaction, proof }], BOTH_TOPICS)
       const { code } = JSON.parse(body.toString('utf8')) as { code?: string }
       return { status, ...(code !== undefined && { code }) }
     }
@@ -77,7 +77,7 @@ testHere(
     const [first] = refused
     if (first === undefined) throw new Error('nothing was refused')
     const again = await host.submit(
-      [{ transaction: first, path: headers.branch.path(first.txid) }],
+      [{ transaction: first, proof: headers.branch.proof(first.txid) }],
       BOTH_TOPICS,
     )
     expect(again.status).toBe(200)

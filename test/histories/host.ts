@@ -1,9 +1,8 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
-import type { MerklePath } from '@bsv/sdk'
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
+import type { Proof as StoredProof } from '../../backend/src/graph/records.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import type { ProofTracker } from '../../backend/src/index/transactions.js'
-import { proofIn } from '../support/protocol/block.js'
 import type { BlockedItem } from './answers.js'
 import type { Proof } from './decision.js'
 import type { HistoryTransaction } from './history.js'
@@ -56,10 +55,10 @@ export async function ask(url: string, question: Question): Promise<Answer> {
 
 export const ADMIN_TOKEN = 'a-token-of-the-operator'
 
-/** A transaction in a BEEF, with the path of its block or without. */
+/** A transaction in a BEEF, with its proof or without. */
 export interface Enclosed {
   transaction: HistoryTransaction
-  path?: MerklePath | undefined
+  proof?: StoredProof | undefined
 }
 
 /** Something that serves a store over HTTP and follows the chain of a history. */
@@ -115,9 +114,7 @@ export abstract class Host {
   /** Submits a BEEF of these, of which the last is the subject. */
   async submit(members: readonly Enclosed[], topics: readonly string[]): Promise<Answer> {
     const beef = encodeBeef(
-      members.map(({ transaction: { txid, raw }, path }) => {
-        return { raw, ...(path && { proof: proofIn(path, { txid }) }) }
-      }),
+      members.map(({ transaction: { raw }, proof }) => ({ raw, ...(proof && { proof }) })),
     )
     return await this.submitBeef(beef, topics)
   }

@@ -309,8 +309,8 @@ export class Run<At extends Host = Host> {
     const before = this.model.answers
     const outcome = this.model.submit(records, this.chain.headers.bestTip.height)
     this.countLate(before)
-    const shown = members.map(({ transaction: { txid }, path }) => `${this.named(txid)}${path ? '*' : ''}`)
-    const what = `submit: ${outcome.kind}${members.at(-1)?.path ? ', proven' : ''}`
+    const shown = members.map(({ transaction: { txid }, proof }) => `${this.named(txid)}${proof ? '*' : ''}`)
+    const what = `submit: ${outcome.kind}${members.at(-1)?.proof ? ', proven' : ''}`
     this.note(what, `submit ${shown.join(' ')} to ${how.topics.join()}: ${outcome.kind}`)
     const asked = `POST /submit of ${transaction.txid}`
     const said = answer.body.toString('utf8')
@@ -409,7 +409,7 @@ export class Run<At extends Host = Host> {
     return [...parentsFirst, subject].map((transaction) => {
       const { isProven = false, isNeeded = false } = found.get(transaction.txid) ?? {}
       const block = isProven ? chain.blockOf(transaction.txid) : undefined
-      return { transaction, isNeeded, block, path: block?.path(transaction.txid) }
+      return { transaction, isNeeded, block, proof: block?.proof(transaction.txid) }
     })
   }
 
@@ -419,7 +419,7 @@ export class Run<At extends Host = Host> {
     if (one === undefined) return
     this.note('stale', `submit ${this.named(one.transaction.txid)} with a stale proof`)
     const answer = await this.host.submit(
-      [{ transaction: one.transaction, path: one.block.path(one.transaction.txid) }],
+      [{ transaction: one.transaction, proof: one.block.proof(one.transaction.txid) }],
       BOTH_TOPICS,
     )
     this.expectStatus('POST /submit with a stale proof', answer, this.isTrusting ? 200 : 400)

@@ -123,25 +123,4 @@ describe('a store of facts', () => {
       { numRuns: rounds(8, 40), endOnFailure: true },
     )
   })
-
-  test('what was said in an output that is blocked is forgotten, at that step and after it', async () => {
-    const all = live([
-      { command: 'SET', key: 'a', length: 3000 },
-      { command: 'SET', key: 'b', length: 3000 },
-      { command: 'SET', key: 'c', length: 10 },
-    ])
-    const opened = await recordAll(await openStore(), all)
-    const { store } = opened
-    const [saying = '', last = ''] = [all[3]?.txid, all[4]?.txid]
-    const subject = { kind: 'outpoint', value: `${saying}_0` } as const
-    const shown = async () => ({
-      keys: Object.keys(await merged(opened, { txid: last, vout: 0 })),
-      found: [await found(opened, 'b', textOf(3000)), await found(opened, 'c', textOf(10))],
-    })
-    expect(await shown()).toEqual({ keys: ['a', 'b', 'c'], found: [1, 1] })
-    await store.blocklist.add({ ...subject, reason: 'a test', since: 1 })
-    expect(await shown()).toEqual({ keys: ['a', 'c'], found: [0, 1] })
-    await store.blocklist.remove(subject)
-    expect(await shown()).toEqual({ keys: ['a', 'b', 'c'], found: [1, 1] })
-  })
 })

@@ -7,7 +7,7 @@ import { testAtNight } from '../../support/tests-at-night.js'
 // Several servers on one database, one of which follows the tree: the others know what is absent when that one does.
 // By day, `one-follower.test.ts` has the end of it, and `test/unit/server/absence.test.ts` what one server says before.
 
-const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
+const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
 
 onMariadb('servers on one', (databases) => {
   const { world, servers } = useFollowWorlds()

@@ -7,8 +7,8 @@ import { onMariadb } from '../../support/storage/databases.js'
 
 const FOLLOWS = {
   CHAIN_SOURCE_RATE: '10000',
-  FOLLOW_POLL_MS: '100',
-  HEADERS_POLL_MS: '20',
+  FOLLOW_POLL_MS: '300',
+  HEADERS_POLL_MS: '200',
 }
 
 onMariadb('gateways over a log in', (databases) => {

@@ -2,7 +2,6 @@ import type { RequestListener } from 'node:http'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { proofIn } from '../protocol/block.js'
 import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../protocol/fake-chain.js'
 import { type Block, HeaderChain } from '../server/header-chain.js'
 import { answerAsArc } from './arc-protocol.js'
@@ -187,8 +186,8 @@ export class ChainFacts implements ChainView {
   transaction(txid: string): TransactionRecord | undefined {
     const known = this.known.get(txid)
     if (known === undefined) return undefined
-    const path = this.blockOf(txid)?.path(txid)
-    return { txid, raw: known.raw, ...(path && { proof: proofIn(path, { txid }) }) }
+    const proof = this.blockOf(txid)?.proof(txid)
+    return { txid, raw: known.raw, ...(proof && { proof }) }
   }
 
   *transactions(): Generator<TransactionRecord> {

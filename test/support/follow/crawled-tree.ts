@@ -1,5 +1,4 @@
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { proofIn } from '../protocol/block.js'
 import { FakeChain, type FakeCoin, type FakeTransaction, OPEN_LOCK } from '../protocol/fake-chain.js'
 import { HeaderChain } from '../server/header-chain.js'
 
@@ -67,8 +66,8 @@ export class CrawledTree {
 
   /** A transaction as the chain has it by now. */
   record({ txid, raw }: FakeTransaction): TransactionRecord {
-    const path = this.headers.branch.path(txid)
-    return { txid, raw, ...(path && { proof: proofIn(path, { txid }) }) }
+    const proof = this.headers.branch.proof(txid)
+    return { txid, raw, ...(proof && { proof }) }
   }
 
   get records(): TransactionRecord[] {
@@ -77,7 +76,7 @@ export class CrawledTree {
 
   /** What is in no block, in order. */
   get unproven(): FakeTransaction[] {
-    return this.transactions.filter(({ txid }) => this.headers.branch.path(txid) === undefined)
+    return this.transactions.filter(({ txid }) => this.headers.branch.proof(txid) === undefined)
   }
 
   private mint(name: string): FakeTransaction {

@@ -222,7 +222,7 @@ export class LiveRun {
 
   private enclosed(members: readonly HistoryTransaction[]): Enclosed[] {
     const { branch } = this.world.headers
-    return members.map((transaction) => ({ transaction, path: branch.path(transaction.txid) }))
+    return members.map((transaction) => ({ transaction, proof: branch.proof(transaction.txid) }))
   }
 
   private async holds(txid: string): Promise<boolean> {
@@ -254,7 +254,7 @@ export class LiveRun {
   /** Submits until the service has decided, or the client gives up. What loses to a double spend that it knows is refused. */
   private async submit(members: readonly HistoryTransaction[], what: string): Promise<void> {
     const enclosed = this.enclosed(members)
-    const isProven = enclosed.at(-1)?.path !== undefined
+    const isProven = enclosed.at(-1)?.proof !== undefined
     // A service whose headers are older than the block refuses it, or cannot tell.
     const isOpen = (status: number): boolean => status === 503 || (status === 400 && this.plan.ownHeaders)
     const end = Date.now() + TRIED_FOR

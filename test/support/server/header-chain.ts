@@ -12,7 +12,6 @@ import {
 } from '../../../backend/src/protocol/bytes.js'
 import { encodeBump, type PathNode } from '../../../backend/src/protocol/merkle-path.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
-import { proofIn } from '../protocol/block.js'
 import { type FakeTransaction, OPEN_LOCK } from '../protocol/fake-chain.js'
 import { encodeTransaction } from '../protocol/raw-transaction.js'
 
@@ -146,7 +145,16 @@ export class Branch {
 
   /** The merkle path of a transaction that was mined in this branch; undefined where it was not. */
   path(txid: string): MerklePath | undefined {
-    for (const block of this.blocks()) if (block.txids.includes(txid)) return block.path(txid)
+    return this.blockOf(txid)?.path(txid)
+  }
+
+  /** The same as a store keeps it. */
+  proof(txid: string): Proof | undefined {
+    return this.blockOf(txid)?.proof(txid)
+  }
+
+  private blockOf(txid: string): Block | undefined {
+    for (const block of this.blocks()) if (block.txids.includes(txid)) return block
     return undefined
   }
 
@@ -154,8 +162,8 @@ export class Branch {
   beef(subject: Mined, ancestors: readonly Mined[] = []): Uint8Array {
     return encodeBeef(
       [...ancestors, subject].map(({ txid, raw }) => {
-        const path = this.path(txid)
-        return { txid, raw, ...(path && { proof: proofIn(path, { txid }) }) }
+        const proof = this.proof(txid)
+        return { txid, raw, ...(proof && { proof }) }
       }),
     )
   }

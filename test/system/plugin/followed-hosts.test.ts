@@ -26,7 +26,7 @@ describeWithMariadb('processes of a host over', (mariadb) => {
     const { tree, headersSettings, url, service } = await world()
     const { deployment } = tree.chain
     const knexUrl = await mariadb.database()
-    const quick = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
+    const quick = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '500', HEADERS_POLL_MS: '500' }
     const follow = { CHAIN_SOURCES: url, ...headersSettings, ...quick }
     const start = async (): Promise<GaspHost> => {
       const settings = { knexUrl, deployment, engine: '0.4.6' as const, peers: [], attached: false }

@@ -25,7 +25,7 @@ import { openSqlite } from '../../support/storage/sqlite-database.js'
 
 const worlds = useFollowWorlds()
 
-const QUICK = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
+const QUICK = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
 
 type Tracker = Pick<FollowerOptions, 'settings' | 'chainTracker'>
 

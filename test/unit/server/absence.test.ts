@@ -18,7 +18,7 @@ import { until } from '../../support/server/waiting.js'
 const pages = await builtPages()
 const { world, servers } = useFollowWorlds()
 
-const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
+const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
 const HTML = { headers: { Accept: 'text/html' } }
 const NOBODY = `${'ab'.repeat(32)}_2`
 

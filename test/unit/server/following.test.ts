@@ -7,7 +7,7 @@ import { until } from '../../support/server/waiting.js'
 const { world, servers } = useFollowWorlds()
 
 /** The settings of a service that follows the chain of a world, and hears of blocks soon. */
-const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
+const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '100' }
 
 test('a subscription is read at the JungleBus, without block headers too', async () => {
   const { service, env, url, tracker } = await world()

@@ -9,7 +9,6 @@ import {
   type StartedFollower,
   useFollowWorlds,
 } from '../../../support/follow/follow-world.js'
-import { proofIn } from '../../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { until } from '../../../support/server/waiting.js'
 
@@ -92,8 +91,8 @@ test('a mint that the source has before the node knows its block is admitted wit
   const mint = chain.mint('w', { funding: [{ transaction: tree.purse, vout: 19 }] })
   const ahead = headers.fork(headers.bestTip.height)
   ahead.mine([mint])
-  const path = ahead.path(mint.txid)
-  service.know({ ...tree.record(mint), ...(path && { proof: proofIn(path, mint) }) })
+  const proof = ahead.proof(mint.txid)
+  service.know({ ...tree.record(mint), ...(proof && { proof }) })
   follower.onBlock(headers.bestTip)
   await until(() => follower.status().lastError, 'the mint cannot be verified')
   expect(await originOf(all, 'w')).toBeUndefined()
@@ -202,8 +201,8 @@ describe('a feed', () => {
     const mint = tree.chain.mint('v', { funding: [{ transaction: tree.purse, vout: 19 }] })
     const ahead = headers.fork(headers.bestTip.height)
     ahead.mine([mint])
-    const path = ahead.path(mint.txid)
-    const record = { ...tree.record(mint), ...(path && { proof: proofIn(path, mint) }) }
+    const proof = ahead.proof(mint.txid)
+    const record = { ...tree.record(mint), ...(proof && { proof }) }
     service.know(record)
     await follower.take(record).catch(() => undefined)
     expect(await originOf(all, 'v')).toBeUndefined()

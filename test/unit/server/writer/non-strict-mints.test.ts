@@ -2,7 +2,6 @@ import { isLooseMint } from '../../../../backend/src/graph/topic-rules.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes } from '../../../../backend/src/protocol/bytes.js'
 import { verifyNameProof, verifyNode } from '../../../../src/client/verify-name.js'
-import { proofIn } from '../../../support/protocol/block.js'
 import {
   beefOf,
   FakeChain,
@@ -39,9 +38,9 @@ async function nonStrictWorld() {
     before: FakeTransaction[] = [],
     { bare }: { bare?: FakeTransaction } = {},
   ) => {
-    const all = [chain.genesis, purse, ...before, transaction].map((each) => {
-      const path = each === bare ? undefined : headers.branch.path(each.txid)
-      return { raw: each.raw, ...(path && { proof: proofIn(path, each) }) }
+    const all = [chain.genesis, purse, ...before, transaction].map(({ txid, raw }) => {
+      const proof = txid === bare?.txid ? undefined : headers.branch.proof(txid)
+      return { raw, ...(proof && { proof }) }
     })
     return await server.submit(encodeBeef(all))
   }
@@ -231,9 +230,9 @@ test('a mint with zero bytes after its character leaves the node restated, from 
     line: [{ name: 'a\0' }, { name: 'c\0\0' }, { name: 'd' }],
   })
   const { branch } = headers
-  const shown = [chain.genesis, zeros, child, coded].map((each) => {
-    const path = branch.path(each.txid)
-    return { raw: each.raw, ...(path && { proof: proofIn(path, each) }) }
+  const shown = [chain.genesis, zeros, child, coded].map(({ txid, raw }) => {
+    const proof = branch.proof(txid)
+    return { raw, ...(proof && { proof }) }
   })
   const outpoint = { txid: coded.txid, vout: 0 }
   expect(await verifyNode({ ...trust, beef: encodeBeef(shown), outpoint })).toMatchObject({ domain: '' })
