@@ -600,34 +600,40 @@ describe('the folder of the index', () => {
   })
 })
 
-test('a host without services of names derives what others over its database have of them', async () => {
-  const chain = new FakeChain()
-  const database = await openDatabase()
-  const [one, two] = ['one', 'two'].map((name) => () => {
-    process.env.INDEX_DIR = join(folder, name)
-    return start(database, chain)
-  }) as [() => HostedProcess, () => HostedProcess]
-  const first = one()
-  for (const each of [chain.genesis, chain.mint('a')]) await first.submit(beefOf(each))
-  await end(first)
-  const second = two()
-  const mint = chain.mint('ab')
-  await second.submit(beefOf(mint))
-  await end(second)
-  process.env.INDEX_DIR = join(folder, 'one')
-  const index = hostedIndex(database.connection())
-  index.users++
-  await index.ready()
-  expect(index.store.names.originOf('ab')).toEqual({ txid: mint.txid, vout: 2 })
-  await index.close()
-})
+test.each(['application/name-claim', 'application/other'])(
+  'a host without services of names derives what others over its database have of them, names being %s',
+  async (nameContentType) => {
+    const chain = new FakeChain({ nameContentType })
+    const database = await openDatabase()
+    const [one, two] = ['one', 'two'].map((name) => () => {
+      process.env.INDEX_DIR = join(folder, name)
+      return start(database, chain)
+    }) as [() => HostedProcess, () => HostedProcess]
+    const first = one()
+    for (const each of [chain.genesis, chain.mint('a')]) await first.submit(beefOf(each))
+    await end(first)
+    const second = two()
+    const mint = chain.mint('ab')
+    await second.submit(beefOf(mint))
+    await end(second)
+    process.env.INDEX_DIR = join(folder, 'one')
+    const index = hostedIndex(database.connection())
+    index.users++
+    await index.ready()
+    expect(index.store.names.originOf('ab')).toEqual({ txid: mint.txid, vout: 2 })
+    await index.close()
+  },
+)
 
-test('whatever version of a covenant hosts name, all derive by that of the log', async () => {
+test.each([
+  ['version of a covenant', { covenantVersion: 2 as const }],
+  ['limits', { limits: { nameBytes: 0, nameScriptBytes: 0 } }],
+])('whatever %s hosts name, all derive by those of the log', async (_, other) => {
   const chain = new FakeChain({ covenantVersion: 1 })
   const database = await openDatabase()
-  const hosts = [1, 2].map((covenantVersion) => {
-    process.env.INDEX_DIR = join(folder, String(covenantVersion))
-    return start(database, chain, { deployment: { ...chain.deployment, covenantVersion } as never })
+  const hosts = [{}, other].map((own, at) => {
+    process.env.INDEX_DIR = join(folder, String(at))
+    return start(database, chain, { deployment: { ...chain.deployment, ...own } })
   }) as [HostedProcess, HostedProcess]
   const mint = chain.mint('a', { lockTime: 1 })
   for (const each of [chain.genesis, mint]) await hosts[0].submit(beefOf(each))
