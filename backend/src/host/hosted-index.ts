@@ -4,7 +4,6 @@ import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
-import { pinnedGenesis } from '../graph/pinned-tree.js'
 import { type BeefContents, type ReadBeef, readBeef } from '../graph/read-beef.js'
 import type { HostDatabase } from '../host/host-database.js'
 import { BeefError } from '../protocol/beef.js'
@@ -135,7 +134,7 @@ export class HostedIndex implements HostHooks {
     readonly options: HostOptions,
   ) {
     const opened = async (): Promise<void> => {
-      if (!this.isOpen) await this.answering()
+      if (!this.isOpen || this.isOutdated) await this.answering()
     }
     const writer = async (): Promise<Writer> => {
       await opened()
@@ -376,8 +375,14 @@ export class HostedIndex implements HostHooks {
   }
 
   private async answering(): Promise<void> {
+    if (this.isOpen && this.isOutdated) await this.reopen()
     const error = (): Error => new StoreUnavailableError(new Error('the index is being opened or rebuilt'))
     await answeredWithin(READY_WITHIN, () => this.open(), { error })
+  }
+
+  /** Whether the log has other rules than when it was opened. */
+  private get isOutdated(): boolean {
+    return this.files?.writer.status.outdated !== undefined
   }
 
   private open(): Promise<void> {
@@ -414,7 +419,7 @@ export class HostedIndex implements HostHooks {
       const { tracker } = this.options
       // A tracker that is set already stays, and so does the index.
       if (tracker !== undefined) await settings.set(TRACKER, tracker)
-      if (!(await files.deriveBy(rules))) throw new Error('another process has pinned a tree just now')
+      if (!(await files.deriveBy(rules))) throw new Error('other services were configured just now')
       this.isOpen = true
       this.reader.attach(files.reader)
       this.schedule(0)
@@ -642,13 +647,11 @@ class HostFiles {
   /**
    * Derives the index by these rules, which may change as topic managers are configured; resolves when it has all facts.
    *
-   * @returns False if it cannot: a thread has no code of the host, and a tree must be pinned first.
+   * @returns False if it cannot: a thread has no code of the host, and the tree of a host must be pinned first.
    */
   async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
     const { derivedBy, host, tree } = this
     if (deployment !== this.own) return false
-    // Another process may have pinned one since this one opened the log.
-    if (tree === undefined && (await pinnedGenesis(new FactStore(this).settings)) !== undefined) return false
     if (derivedBy !== undefined && derivedBy.policy === policy) return true
     const rules = { ...(tree && { deployment: tree }), ...(policy && { policy }) }
     if (host.isThread && !isPlain(rules)) return false

@@ -666,16 +666,13 @@ test('a host without services of names derives everything again by the tree that
   const index = hostedIndex(database.connection())
   index.users++
   const mint = chain.mint('a')
-  const bring = async (transaction: FakeTransaction) => {
-    const atomicBEEF = [...beefOf(transaction)]
-    await index.admitted({ mode: 'whole-tx', atomicBEEF, outputIndex: 0, topic: 'tm_ordinals' })
-  }
-  await bring(mint)
+  const atomicBEEF = [...beefOf(mint)]
+  await index.admitted({ mode: 'whole-tx', atomicBEEF, outputIndex: 0, topic: 'tm_ordinals' })
   expect(index.store.names.originOf('a')).toBeUndefined()
   process.env.INDEX_DIR = join(folder, 'other')
   await start(database, chain).submit(beefOf(chain.genesis))
   await until(async () => {
-    await bring(chain.inscribe({ contentType: 'text/plain', body: utf8('any') }))
+    await index.opened()
     return index.store.names.originOf('a') !== undefined
   }, 'the name is there')
   await index.close()
