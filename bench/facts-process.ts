@@ -97,7 +97,7 @@ async function timesOf({ store }: Node, { long, names, moved }: NetworkIndex): P
     },
     'merged MAP of the long ordinal': async () => {
       const tip = store.ordinals.at(outpoint, -1)
-      return tip && store.metadata.merged(tip.output.outpoint)
+      return tip && store.metadata.merged(tip)
     },
   }
   const times: ReadTimes = {}

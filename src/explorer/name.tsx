@@ -59,7 +59,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
   const taken = new Set(claimed.map((each) => each.name))
   const claimedAlike = alike.filter((each) => taken.has(each))
   const tip = step?.output.outpoint ?? origin
-  const map = step && store.metadata.merged(tip)
+  const map = step && store.metadata.merged(step)
   const spender = store.transactions.spenderOf(tip)
   // A P2PKH lock binds a name to no identity.
   const binding = step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined

@@ -66,7 +66,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
   const origin = step?.origin
   const height = store.transactions.heightOf(tip.outpoint.txid)
   const spender = store.transactions.spenderOf(tip.outpoint)
-  const map = step ? store.metadata.merged(tip.outpoint) : store.metadata.own(asked)
+  const map = step ? store.metadata.merged(step) : store.metadata.own(asked)
   const { history, steps, timeOf } = lifeOf(explorer, origin && asked, { from, height })
   const names = origin ? store.names.genuineOrigins([origin]) : []
   const found = origin

@@ -91,6 +91,8 @@ export interface OrdinalStep {
   content: OutputRecord
   /** The parent claimed by the latest inscription at or before the step that claims one. */
   parent?: Outpoint
+  /** Whether MAP counts at the step. */
+  hasMap: boolean
   /** Whether this is its last step, as far as this store sees. */
   tip: boolean
 }

@@ -24,13 +24,16 @@ export class Metadata {
   }
 
   /**
-   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi, its own.
+   * The MAP of an ordinal, merged from its origin up to a step; for an output of another value than 1 satoshi, its own.
    *
    * @param limit The most bytes of stored MAP to read; if it takes more, the result is undefined.
    */
-  merged(outpoint: Outpoint, limit?: number): MapState | undefined {
+  merged(
+    { output: { outpoint }, hasMap }: { output: { outpoint: Outpoint }; hasMap: boolean },
+    limit?: number,
+  ): MapState | undefined {
     this.guard.refuse([outpoint])
-    return this.reader.answer((sql) => mergedMap(sql, outpoint, limit))
+    return hasMap ? this.reader.answer((sql) => mergedMap(sql, outpoint, limit)) : EMPTY_MAP
   }
 }
 

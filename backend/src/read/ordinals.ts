@@ -131,14 +131,14 @@ const OUTPUT_OF = `select ${OUTPUT}, step ${AT_STEP} where oid = ?`
 const OUTPOINT_OF = `select txid, vout ${AT_STEP} where oid = ?`
 const CLAIM_OF = 'select step, parent from out where oid = ?'
 
-const STEP = 'oid, step, origin, latest, latestparent'
+const STEP = 'oid, step, origin, latest, latestparent, lastmap'
 /**
  * An output, as `asked`, with the tip of its lineage in one statement: to begin a statement takes longer than to find one more
  * row. The tip is rarely tied with another output, and sorting those here would take as long as the rest.
  */
 const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
     out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
-    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent,
+    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent, out.lastmap,
     exists (select 1 from out as peer where peer.lin = out.lin and peer.step = out.step and peer.oid <> out.oid and peer.active = 1) as tied
   from tx as own cross join out as asked on asked.tid = own.id cross join out on out.oid = (
     select last.oid from out as last where last.lin = asked.lin and last.active = 1 order by last.step desc limit 1)
@@ -184,7 +184,7 @@ export function outputByOid(sql: Sql, oid: number): OutputRecord | undefined {
   return row && outputOf(row)
 }
 
-/** The row of the last active step of a lineage, with the columns {@link OUTPUT} and `oid, step, origin, latest, latestparent`. */
+/** The row of the last active step of a lineage, with the columns {@link OUTPUT} and {@link STEP}. */
 export function tipOf(sql: Sql, lin: number): Row | undefined {
   return sql.get(TIP_OF, lin)
 }
@@ -228,6 +228,7 @@ export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): Ordin
       origin: first,
     },
     ...(parent && { parent }),
+    hasMap: row.lastmap !== null,
     tip: step === tip.step,
   }
 }
@@ -246,8 +247,10 @@ function stepAt(sequence: number, { origin, last }: { origin: number; last: numb
 /** An output that is no ordinal is its own origin and tip. */
 function singleStep(output: OutputRecord | undefined, sequence: number): OrdinalStep | undefined {
   if (output?.content === undefined || ![0, TIP, ORIGIN].includes(sequence)) return undefined
-  const { outpoint, parent } = output
-  return { output, sequence: 0, origin: outpoint, content: output, ...(parent && { parent }), tip: true }
+  const { outpoint, parent, mapLength } = output
+  const hasMap = mapLength !== undefined
+  const step = { output, sequence: 0, origin: outpoint, content: output, hasMap, tip: true }
+  return { ...step, ...(parent && { parent }) }
 }
 
 /** A lineage may have any number of steps: no more than this are read at once. */

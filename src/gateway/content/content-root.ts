@@ -100,7 +100,7 @@ export function contentRoot(store: GraphReads, reference: ContentReference): Con
     outpoint: step.output.outpoint,
     headers: { 'X-Origin': formatOutpoint(step.origin), 'X-Ord-Seq': String(step.sequence) },
     metadataHeaders: (options) => ({
-      ...mapHeader(store.metadata.merged(step.output.outpoint, MAX_READ_BYTES), options),
+      ...mapHeader(store.metadata.merged(step, MAX_READ_BYTES), options),
       ...parentHeader(step.parent),
     }),
     cache: sequence === TIP ? CACHE.revalidate : stepCache(store, step),

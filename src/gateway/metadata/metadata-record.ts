@@ -90,7 +90,7 @@ function recordOf(
   const parent = isStep ? found.parent : found.output.parent
   // If the limit is 0, only the existence of MAP matters.
   const map = isStep
-    ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
+    ? store.metadata.merged(found, maxMapBytes === 0 ? 0 : undefined)
     : ownMap(store, found.output, maxMapBytes)
   const height = store.transactions.heightOf(outpoint.txid)
   const { content, claimedParent } = found.content

@@ -137,7 +137,7 @@ export function nameRecord(
     ...(step && {
       tip: tipRecord({ store, network }, step.output, script),
       sequence: step.sequence,
-      ...servedMap(store.metadata.merged(step.output.outpoint) ?? EMPTY_MAP, maxMapBytes),
+      ...servedMap(store.metadata.merged(step) ?? EMPTY_MAP, maxMapBytes),
     }),
     ...(node && { node: formatOutpoint(node) }),
     ...(height !== undefined && { height }),

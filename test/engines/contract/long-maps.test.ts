@@ -85,7 +85,7 @@ async function recordAll(opened: DerivingStore, transactions: FakeTransaction[])
 }
 
 async function merged({ store }: DerivingStore, outpoint: Outpoint): Promise<object> {
-  return { ...mapRecordOf((await store.metadata.merged(outpoint)) ?? EMPTY_MAP) }
+  return { ...mapRecordOf(store.metadata.merged({ output: { outpoint }, hasMap: true }) ?? EMPTY_MAP) }
 }
 
 /** How many ordinals have a text under a key where they are now. */

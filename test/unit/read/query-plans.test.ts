@@ -148,7 +148,7 @@ test.each<[string, () => unknown]>([
   ...every('ordinals', { output: [outpoint], firstContentOutput: [txid], currentOutput: [outpoint] }),
   ...every('ordinals', { currentOutput: [unnumbered], at: [outpoint, TIP], lineage: [outpoint] }),
   ...every('ordinals', { at: [outpoint, ORIGIN] }),
-  ...every('metadata', { own: [outpoint], merged: [outpoint] }),
+  ...every('metadata', { own: [outpoint], merged: [{ output: { outpoint }, hasMap: true }] }),
   ...every('listings', { tipsWith: [{ attributes, limit: 3 }], ordinalsWith: [{ attributes, limit: 3 }] }),
   ...every('listings', { tipsWith: [{ attributes, limit: 3, after: outpoint }] }),
   ...every('content', { chunk: ['07'.repeat(32), 0] }),
