@@ -2,6 +2,7 @@ import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { hostRules } from '../../../backend/src/read/host-index.js'
 import { attachGateway } from '../../../src/gateway/index.js'
 import { EngineCatchUp } from '../../../src/plugin/engine-catch-up.js'
 import {
@@ -212,8 +213,10 @@ test('what an engine was passed is compared again only if it has lost that, or o
   const world = await worlds.world()
   const started = await start(world, { folder: await worlds.folder(), ...(await TRACKERS.tracker(world)) })
   await until(() => !started.follower.progress.isCatchingUp, 'the host has caught up')
-  await started.follower.stop()
   const { graph } = storesOf(started.host.host.knex)
+  expect(hostRules(graph).chainTracker).toBeDefined()
+  await started.follower.stop()
+  expect(hostRules(graph).chainTracker).toBeUndefined()
   const [known, passed, compared] = [new Set<string>(), [] as string[], [] as string[]]
   /** Until nothing more is passed to an engine that has what is known. */
   const catchUp = async (): Promise<void> => {

@@ -3,6 +3,7 @@ import { Sql } from '../../../backend/src/facts/connection.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
 
 // A write that fails at any of its statements leaves both files as they were, and a writer that goes on.
@@ -78,6 +79,27 @@ test('a proof that has what waits win over what stood', async () => {
   const after = contents()
   await store.reopen(({ index }) => rmSync(index))
   expect(contents()).toEqual(after)
+})
+
+test('what is pending is noted with the next commit if the index failed to commit after the log', async () => {
+  const { chain, writer } = store
+  const funding = chain.spend({ outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
+  const spending = (text: string) => {
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+    return chain.spend({ inputs: [funding], outputs: [{ satoshis: 1, lockingScript }] })
+  }
+  const [first, second] = [spending('first'), spending('second')]
+  await store.submit([first, funding])
+  const { indexFile } = writer as unknown as { indexFile: Sql }
+  const exec = vi.spyOn(indexFile, 'exec').mockImplementation((sql) => {
+    if (sql === 'commit') throw new Error('no space')
+    Sql.prototype.exec.call(indexFile, sql)
+  })
+  await expect(store.submit([second])).rejects.toThrow('no space')
+  exec.mockRestore()
+  const changes = store.changes().length
+  await writer.setting('another', 'write')
+  expect([store.pending({ second }), store.changes().length]).toEqual([['second'], changes + 1])
 })
 
 test('of writes that share a commit, one that fails leaves nothing to the others', async () => {

@@ -1,5 +1,11 @@
+import { EventEmitter, once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
+import timers from 'node:timers/promises'
 import { MerklePath } from '@bsv/sdk'
+import { vi } from 'vitest'
 import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { type AskedNode, Peer } from '../../../../src/server/gasp/peer.js'
+import { TopicSync } from '../../../../src/server/gasp/topic-sync.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
@@ -13,6 +19,7 @@ import {
   useServers,
 } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
+import { openStore } from '../../../support/storage/stores.js'
 
 // What peers do to a host that syncs with them: break off, lie, and go on without end.
 
@@ -107,6 +114,54 @@ test('a peer that does not answer, or answers with what is no answer, is asked a
   const late = await host(world, { SYNC_PEERS: `${front.url},http://127.0.0.1:9` })
   await inStep(await admittedOn(full), full, late)
   expect(at).toBeGreaterThan(4)
+})
+
+test('a peer that limits its rate is asked again after as many seconds as it says', async () => {
+  const wait = vi.spyOn(timers, 'setTimeout').mockResolvedValue(undefined)
+  syncBuiltinESMExports()
+  const answers = [
+    new Response(null, { status: 429, headers: { 'Retry-After': '7' } }),
+    new Response('{"UTXOList":[]}'),
+  ]
+  vi.stubGlobal('fetch', async () => answers.shift())
+  onTestFinished(() => {
+    wait.mockRestore()
+    syncBuiltinESMExports()
+    vi.unstubAllGlobals()
+  })
+  const peer = new Peer({ url: 'http://peer.example', timeout: 60_000, maxBytes: 1000 })
+  const asked = { topic: 'tm_names', since: 0, limit: 1 }
+  expect(await peer.offered(asked, new AbortController().signal)).toEqual([])
+  expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([7000])
+})
+
+test('a graph for which a peer takes longer than the limit is given up, and the round ends', async () => {
+  const { store } = await openStore()
+  const asked = new EventEmitter()
+  const peer = {
+    progress: { isCatchingUp: false },
+    offered: async ({ since }: { since: number }) =>
+      since === 0 ? [{ txid: 'ab'.repeat(32), outputIndex: 0, score: 1 }] : [],
+    async node(_: AskedNode, signal: AbortSignal) {
+      asked.emit('asked')
+      await once(signal, 'abort')
+      throw signal.reason
+    },
+  }
+  const { logger, records } = keptLog()
+  const sync = new TopicSync({
+    ...{ peer: peer as never, url: 'http://peer.example', topic: 'tm_names', graph: store, logger },
+    ...{ engine: { managers: {} } as never, emit() {} },
+    limits: { maxNodes: 10, maxBytes: 1000, graphTimeout: 200_000 },
+  })
+  const isAsked = once(asked, 'asked')
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const round = sync.round(new AbortController().signal)
+  await isAsked
+  await vi.advanceTimersByTimeAsync(200_000)
+  expect(await round).toMatchObject({ isComplete: false })
+  expect(records).toContainEqual(expect.objectContaining({ reason: 'the graph took longer than 200000 ms' }))
 })
 
 /** What a peer says of a transaction in place of the truth. */

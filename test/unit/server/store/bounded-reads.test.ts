@@ -5,6 +5,7 @@ import type { RawTransaction } from '../../../../backend/src/graph/stored-transa
 import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
+import { Names } from '../../../../backend/src/read/names.js'
 import { Reader } from '../../../../backend/src/read/reader.js'
 import type { Writer } from '../../../../backend/src/writer/writer.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
@@ -262,6 +263,13 @@ describe('a page of a lookup', () => {
     ).toEqual(asked.slice(2))
     expect((await page({ origins: asked, after: asked.at(-1) })).outpoints).toEqual([])
     expect((await page({ origins: asked, after: unknown })).status).toBe(400)
+    // As if each output of a mint were a name.
+    vi.spyOn(Names.prototype, 'genuineOrigins').mockImplementation((outpoints) =>
+      outpoints.map((outpoint) => ({ name: 'a', outpoint })),
+    )
+    const many = Array.from({ length: 300 }, (_, vout) => `${mints[0]?.txid}_${vout}`)
+    expect((await page({ origins: many })).outpoints).toEqual(many.slice(0, 256))
+    vi.restoreAllMocks()
   })
 })
 
