@@ -4,6 +4,7 @@ import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../../../src/server/config/config.js'
 import { buildIndex } from '../../../../../src/server/store/facts/build-index.js'
 import { checkFacts, type FactDamage } from '../../../../../src/server/store/facts/check-facts.js'
+import { writeSetting } from '../../../../../src/server/store/facts/log-settings.js'
 import { beefOf, FakeChain } from '../../../../support/protocol/fake-chain.js'
 import { type Environment, treeOf, useServers } from '../../../../support/server/test-server.js'
 
@@ -85,6 +86,10 @@ test('an index is derived by the rules of its log alone', async () => {
 test('an index is derived by the covenant of its log, whatever version the environment of the command names', async () => {
   const { COVENANT_VERSION: _, ...env } = await filled()
   expect((await check(env)).damaged).toEqual([])
-  await buildIndex({ config: readConfig(env), again: true, signal: new AbortController().signal })
+  const build = { config: readConfig(env), again: true, signal: new AbortController().signal }
+  await buildIndex(build)
   expect((await check({ ...env, COVENANT_VERSION: '2' })).damaged).toEqual([])
+  await writeSetting({ folder: env.DATA_DIR }, { name: 'COVENANT_VERSION', value: '1' })
+  expect(await buildIndex({ ...build, again: false })).toBe(true)
+  expect((await check(env)).damaged).toEqual([])
 })
