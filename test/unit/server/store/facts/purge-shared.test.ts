@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Sql } from '../../../../../backend/src/facts/connection.js'
+import { LocalLog } from '../../../../../backend/src/facts/local-log.js'
 import { FACT } from '../../../../../backend/src/facts/log.js'
 import { readRegisterFact } from '../../../../../backend/src/facts/registers.js'
 import { Pending, STATE_SCHEMA } from '../../../../../backend/src/facts/state.js'
@@ -10,6 +11,7 @@ import { concatBytes, utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { encodePush, OP } from '../../../../../backend/src/protocol/script-walk.js'
 import { imagesFolder, storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { stateRows } from '../../../../../backend/src/writer/state-changes.js'
+import { LogCheck } from '../../../../../src/server/store/facts/check-facts.js'
 import { purgeLog } from '../../../../../src/server/store/facts/purge.js'
 import { MemoryLog, type MemoryRows } from '../../../../support/facts/memory-log.js'
 import { recordOf } from '../../../../support/protocol/block.js'
@@ -208,6 +210,20 @@ test.each(['pending', 'held'])(
     expect(found({ rows, gateways })).toEqual([])
   },
 )
+
+test('a gateway that has not read of it is no damage to a check beside it', async () => {
+  const everything = await world()
+  const { rows, gateways } = everything
+  const [{ folder }] = gateways.all as [Gateway]
+  const file = new Sql(storeFiles(folder).log)
+  const copy = new LocalLog(file)
+  const onDamage = vi.fn()
+  const check = new LogCheck({ copy, onDamage, onProgress() {}, signal: new AbortController().signal })
+  await purgeLog(new MemoryLog(rows), all(everything), 'an order')
+  await check.run(new MemoryLog(rows))
+  file.close()
+  expect(onDamage.mock.calls).toEqual([])
+})
 
 test('the same command again adds nothing, and removes what came since', async () => {
   const everything = await world()
