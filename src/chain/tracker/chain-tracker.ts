@@ -38,6 +38,7 @@ export interface BlockHeaders {
   refresh?(): Promise<void>
   /** Resolves once headers are known up to the tip, or the sources bring no more of them; missing if none are fetched. */
   fetched?(): Promise<void>
+  /** Calls the listener with each new tip, and at once with the last one that others were called with. */
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>
 }

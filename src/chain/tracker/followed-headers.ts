@@ -80,7 +80,7 @@ export class FollowedHeaders implements BlockHeaders {
   /** Whether the last round failed for a reason other than a source. */
   private hasFailed = false
   /** The tip that the listeners were last called with. */
-  private reported: Uint8Array | undefined
+  private reported: { header: Uint8Array; tip: ChainTip } | undefined
   /** When to ask again for headers below the lowest. */
   private belowAt = Number.NEGATIVE_INFINITY
   private isWoken = false
@@ -202,6 +202,7 @@ export class FollowedHeaders implements BlockHeaders {
 
   onTip(listener: (tip: ChainTip) => void): void {
     this.listeners.push(listener)
+    if (this.reported !== undefined) listener(this.reported.tip)
   }
 
   async close(): Promise<void> {
@@ -354,13 +355,13 @@ export class FollowedHeaders implements BlockHeaders {
   private report(forkedAt: number): void {
     const { tip } = this.chain
     if (tip === undefined || this.lastCheck === undefined) return
-    if (this.reported !== undefined && equalBytes(this.reported, tip.header)) return
-    this.reported = tip.header
-    const { height } = tip
+    if (this.reported !== undefined && equalBytes(this.reported.header, tip.header)) return
+    const { height, header } = tip
+    const told = { height, hash: this.chain.shownHash(header) }
+    this.reported = { header, tip: told }
     const isFork = forkedAt !== Infinity
     if (isFork) this.options.logger.warn({ forkedAt, height }, 'the chain was reorganised')
-    const hash = this.chain.shownHash(tip.header)
-    for (const listener of this.listeners) listener({ height, hash, ...(isFork && { forkedAt }) })
+    for (const listener of this.listeners) listener({ ...told, ...(isFork && { forkedAt }) })
   }
 
   private failed(error: unknown): void {

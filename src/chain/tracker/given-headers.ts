@@ -69,6 +69,7 @@ export class GivenHeaders implements BlockHeaders {
   /** A new tip is noticed only when the height is asked for. */
   onTip(listener: (tip: ChainTip) => void): void {
     this.listeners.push(listener)
+    if (this.height !== undefined) listener({ height: this.height })
   }
 
   async close(): Promise<void> {

@@ -122,7 +122,9 @@ describe.each(KINDS)('from %s', (kind) => {
     chain.grow(count)
     await headers.refresh()
     const { height, hash } = chain.bestTip
-    expect(tips.at(-1)).toEqual({ height, hash })
+    const late: ChainTip[] = []
+    headers.onTip((tip) => late.push(tip))
+    expect([late, tips.at(-1)]).toEqual([[{ height, hash }], { height, hash }])
     expect(await verdict(height)).toBe('yes')
     expect(headers.status().hash).toBe(hash)
   })

@@ -188,7 +188,10 @@ test('nothing but a coinbase is the first of a block', async () => {
 test('a tracker that nobody asked for a while is probed when readiness is read, by as many as do once', async () => {
   const tracker = new HostTracker(new HeaderChain())
   const headers = new GivenHeaders(tracker)
-  await headers.currentHeight()
+  const height = await headers.currentHeight()
+  const tips: object[] = []
+  headers.onTip((tip) => tips.push(tip))
+  expect(tips).toEqual([{ height }])
   tracker.mood = 'fails'
   tracker.asked.length = 0
   expect(headers.outage).toBeUndefined()
