@@ -357,11 +357,11 @@ export class FollowedHeaders implements BlockHeaders {
     if (tip === undefined || this.lastCheck === undefined) return
     if (this.reported !== undefined && equalBytes(this.reported.header, tip.header)) return
     const { height, header } = tip
-    const told = { height, hash: this.chain.shownHash(header) }
-    this.reported = { header, tip: told }
+    const latest = { height, hash: this.chain.shownHash(header) }
+    this.reported = { header, tip: latest }
     const isFork = forkedAt !== Infinity
     if (isFork) this.options.logger.warn({ forkedAt, height }, 'the chain was reorganised')
-    for (const listener of this.listeners) listener({ ...told, ...(isFork && { forkedAt }) })
+    for (const listener of this.listeners) listener({ ...latest, ...(isFork && { forkedAt }) })
   }
 
   private failed(error: unknown): void {
