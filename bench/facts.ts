@@ -74,26 +74,24 @@ const NETWORK_PARTS = { rebuild, reads, idle, serving, 'first-read': firstRead, 
  */
 export async function* facts(wanted: readonly string[] = []): AsyncGenerator<string> {
   const isWanted = (part: string): boolean => wanted.length === 0 || wanted.includes(part)
-  for (const [part, run] of Object.entries(PARTS)) {
-    if (!isWanted(part)) continue
-    yield* takePace()
-    yield* run()
-  }
+  for (const [part, run] of Object.entries(PARTS)) if (isWanted(part)) yield* paced(run)
   const parts = Object.entries(NETWORK_PARTS).filter(([part]) => isWanted(part))
   if (parts.length === 0) return
   const runs = parts.map(([, run]) => run)
   yield* withNetworkFolder((folder) => inNetwork(folder, runs))
 }
 
-/** Measures {@link INTERPRETED} here and now. Without the real mints the goals stay as they were set. */
-async function* takePace(): AsyncGenerator<string> {
+/** Runs a part after measuring {@link INTERPRETED}. Without the real mints its goals stay as they were set. */
+async function* paced(run: () => AsyncGenerator<string>): AsyncGenerator<string> {
   const interpret = realMint()
-  if (interpret === undefined) return
-  const times: number[] = []
-  for (let turn = 0; turn < 3 * A_TURN; turn++) times.push((await spent(interpret)).cpu)
-  const here = median(times.slice(A_TURN))
-  pace = here / INTERPRETED
-  yield `the SDK interprets a mint in ${here.toFixed(2)} ms of CPU: ${pace.toFixed(2)} times as long as where the goals were set`
+  if (interpret !== undefined) {
+    const times: number[] = []
+    for (let turn = 0; turn < 3 * A_TURN; turn++) times.push((await spent(interpret)).cpu)
+    const here = median(times.slice(A_TURN))
+    pace = here / INTERPRETED
+    yield `the SDK interprets a mint in ${here.toFixed(2)} ms of CPU: ${pace.toFixed(2)} times as long as where the goals were set`
+  }
+  yield* run()
 }
 
 /** A network on disk, and a store that has it. */
@@ -121,10 +119,7 @@ async function* inNetwork(
       digits: 3,
     })
   }
-  for (const part of parts) {
-    yield* takePace()
-    yield* part(world)
-  }
+  for (const part of parts) yield* paced(() => part(world))
 }
 
 /** Runs a task in a separate process, to its end. */

@@ -176,7 +176,7 @@ class Purge {
   private isIn(bytes: Uint8Array, { kind, txid }: { kind: string; txid: string }): boolean {
     if (kind === 'pending') return this.findIn(bytes, txid)
     const { txids, transaction } = readBeef(bytes)
-    return txids.filter((each) => this.findIn((transaction(each) as TransactionView).raw, each)).length > 0
+    return txids.map((each) => this.findIn((transaction(each) as TransactionView).raw, each)).includes(true)
   }
 
   /** Notes the outputs of a transaction that contain such a body. A transaction that cannot be read is noted. */
