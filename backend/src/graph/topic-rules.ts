@@ -5,6 +5,7 @@ import { type Deployment, MintError } from '../protocol/mint.js'
 import {
   followMint,
   followUnprovenMint,
+  mayUnlockNode,
   possibleMintInputs,
   readMintOutputs,
 } from '../protocol/mint-outputs.js'
@@ -154,7 +155,7 @@ export function isLooseMint(
     const source = sources?.transaction(txid)
     const output = source && outputOf(source, vout)
     if (output === undefined) {
-      unknown.add(input)
+      if (mayUnlockNode(unlockingScript)) unknown.add(input)
       continue
     }
     const outpoint = formatOutpoint({ txid, vout })

@@ -56,6 +56,11 @@ export function followUnprovenMint(spend: NodeSpend): FollowedMint {
 export const NOT_STRICT =
   'an unproven mint must be what every node relays: five minimal pushes of at most 500,000 bytes, the first of one byte, in a transaction of version 1 or 2 and at most 10,000,000 bytes; with a merkle proof any mint is accepted'
 
+/** Whether a script could unlock a node: it has code, or reads like the unlocking script of a mint. */
+export function mayUnlockNode(unlockingScript: Uint8Array): boolean {
+  return hasCode(unlockingScript) || readMintUnlocking(unlockingScript) !== undefined
+}
+
 /**
  * The inputs of a transaction that could spend a node, judged without the spent outputs: those with code in their unlocking
  * script, and those that `checkMint` accepts. None if the outputs are not those of a mint.
@@ -69,10 +74,9 @@ export function possibleMintInputs(asked: {
 }): number[] {
   const { inputs } = asked.transaction
   // Most inputs are opened by a signature and a key: their scripts show that they spend no node.
-  const candidates = [...inputs.keys()].filter((input) => {
-    const script = inputs[input]?.unlockingScript ?? new Uint8Array()
-    return hasCode(script) || readMintUnlocking(script) !== undefined
-  })
+  const candidates = [...inputs.keys()].filter((input) =>
+    mayUnlockNode(inputs[input]?.unlockingScript ?? new Uint8Array()),
+  )
   if (candidates.length === 0 || !isMint(() => readMintOutputs({ ...asked, input: 0 }))) return []
   return candidates.filter((input) =>
     isMint(() => {
