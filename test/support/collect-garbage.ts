@@ -1,12 +1,18 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** Collects garbage. V8 keeps no flag of that: what it has compiled is only for those that have the same flags. */
-export const collectGarbage = ((): (() => void) => {
+const collect = ((): (() => void) => {
   setFlagsFromString('--expose-gc')
   try {
     return runInNewContext('gc') as () => void
   } finally {
+    // Code that V8 compiled is only for those that have the same flags.
     setFlagsFromString('--no-expose-gc')
   }
 })()
+
+/** Collects garbage. The bytes of dead buffers are freed beside this thread: only the next collection waits for that. */
+export function collectGarbage(): void {
+  collect()
+  collect()
+}
