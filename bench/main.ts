@@ -1,36 +1,20 @@
-import { bundles } from './bundles.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { facts } from './facts.js'
-import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { host } from './host.js'
-import { imports } from './imports.js'
-import { pages } from './pages.js'
-import { patches } from './patches.js'
-import { peers } from './peers.js'
-import { reorg } from './reorg.js'
 import { search } from './search.js'
-import { segments } from './segments.js'
 import { shared } from './shared.js'
 
 /** Speed and size, each as a ratio to something measured beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
-  imports,
   gateway,
-  pages,
-  patches,
   constants,
   search,
-  segments,
-  reorg,
   shared,
   host,
-  peers,
-  follow,
   costs,
   facts,
-  bundles,
 }
 
 const wanted = process.argv.slice(2)

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
@@ -208,5 +209,23 @@ describe('the import graph of what runs in browsers', () => {
       const allowed = name.startsWith('minetree-client/mining') ? ['@bsv/sdk', ...NODE] : ['@bsv/sdk']
       expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(client, file))))
     }
+  })
+
+  const resolving = ['deploymentOf', 'PROFILES', 'resolveName']
+  test.each([
+    [30, resolving],
+    [48, [...resolving, 'verifiedFetch', 'serveVerifiedSite']],
+  ])('at most %i KiB beside the SDK, compressed, are in a page that imports %j', async (most, names) => {
+    const { '.': main = '' } = Object.fromEntries(
+      Object.entries(entriesOf('packages/client')).map(([name, file]) => [
+        name.replace('minetree-client', '.'),
+        file,
+      ]),
+    )
+    const { outputFiles } = await build({
+      ...{ stdin: { contents: `export { ${names} } from './${main}'`, resolveDir: client }, write: false },
+      ...{ bundle: true, minify: true, format: 'esm', target: 'es2022', external: ['@bsv/sdk', 'node:*'] },
+    })
+    expect(gzipSync(outputFiles[0]?.text ?? '', { level: 9 }).length).toBeLessThan(most * 1024)
   })
 })
