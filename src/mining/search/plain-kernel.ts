@@ -48,7 +48,7 @@ function reversedMask(bits: number): number {
 
 const START = Int32Array.from(INITIAL_STATE)
 /** The bit that follows every message. */
-const PADDING = 0x80000000
+export const PADDING = 0x80000000
 const DIGEST_SIZE = 32
 
 /**
@@ -60,24 +60,24 @@ const DIGEST_SIZE = 32
 export class PlainKernel implements NonceKernel {
   readonly name = 'plain'
   /** The message schedules of the first and the second hash. */
-  readonly #message = new Int32Array(64)
-  readonly #digest = new Int32Array(64)
+  readonly message = new Int32Array(64)
+  readonly digest = new Int32Array(64)
   readonly #hash = new Int32Array(8)
   /** The state after the rounds with fixed words. */
-  readonly #fixedState = new Int32Array(8)
+  readonly fixedState = new Int32Array(8)
   #masks = zeroBitMasks(0)
 
   constructor() {
-    this.#message[15] = 8 * MESSAGE_SIZE
-    this.#digest[8] = PADDING
-    this.#digest[15] = 8 * DIGEST_SIZE
+    this.message[15] = 8 * MESSAGE_SIZE
+    this.digest[8] = PADDING
+    this.digest[15] = 8 * DIGEST_SIZE
   }
 
   prepare(search: { words: ArrayLike<number>; difficulty: number }): void {
     this.#masks = zeroBitMasks(search.difficulty)
-    for (let t = 0; t < FIXED_WORDS; t++) this.#message[t] = search.words[t] ?? 0
-    this.#fixedState.set(START)
-    runRounds({ state: this.#fixedState, words: this.#message, from: 0, to: FIXED_WORDS })
+    for (let t = 0; t < FIXED_WORDS; t++) this.message[t] = search.words[t] ?? 0
+    this.fixedState.set(START)
+    runRounds({ state: this.fixedState, words: this.message, from: 0, to: FIXED_WORDS })
   }
 
   scan(from: number, to: number): number {
@@ -86,14 +86,14 @@ export class PlainKernel implements NonceKernel {
   }
 
   #isFound(counter: number): boolean {
-    this.#message[FIXED_WORDS] = (counter << 8) | (PADDING >>> 24)
-    extendSchedule(this.#message)
-    this.#digest.set(this.#fixedState)
-    runRounds({ state: this.#digest, words: this.#message, from: FIXED_WORDS, to: 64 })
-    addState(this.#digest, START)
-    extendSchedule(this.#digest)
+    this.message[FIXED_WORDS] = (counter << 8) | (PADDING >>> 24)
+    extendSchedule(this.message)
+    this.digest.set(this.fixedState)
+    runRounds({ state: this.digest, words: this.message, from: FIXED_WORDS, to: 64 })
+    addState(this.digest, START)
+    extendSchedule(this.digest)
     this.#hash.set(START)
-    runRounds({ state: this.#hash, words: this.#digest, from: 0, to: 64 })
+    runRounds({ state: this.#hash, words: this.digest, from: 0, to: 64 })
     addState(this.#hash, START)
     const { last, secondToLast } = this.#masks
     return ((this.#hash[7] ?? 0) & last) === 0 && ((this.#hash[6] ?? 0) & secondToLast) === 0

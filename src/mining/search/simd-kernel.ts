@@ -1,3 +1,4 @@
+import { ROUND_CONSTANTS } from '../../client/sha256-rounds.js'
 import { LANES, MEMORY, writeKernel } from './kernel/write-kernel.js'
 import { type KernelName, type NonceKernel, PlainKernel, zeroBitMasks } from './plain-kernel.js'
 import { SearchError } from './search-error.js'
@@ -35,21 +36,21 @@ declare const WebAssembly: {
 
 interface Exports {
   memory: { buffer: ArrayBuffer }
-  prepare(): void
   scan(counter: number, end: number): number
 }
 
 /** The kernel in WebAssembly: four nonces at once. */
-export class SimdKernel implements NonceKernel {
+class SimdKernel implements NonceKernel {
   readonly name = 'simd'
   readonly #exports: Exports
-  readonly #memory: DataView
+  readonly #memory: Int32Array
   /** Finds which of four candidates is the nonce, and checks the bits that the kernel ignores. */
   readonly #check = new PlainKernel()
 
   private constructor(exports: Exports) {
     this.#exports = exports
-    this.#memory = new DataView(exports.memory.buffer)
+    this.#memory = new Int32Array(exports.memory.buffer)
+    this.#setAll(MEMORY.constants, ROUND_CONSTANTS)
   }
 
   /** @throws the host's error if it has no WebAssembly, no SIMD, or a page's policy forbids it. */
@@ -59,12 +60,18 @@ export class SimdKernel implements NonceKernel {
   }
 
   prepare(search: { words: ArrayLike<number>; difficulty: number }): void {
-    for (const [index, word] of Array.from(search.words).entries()) {
-      this.#memory.setInt32(MEMORY.fixedWords + 4 * index, word, true)
-    }
-    this.#memory.setInt32(MEMORY.mask, zeroBitMasks(search.difficulty).last, true)
-    this.#exports.prepare()
     this.#check.prepare(search)
+    const { message, digest, fixedState } = this.#check
+    this.#setAll(MEMORY.first, message.subarray(0, 16))
+    this.#setAll(MEMORY.second, digest.subarray(0, 16))
+    this.#setAll(MEMORY.fixedState, fixedState)
+    this.#setAll(MEMORY.mask, [zeroBitMasks(search.difficulty).last])
+  }
+
+  /** Sets consecutive vectors, each to four times the same number. */
+  #setAll(first: number, values: ArrayLike<number>): void {
+    for (const [index, value] of Array.from(values).entries())
+      this.#memory.fill(value, LANES * (first + index), LANES * (first + index + 1))
   }
 
   scan(from: number, to: number): number {

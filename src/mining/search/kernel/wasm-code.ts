@@ -4,14 +4,8 @@
  */
 export type Code = number | readonly Code[]
 
-export function bytesOf(code: Code): number[] {
-  const bytes: number[] = []
-  const append = (part: Code): void => {
-    if (typeof part === 'number') bytes.push(part)
-    else for (const each of part) append(each)
-  }
-  append(code)
-  return bytes
+function bytesOf(code: Code): number[] {
+  return typeof code === 'number' ? [code] : code.flatMap(bytesOf)
 }
 
 /** Operations on one number of 32 bits. */
@@ -19,11 +13,6 @@ export const I32 = {
   isZero: 0x45,
   isBelow: 0x49,
   add: 0x6a,
-  and: 0x71,
-  or: 0x72,
-  xor: 0x73,
-  shl: 0x74,
-  shr: 0x76,
 } satisfies Record<string, Code>
 
 /** Vector instructions share their first byte, followed by a number in LEB128. */
@@ -54,15 +43,11 @@ export const block = (body: Code): Code => [0x02, NO_RESULT, body, END]
 export const loop = (body: Code): Code => [0x03, NO_RESULT, body, END]
 /** Branches to a block or loop, counted from the innermost, if the number on the stack is not 0. */
 export const branchIf = (depth: number): Code => [0x0d, unsigned(depth)]
-export const END = 0x0b
+const END = 0x0b
 const NO_RESULT = 0x40
 
-/** The alignment of loads and stores: a power of two. */
-const ALIGNED_TO_4 = 2
+/** The alignment of loads and stores, as a power of two. */
 const ALIGNED_TO_16 = 4
-
-/** Loads one number from memory. */
-export const i32Load = (address: number): Code => [i32Const(0), 0x28, ALIGNED_TO_4, unsigned(address)]
 
 /** Loads four numbers from memory. If a local is given, it is added to the address. */
 export function v128Load(address: number, behind?: number): Code {
@@ -82,7 +67,7 @@ export function v128Const(...lanes: [number, number, number, number]): Code {
 }
 
 /** LEB128: seven bits per byte, the lowest first; all bytes but the last have the high bit set. */
-export function unsigned(value: number): Code {
+function unsigned(value: number): Code {
   return value < 0x80 ? value : [(value & 0x7f) | 0x80, unsigned(value >>> 7)]
 }
 
@@ -93,11 +78,10 @@ function signed(value: number): Code {
   return rest === sign ? low : [low | 0x80, signed(rest)]
 }
 
-/** An exported function on numbers of 32 bits. */
-export interface WasmFunction {
+/** An exported function from numbers of 32 bits to one. */
+interface WasmFunction {
   name: string
   parameters: number
-  results: number
   /** How many locals follow the parameters: first single numbers, then vectors of four. */
   locals: { i32: number; v128: number }
   body: Code
@@ -108,29 +92,29 @@ const EXPORT = { function: 0, memory: 2 } as const
 const MAGIC_AND_VERSION: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
 
 /**
- * A module without imports: functions, and a memory of 64 KiB exported as `memory` (WebAssembly core specification,
- * 5.5).
+ * A module without imports: a function, and a memory of 64 KiB exported as `memory` (WebAssembly core specification, 5.5).
  */
-export function encodeModule(functions: readonly WasmFunction[]): Uint8Array<ArrayBuffer> {
-  const numbers = (count: number): Code => list(Array.from({ length: count }, () => [TYPE.i32]))
-  const types = functions.map((each) => [TYPE.function, numbers(each.parameters), numbers(each.results)])
-  const exports = functions.map(({ name }, index) => [text(name), EXPORT.function, unsigned(index)])
-  const bodies = functions.map(({ locals, body }) => {
-    const declared = list([
-      [unsigned(locals.i32), TYPE.i32],
-      [unsigned(locals.v128), TYPE.v128],
-    ])
-    return sized([declared, body, END])
-  })
+export function encodeModule({ name, parameters, locals, body }: WasmFunction): Uint8Array<ArrayBuffer> {
+  const numbers = (count: number): Code => list(Array.from({ length: count }, () => TYPE.i32))
+  const declared = list([
+    [unsigned(locals.i32), TYPE.i32],
+    [unsigned(locals.v128), TYPE.v128],
+  ])
   return Uint8Array.from(
     bytesOf([
       MAGIC_AND_VERSION,
-      section(1, list(types)),
-      section(3, list(functions.map((_, index) => unsigned(index)))),
+      section(1, list([[TYPE.function, numbers(parameters), numbers(1)]])),
+      section(3, list([unsigned(0)])),
       // One memory, of one page initially, without a maximum.
       section(5, list([[0, 1]])),
-      section(7, list([[text('memory'), EXPORT.memory, 0], ...exports])),
-      section(10, list(bodies)),
+      section(
+        7,
+        list([
+          [text('memory'), EXPORT.memory, 0],
+          [text(name), EXPORT.function, unsigned(0)],
+        ]),
+      ),
+      section(10, list([sized([declared, body, END])])),
     ]),
   )
 }
