@@ -1,4 +1,4 @@
-import { BEEF_V1 } from '@bsv/sdk'
+import { BEEF_V1, BEEF_V2 } from '@bsv/sdk'
 import { ByteCursor, encodeNumber, encodeVarint } from '../protocol/byte-cursor.js'
 import { fromHex, joinBytes } from '../protocol/bytes.js'
 import { type Bump, encodeBump, readBump } from '../protocol/merkle-path.js'
@@ -71,30 +71,32 @@ export interface ListedBeef {
 }
 
 /**
- * Prepares the BEEF V1 (BRC-62) of stored transactions in parents-first order.
+ * Prepares the BEEF of stored transactions in parents-first order.
  *
  * @param options.envelope Bytes to put before it.
+ * @param options.version V1 (BRC-62) by default, or V2 (BRC-96).
  */
 export async function listedBeef(options: {
   transactions: ListedTransaction[]
   store: RawSource
   envelope?: Uint8Array[]
+  version?: number
 }): Promise<ListedBeef> {
-  const { transactions, store, envelope = [] } = options
+  const { transactions, store, envelope = [], version = BEEF_V1 } = options
   const layout = new BeefLayout()
-  const entries: { transaction: Pick<ListedTransaction, 'txid' | 'length'>; tail: Uint8Array }[] = []
+  const entries: { transaction: Pick<ListedTransaction, 'txid' | 'length'>; path: Uint8Array }[] = []
   for (const transaction of transactions) {
     const { txid, length, proof } = transaction
-    entries.push({ transaction: { txid, length }, tail: layout.add(proof) })
+    entries.push({ transaction: { txid, length }, path: layout.add(proof) })
     // A history may be of any length.
     if (entries.length % PROOFS_A_SLICE === 0) await yieldToEventLoop()
   }
   const head = [...envelope]
-  for (const piece of layout.head()) {
+  for (const piece of layout.head(version)) {
     head.push(piece)
     if (head.length % PROOFS_A_SLICE === 0) await yieldToEventLoop()
   }
-  const lengths = entries.map(({ transaction, tail }) => transaction.length + tail.length)
+  const lengths = entries.map(({ transaction, path }) => transaction.length + path.length)
   const total = (sum: number, length: number): number => sum + length
   const headLength = head.map((piece) => piece.length).reduce(total, 0)
   return {
@@ -103,12 +105,13 @@ export async function listedBeef(options: {
     head,
     *bytes() {
       yield* head
-      for (const { transaction, tail } of entries) {
+      for (const { transaction, path } of entries) {
         const { txid, length } = transaction
         const raw = store.raw(txid)
         if (raw?.length !== length) throw new Error(`the store no longer has the ${length} bytes of ${txid}`)
+        if (version === BEEF_V2) yield path
         for (const { bytes } of raw.chunks()) yield bytes
-        yield tail
+        if (version === BEEF_V1) yield path
       }
     },
   }
@@ -139,7 +142,7 @@ export async function outpointBeef(options: {
 const PATHS_A_BUMP = 16
 
 /**
- * The bytes around the raw transactions of a BEEF V1 (BRC-62) in parents-first order. The SDK's own writer moves transactions
+ * The bytes around the raw transactions of a BEEF in parents-first order. The SDK's own writer moves transactions
  * with a missing ancestor to the front, so the subject would no longer be last.
  *
  * Merkle paths of one block are merged. They were validated when they were stored, so nothing is hashed here: paths with the same
@@ -152,15 +155,15 @@ export class BeefLayout {
   private readonly open = new Map<string, { index: number; paths: number }>()
   private count = 0
 
-  /** Adds the next transaction. @returns The bytes after its raw bytes. */
+  /** Adds the next transaction. @returns The bytes after its raw bytes, in a V2 BEEF before them. */
   add(proof: Proof | undefined): Uint8Array {
     this.count++
     return proof === undefined ? Uint8Array.of(0) : Uint8Array.of(1, ...encodeVarint(this.indexOf(proof)))
   }
 
   /** The bytes before the first transaction, in parts, when all were added. Encoding a path takes time. */
-  *head(): Generator<Uint8Array> {
-    yield encodeNumber(BEEF_V1, 4)
+  *head(version: number = BEEF_V1): Generator<Uint8Array> {
+    yield encodeNumber(version, 4)
     yield encodeVarint(this.bumps.length)
     for (const bump of this.bumps) yield 'levels' in bump ? encodeBump(trimmed(bump)) : bump
     yield encodeVarint(this.count)

@@ -1,4 +1,4 @@
-import { Utils } from '@bsv/sdk'
+import { BEEF_V2, Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
@@ -54,7 +54,10 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
   }
 }
 
-/** The outputs of an answer, with one BEEF that has each transaction once. */
+/**
+ * The outputs of an answer, with one BEEF that has each transaction once. It is V2, as in OverlayExpress: of V1, the Python SDK
+ * reads the last transaction only.
+ */
 async function listedAsOne(
   { response, formula, graph, pageBytes }: LookupAnswer,
   pace: Pace,
@@ -79,7 +82,7 @@ async function listedAsOne(
   const others = (await ancestry.parentsFirst()).filter(({ txid }) => !histories.has(txid))
   const transactions = [...histories.values(), ...others]
   countTransactions(response, transactions.length)
-  return await listedBeef({ transactions, store: graph, envelope: [outputList(outputs)] })
+  return await listedBeef({ transactions, store: graph, envelope: [outputList(outputs)], version: BEEF_V2 })
 }
 
 /** The outputs of an answer, each with its own BEEF. */
