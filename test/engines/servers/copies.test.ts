@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT, transactionFact } from '../../../backend/src/facts/log.js'
@@ -164,34 +163,6 @@ onOneSharedEngine('copies of a log, to and from', (databases) => {
     }
   })
 
-  test('that were interrupted are no logs, and the same command completes them', async () => {
-    const everything = world()
-    const source = await filled(everything)
-    const [one, two, back] = [await database(), await database(), join(await folder(), 'copy')]
-    for (const [from, to] of [
-      [source, one],
-      [one, two],
-      [two, back],
-    ] as const) {
-      await expect(stopping(from, to)).rejects.toThrow('stopped')
-      if (isShared(to)) await expect(startServer(settings(everything, to))).rejects.toThrow(/part of a copy/)
-      else expect(existsSync(storeFiles(to).log)).toBe(false)
-      await expect(stopping(from, to)).rejects.toThrow('stopped')
-      // What has come since is copied as well, and what is pending no more is not.
-      if (!isShared(from))
-        inLog(from, (sql, log) => {
-          new Pending(sql).delete(everything.loser.txid)
-          log.insert(registerFact(register.sighting('cd'.repeat(32)), 1, 'seen'))
-        })
-      const other = await filled(world())
-      await expect(copy(other, to)).rejects.toThrow(/another (?:copy|log)/)
-      await copy(from, to)
-    }
-    const wanted = await expectWhole(everything, source)
-    expect(wanted.pending).toHaveLength(1)
-    for (const place of [one, two, back]) expect(await expectWhole(everything, place)).toEqual(wanted)
-  })
-
   test('that were interrupted keep what was removed and came again', async () => {
     const [from, to] = [await database(), join(await folder(), 'copy')]
     const shared = await openSharedLog(databases.isSql ? { knexUrl: from } : { mongoUrl: from })
@@ -210,31 +181,5 @@ onOneSharedEngine('copies of a log, to and from', (databases) => {
       expect(log.get(FACT.transaction, fact.key)?.body).toEqual(Buffer.from(fact.body))
       expect(latestOf(log, register.sighting('ab'.repeat(32)))?.n).toBe(MANY)
     })
-  })
-
-  test('overwrite no log, are made of none, and give higher scores than it', async () => {
-    const everything = world()
-    const [source, one] = [await filled(everything), await database()]
-    const [{ id }, sourceId] = [await copy(source, one), inLog(source, (_sql, log) => log.id)]
-    expect(id).not.toBe(sourceId)
-    await expect(copy(source, one)).rejects.toThrow(/a complete copy of that log already/)
-    await expect(copy(await filled(world()), one)).rejects.toThrow(/a log already/)
-    await expect(copy(await database(), join(await folder(), 'copy'))).rejects.toMatchObject({
-      code: 'NOT_FOUND',
-      message: expect.stringContaining('holds no log of facts'),
-    })
-    await expect(copy(await folder(), await database())).rejects.toThrow(/no log of facts/)
-    const scoreOf = (server: TestServer): number => {
-      const sql = new Sql(filesOf(server, one).index)
-      const base = sql.get("select value from setting where name = 'base'")?.value
-      sql.close()
-      return Number(base)
-    }
-    const server = await start(settings(everything, one))
-    await server.stop()
-    const before = inLog(source, (sql) =>
-      sql.get('select body from log where kind = ? order by seq limit 1', FACT.register),
-    )
-    expect(scoreOf(server)).toBeGreaterThan(Number(JSON.parse(String(before?.body))))
   })
 })

@@ -1,7 +1,6 @@
 import { Sql, type SqlValue } from '../../../backend/src/facts/connection.js'
 import { FACT } from '../../../backend/src/facts/log.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 
 // What stands in the files of a store, and what is changed there behind the back of the server, as a disk or a tool might.
@@ -49,10 +48,4 @@ export function loseChunks(dataDir: string, body: Uint8Array, position?: number)
   const which = position === undefined ? '' : ` and position = ${position + 1}`
   const statement = `delete from chunk where kind = ? and key = ?${which}`
   return changeStore(dataDir, 'log', statement, FACT.transaction, bodyHolder(dataDir, body))
-}
-
-/** Deletes what the index has of a node. @returns How many rows there were. */
-export function loseNode(dataDir: string, { txid, vout }: Outpoint): number {
-  const statement = 'delete from node where tid = (select id from tx where txid = ?) and vout = ?'
-  return changeStore(dataDir, 'index', statement, Buffer.from(txid, 'hex'), vout)
 }

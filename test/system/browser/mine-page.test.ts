@@ -8,7 +8,6 @@ import { order, shownMints } from '../../support/browser/mine-page.js'
 import { bringWallet } from '../../support/browser/wallet.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { publisher, text } from '../../support/gateway/site.js'
-import { reissuingServer } from '../../support/mining/reissuing-server.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
@@ -62,46 +61,6 @@ describe('a wallet', () => {
       'no wallet answers in this browser or on this machine: start one and try again.',
     )
     expect(await shownMints(page)).toEqual([])
-  })
-})
-
-describe('a mint that somebody puts into another transaction', () => {
-  const expectMinted = async (page: Page, server: TestServer, txid: string | undefined): Promise<void> => {
-    await says(page, 'article .badge', 'is minted for the same owner by another transaction')
-    const [shown] = await shownMints(page)
-    expect(shown?.badge).toContain(`${txid}_2`)
-    expect(shown?.transaction.txid).not.toBe(txid)
-    expect((await server.ask('/svc/names/q')).json).toMatchObject({ origin: `${txid}_2` })
-    expect(await page.evaluate(() => localStorage.length)).toBe(0)
-  }
-
-  inBrowser('still gives the name to its owner', async () => {
-    const server = await localNetwork()
-    const front = await reissuingServer(server.url)
-    const { page } = await browser.open(`${front.url}/mine`)
-    await order(page, { name: 'q', owner: ADDRESS })
-    await says(page, '#status', 'All of q is mined.')
-    await expectMinted(page, server, front.reissued[0])
-    await front.close()
-  })
-
-  inBrowser('still gives the name to its owner where ours is sent again', async () => {
-    const server = await localNetwork()
-    const front = await reissuingServer(server.url)
-    let submitted = 0
-    const { page } = await browser.open(`${front.url}/mine`, async (each) => {
-      await each.setRequestInterception(true)
-      each.on('request', (request) => {
-        if (request.url().endsWith('/submit') && submitted++ === 0) void request.abort()
-        else void request.continue()
-      })
-    })
-    await order(page, { name: 'q', owner: ADDRESS })
-    await says(page, 'article .badge', 'this server does not have it')
-    await press(page, 'article .badge button')
-    await says(page, 'article .badge', 'is minted for the same owner by another transaction')
-    await expectMinted(page, server, front.reissued[0])
-    await front.close()
   })
 })
 

@@ -8,7 +8,6 @@ import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { arcServer, walletServer } from '../../support/mining/miners-services.js'
-import { reissuingServer } from '../../support/mining/reissuing-server.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { paymentsIn, statesIn } from '../../support/payments/journals.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
@@ -277,42 +276,6 @@ test('a mint that is stuck concerns its own name, and is not paid for again', as
   expect(same).toMatchObject({ code: 5, stdout: '' })
   expect(same.stderr).toContain(`a is paid for by ${stuck}, but it is not known yet whether that counts`)
   expect(statesIn(data)).toEqual(['pending', 'admitted'])
-})
-
-describe('a mint that somebody puts into another transaction before the server has it', () => {
-  const byOther = (name: string, txid: string | undefined) =>
-    `${name} was minted for its owner in ${txid}_2, by a transaction not made here`
-
-  test('is the name of the payer, and mining continues from it', async () => {
-    const server = await tree()
-    const front = await reissuingServer(server.url)
-    const { data, args } = await purse(5000, 5000, 5000)
-    const { code, stdout, stderr } = await runIn(data, mine({ url: front.url }, 'ab', ...args))
-    const [first, second] = front.reissued
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${first}_2\nab ${second}_2\n` })
-    expect(stderr).toContain(byOther('a', first))
-    expect(stderr).toContain(byOther('ab', second))
-    const record = await recordOf(server, 'ab')
-    expect(record).toMatchObject({ origin: `${second}_2`, tip: { owner: key.toAddress() } })
-    // The coins of what was paid for are free again.
-    expect(statesIn(data)).toEqual(['lost', 'lost'])
-  })
-
-  test('is reported by the next command if the first one ended too early', async () => {
-    const server = await tree()
-    const front = await reissuingServer(server.url)
-    const arc = await arcServer()
-    const { data, args } = await purse(5000)
-    const again = (url: string) => mine({ url }, 'a', ...args, '--arc', arc.url)
-    expect((await runIn(data, again(front.url))).code).toBe(0)
-    // The network has accepted ours, and the other one is in no block: nobody knows yet which of them will be.
-    expect(statesIn(data)).toEqual(['sent'])
-    arc.says = 'REJECTED'
-    const { code, stdout, stderr } = await runIn(data, again(server.url))
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${front.reissued[0]}_2\n` })
-    expect(stderr).toContain(byOther('a', front.reissued[0]))
-    expect(statesIn(data)).toEqual(['lost'])
-  })
 })
 
 test('a tree with other terms than the server says is not paid for', async () => {

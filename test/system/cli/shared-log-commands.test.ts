@@ -173,32 +173,6 @@ onOneSharedEngine('the commands on a log in', (databases) => {
     await log.close()
   })
 
-  test('a purge that is killed once gateways know of it is completed by the same command', async () => {
-    const env = await settings()
-    const one = await gateway(env)
-    await submit(one, chain.genesis, 'tm_names')
-    const notes = Array.from({ length: 40 }, (_, n) =>
-      chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n + 1 }),
-    )
-    for (const each of notes) await submit(one, each, 'tm_ordinals')
-    const log = await openLog(env)
-    const before = await log.last()
-    const command = ['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order']
-    const { child, ended } = cli.start(command, env)
-    while ((await log.last()) === before);
-    child.kill('SIGKILL')
-    await ended
-    const content = `/content/${notes[0]?.outpoint(0)}`
-    await eventually(async () => expect((await ask(one.url, content)).status).toBe(451))
-    expect((await cli.run(command, env)).code).toBe(0)
-    expect((await cli.call(['check'], one.env)).code).toBe(0)
-    const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
-    expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
-    await log.close()
-    await end(one)
-    expect(foundIn(one)).toEqual([])
-  })
-
   test('check finds what a gateway has otherwise than the log, and what is damaged in the log', async () => {
     const env = await settings()
     const one = await gateway(env)

@@ -81,41 +81,6 @@ function burning(chain: FakeChain, transaction: FakeTransaction, vout: number): 
   return chain.spend({ inputs, outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
 }
 
-/** A name, and a transaction that burns it right behind. */
-function burntName(chain: FakeChain) {
-  const mint = chain.mint('a', { ownerLock: OPEN_LOCK })
-  const burn = burning(chain, mint, 2)
-  const unproven = [mint]
-  return {
-    ...{ mint, burn, minted: beefOf(mint, { with: [chain.genesis], proven: false }) },
-    burnt: beefOf(burn, { proven: false, with: [chain.genesis, mint], unproven }),
-  }
-}
-
-describe('a burn for which the engine calls no hook', () => {
-  test('counts once the engine has applied it', async () => {
-    const { chain, database, host } = await started()
-    const { mint, minted, burn, burnt } = burntName(chain)
-    await host.submit(minted)
-    expect(await host.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
-    await host.ask(burnt)
-    await database.apply(burn.txid)
-    await until(async () => (await host.found('names', { name: 'a' })).length === 0, 'it is burnt')
-  })
-
-  test('counts after the process was killed before any hook, and nothing was sent again', async () => {
-    const { chain, database, host } = await started()
-    const { mint, minted, burn, burnt } = burntName(chain)
-    await host.ask(minted)
-    await host.ask(burnt)
-    await end(host)
-    for (const each of [mint, burn]) await database.apply(each.txid)
-    const again = start(database, chain)
-    await until(async () => (await again.found('names', { node: 'a' })).length === 1, 'the mint is there')
-    await until(async () => (await again.found('names', { name: 'a' })).length === 0, 'it is burnt')
-  })
-})
-
 test('what the engine refuses is no fact, also after a restart', async () => {
   const { chain, database, host } = await started()
   const refused = chain.inscribe({ contentType: 'text/plain', body: utf8('refused') })
@@ -379,17 +344,6 @@ test('what no block can hold is no fact, whatever the engine applies', async () 
   await until(async () => (await found(sound)).length === 1, 'the other one is')
   for (const beef of beefs) await host.hook(beef)
   for (const each of [twice, innerNode]) expect(await found(each)).toEqual([])
-})
-
-test('a mint of the genesis counts before that is known, as its peers never offer it', async () => {
-  const { chain, host } = await started()
-  const [a, b] = [chain.mint('a'), chain.mint('b')]
-  await host.submit(beefOf(a))
-  expect(await host.found('names', { name: 'a' })).toEqual([a.outpoint(2)])
-  await host.submit(beefOf(chain.genesis))
-  await host.submit(beefOf(b))
-  expect(await host.found('names', { prefix: '' })).toEqual([a.outpoint(2), b.outpoint(2)])
-  expect(await host.found('names', { node: '' })).toEqual([b.outpoint(0)])
 })
 
 /** Names, an inscription that moves on, and one that is burnt. */

@@ -42,23 +42,6 @@ function rowsOf(chain: FakeChain, fill: (index: FakeIndex) => void): Record<stri
   return rows
 }
 
-test('an output that says something and has no content is found by its owner, and so is what it is moved to', () => {
-  const chain = new FakeChain()
-  const index = open(chain)
-  const finds = () =>
-    index.sql.all('select hex(hash) as hash, lin from found join attribute on id = attribute')
-  const said = Buffer.concat([p2pkh(1), mapTail({ key: 'value' })])
-  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
-  const paid = [{ transaction: purse, vout: 0 }]
-  const first = chain.spend({ inputs: paid, outputs: [{ satoshis: 1, lockingScript: said }] })
-  index.transactions(purse, first)
-  const [before] = finds()
-  const inputs = [{ transaction: first, vout: 0 }]
-  index.transactions(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }] }))
-  const [after] = finds()
-  expect([finds().length, after?.lin, after?.hash === before?.hash]).toEqual([1, before?.lin, false])
-})
-
 describe('a lineage', () => {
   const chain = new FakeChain()
   const all = lineage(chain, 90)
@@ -97,24 +80,6 @@ describe('a lineage', () => {
     expect(again.snap).not.toEqual(after.snap)
   })
 
-  test('is linked where two branches of it are known last that one transaction spends', () => {
-    const chain = new FakeChain()
-    const move = (from: FakeTransaction[], said?: string): FakeTransaction => {
-      const lockingScript = said === undefined ? p2pkh(1) : inscriptionScript(text(said))
-      const inputs = from.map((transaction) => ({ transaction, vout: 0 }))
-      return chain.spend({ inputs, outputs: inputs.map(() => ({ satoshis: 1, lockingScript })) })
-    }
-    const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(0) }] })
-    const first = move([purse], 'first')
-    const branches = [move([first], 'branch'), move([first], 'other')]
-    const all = [first, ...branches, move(branches)]
-    for (let step = 4; step < 10; step++) all.push(move(all.slice(-1), step % 2 === 0 ? 'said' : undefined))
-    const index = open(chain)
-    for (const at of [3, 4, 6, 0, 8, 5, 9, 2, 1, 7]) index.transactions(all[at] as FakeTransaction)
-    expect(index.sql.all('select size from run')).toEqual([{ size: all.length + 1 }])
-    expect(index.sql.all('select 1 from out where run is null')).toEqual([])
-  })
-
   test('of which the start is missing says where, and by whom it is held', () => {
     const index = open(chain)
     const inscribed = all[1] as FakeTransaction
@@ -130,46 +95,6 @@ describe('a lineage', () => {
     expect(index.sql.all('select * from found where lin < 0')).toEqual([])
     expect(index.sql.all('select * from run')).toEqual([])
   })
-})
-
-test('an ordinal without number has no owner any more where what is known of its start has what spends it count', () => {
-  const chain = new FakeChain()
-  const index = open(chain)
-  const [one, two, three] = [chain.madeUpCoin(), chain.madeUpCoin(), chain.madeUpCoin()]
-  const owned = { satoshis: 1, lockingScript: p2pkh(1) }
-  const coin = chain.spend({ inputs: [three, two], outputs: [owned] })
-  const inscribed = { satoshis: 1, lockingScript: inscriptionScript(text('first')) }
-  const first = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs: [inscribed] })
-  const conflicting = chain.spend({ inputs: [one, two], outputs: [{ ...owned, satoshis: 5 }] })
-  const spender = chain.spend({ inputs: [one, { transaction: first, vout: 0 }], outputs: [] })
-  const found = () => index.sql.all('select lin from found').length
-  index.transactions(first, conflicting, spender)
-  expect(found()).toBe(1)
-  index.transactions(coin)
-  expect(found()).toBe(0)
-})
-
-test('an ordinal that one transaction spends twice is found by one owner, the same whatever came first', () => {
-  const chain = new FakeChain()
-  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
-  const inscribed = chain.spend({
-    inputs: [{ transaction: purse, vout: 0 }],
-    outputs: [{ satoshis: 1, lockingScript: inscriptionScript(text('first')) }],
-  })
-  const inputs = [
-    { transaction: inscribed, vout: 0 },
-    { transaction: inscribed, vout: 0 },
-  ]
-  const outputs = [2, 3].map((owner) => ({ satoshis: 1, lockingScript: p2pkh(owner) }))
-  const twice = chain.spend({ inputs, outputs })
-  for (const moved of [[], [chain.move(twice, 1, p2pkh(4))]]) {
-    const all = [inscribed, twice, ...moved]
-    const rows = [all, all.toReversed()].map(
-      (each) => rowsOf(chain, (index) => index.transactions(purse, ...each)).found,
-    )
-    expect(rows[0]).toHaveLength(2)
-    expect(rows[1]).toEqual(rows[0])
-  }
 })
 
 test('a claimed parent does not count if it is a coin in front of the ordinal', () => {
@@ -233,15 +158,6 @@ describe('conflicts', () => {
       restored: [one.txid, built.txid],
       deactivated: [other.txid],
     })
-  })
-
-  test('are lost by what the network rejected, with all that is built on it', () => {
-    const index = open(chain)
-    index.transactions(coin, one, built)
-    index.register(register.sighting(one.txid), 'rejected')
-    expect(index.index.reasonAgainst(built.txid)).toEqual({ txid: one.txid, tier: 'rejected' })
-    index.register(register.sighting(built.txid), 'seen')
-    expect(index.index.reasonAgainst(built.txid)).toBeUndefined()
   })
 
   test('over a node are left by a mint that turns out to spend another node, too', () => {
@@ -334,29 +250,6 @@ test('what answers depend on is noted with what changes them', () => {
   expect(lastChange(index)).toEqual(
     expect.arrayContaining([dependency.proof(minted.txid), dependency.tier(minted.txid), dependency.names]),
   )
-})
-
-test('what is needed is what topics hold, and what spends that', () => {
-  const chain = new FakeChain()
-  const index = open(chain)
-  const inscribed = chain.inscribe(text('kept'))
-  const burning = chain.spend({
-    inputs: [{ transaction: inscribed, vout: 0 }],
-    outputs: [{ satoshis: 0, lockingScript: p2pkh(1) }],
-  })
-  const paying = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
-  index.transactions(inscribed, burning, paying)
-  expect([inscribed, burning, paying].map(({ txid }) => index.index.isNeeded(txid))).toEqual([
-    true,
-    true,
-    false,
-  ])
-  const refusals: unknown[] = []
-  index.index.explain(paying.txid, (refusal) => refusals.push(refusal))
-  expect(refusals).toEqual([
-    expect.objectContaining({ topic: 'tm_names', code: 'NO_NODE_SPENT' }),
-    expect.objectContaining({ topic: 'tm_ordinals', code: 'NO_ORDINAL' }),
-  ])
 })
 
 test('an output that the policy refused is held by nothing, nor is what it would have been moved to', () => {

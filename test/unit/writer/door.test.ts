@@ -29,20 +29,6 @@ function inscribe(store: OpenedWriter, coins: Coin[], text: string): FakeTransac
 }
 
 describe('what becomes a fact', () => {
-  test('an inscription does, with its proof', async () => {
-    const store = open()
-    const ordinal = inscribe(store, [], 'text')
-    const { admitted, lost, refused } = await store.writer.record([recordOf(ordinal, 100)])
-    expect(admitted).toMatchObject([{ topic: 'tm_ordinals', outpoint: { txid: ordinal.txid, vout: 0 } }])
-    expect([lost, refused]).toEqual([[], []])
-    expect(store.changes().at(-1)).toContain(`proof ${ordinal.txid}`)
-    expect(store.log('select kind from log where kind <> 5 order by seq')).toEqual([
-      { kind: FACT.transaction },
-      { kind: FACT.proof },
-    ])
-    expect(store.index('select cursor from counts')).toEqual([{ cursor: store.count() }])
-  })
-
   test('the same again changes nothing', async () => {
     const store = open()
     const ordinal = inscribe(store, [], 'text')
@@ -235,24 +221,6 @@ describe('a submission that loses', () => {
     const further = chain.mint('ho')
     return { store, root, squat, honest, further, all: { squat, honest, further } }
   }
-
-  test('waits, and nothing of it is in the log, until a sighting makes it win', async () => {
-    const { store, squat, honest, further, all } = await squatted()
-    expect(await store.submit([squat])).toBeUndefined()
-    const before = store.count()
-    const lost = { txid: squat.txid, tier: 'unseen' }
-    expect(await store.submit([honest])).toEqual(lost)
-    expect(await store.submit([further, honest])).toEqual(lost)
-    expect(await store.submit([further])).toEqual(lost)
-    expect([store.count(), store.pending(all), store.names()]).toEqual([before, ['honest', 'further'], ['s']])
-    const { result: recorded, reorganised } = await store.writer.change('sightings', [
-      { txid: further.txid, status: 'seen' },
-    ])
-    expect(recorded).toMatchObject({ deactivated: [squat.txid] })
-    expect([reorganised, store.changes().at(-1)]).toEqual([1, '*'])
-    expect([store.facts(all), store.pending(all), store.names()]).toEqual([Object.keys(all), [], ['h', 'ho']])
-    expect(await store.submit([squat])).toEqual({ txid: honest.txid, tier: 'seen' })
-  })
 
   test.each([1, 2, 3])(
     'to a mined one that it spends, too, is refused, %s payments behind what that conflicts with',

@@ -84,28 +84,6 @@ test('without names it follows nodes alone, and continues with names when asked 
   expect(storedRows(dataDir)).toEqual(await imported())
 })
 
-test('where another mint is mined than the one that was seen, it counts, wherever the node stands among the inputs', async () => {
-  const { tree, service, crawl } = await world()
-  const { chain, headers } = tree
-  const outputs = Array.from({ length: 150 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
-  const purse = chain.spend({ inputs: [], outputs })
-  headers.mine([purse])
-  const from = chain.node('b')
-  const coins = outputs.map((_, vout) => ({ transaction: purse, vout }))
-  const seen = chain.mint('bx', { from, funding: coins, nodeInputPosition: coins.length })
-  const competing = chain.mint('by', { from, funding: coins.slice(0, 1) })
-  service.know(tree.record(purse), tree.record(seen))
-  const dataDir = await folder()
-  await crawl(dataDir)
-  expect(storedRows(dataDir).names?.join()).toContain(seen.txid)
-  headers.mine([competing])
-  service.forget(seen.txid)
-  service.know(tree.record(competing))
-  expect(await crawl(dataDir)).toMatchObject({ failures: [] })
-  const names = storedRows(dataDir).names?.join() ?? ''
-  expect([names.includes(competing.txid), names.includes(seen.txid)]).toEqual([true, false])
-})
-
 test.each([
   ['more transactions', { maxTransactions: 20, maxBytes: 1_000_000 }, 1],
   ['more bytes', { maxTransactions: 1000, maxBytes: 100_000 }, 10_000],

@@ -1,4 +1,3 @@
-import { keptLog } from '../../../support/gateway/faults.js'
 import { FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, startHeaderService } from '../../../support/server/header-service.js'
@@ -57,37 +56,6 @@ async function submitted({ submit }: World, transaction: FakeTransaction): Promi
     return answer.status === 503 ? undefined : answer
   })
 }
-
-async function heightOf({ server }: World, name: string): Promise<number | undefined> {
-  const { height } = (await server.ask(`/svc/names/${name}`)).json as { height?: number }
-  return height
-}
-
-test.each(['junglebus', 'chaintracks', 'whatsonchain'])(
-  'a proof in a branch that the headers of %s leave is dropped, and one in the new branch is taken',
-  async (kind) => {
-    const { logger, records } = keptLog()
-    const world = await setUp({ kind, logger })
-    const { chain, headers } = world
-    headers.mine([chain.genesis])
-    expect((await submitted(world, chain.genesis)).status).toBe(200)
-    const mint = chain.mint('a')
-    const { height } = headers.mine([mint]).header
-    headers.grow(2)
-    expect((await submitted(world, mint)).status).toBe(200)
-    expect(await heightOf(world, 'a')).toBe(height)
-
-    const branch = headers.fork(height - 1)
-    for (let left = 4; left > 0; left--) branch.mine(left === 2 ? [mint] : [])
-    headers.reorg(branch)
-    await until(async () => (await heightOf(world, 'a')) === undefined)
-    expect(records).toContainEqual(
-      expect.objectContaining({ forkedAt: height, msg: 'the chain was reorganised' }),
-    )
-    expect((await submitted(world, mint)).status).toBe(200)
-    expect(await heightOf(world, 'a')).toBe(height + 2)
-  },
-)
 
 test('after a restart without its sources, it takes proofs of the blocks that it knows', async () => {
   const world = await setUp()

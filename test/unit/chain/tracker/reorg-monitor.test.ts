@@ -2,10 +2,9 @@ import { ChainTrackerError } from '../../../../backend/src/graph/errors.js'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
 import type { BlockHeaders, ProofVerifier } from '../../../../src/chain/tracker/chain-tracker.js'
 import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/chain/tracker/reorg-monitor.js'
-import { keptLog } from '../../../support/gateway/faults.js'
 import { type FakeTransaction, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
-import { posted, SILENT } from '../../../support/server/test-server.js'
+import { SILENT } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 // A chain that forks, and what becomes of the proofs that lead to blocks of the branch it left (docs/spec/overlay.md).
@@ -33,76 +32,10 @@ function reorg({ headers }: HeaderWorld, blocks: number, transactions: FakeTrans
   headers.reorg(branch)
 }
 
-/** What the server answers of a name: its origin, and the height of its mint. */
-async function mintStatus(world: HeaderWorld, name: string): Promise<unknown> {
-  const { origin, height } = (await world.name(name)).json as { origin?: string; height?: number }
-  return { origin, ...(height !== undefined && { height }) }
-}
-
-/** What the log says of proofs that were taken back, each time of one transaction. */
-function takenBack(records: Record<string, unknown>[]): Record<string, unknown>[] {
-  return records.filter(({ transactions, root }) => transactions === 1 && root !== undefined)
-}
-
 async function isUnproven(world: HeaderWorld, name: string): Promise<boolean> {
   const { status, json } = await world.name(name)
   return status === 200 && !('height' in (json as object))
 }
-
-test('a name from an abandoned block is no longer mined, and a competing mint in the new branch gets it', async () => {
-  const { logger, records } = keptLog()
-  const world = await worlds.start({}, { logger })
-  const { server, headers } = world
-  const { first, competing } = await withCompetingMint(world)
-  const { height, root } = headers.bestTip
-  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height })
-
-  reorg(world, 1, [competing])
-  const { status, json } = await world.tell()
-  expect({ status, json }).toEqual({
-    status: 200,
-    json: { tip: height + 1, from: height - 10, blocks: 2, disproved: 1 },
-  })
-  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2) })
-  expect(takenBack(records)).toMatchObject([{ level: 40, height, root }])
-
-  expect((await world.submit(competing)).status).toBe(200)
-  expect(await mintStatus(world, 'a')).toEqual({ origin: competing.outpoint(2), height })
-  expect((await server.ask('/svc/names/origin/a')).json).toEqual({
-    name: 'a',
-    outpoint: competing.outpoint(2),
-  })
-  const origins = posted([first.outpoint(2), competing.outpoint(2)])
-  expect((await server.ask('/svc/names/origins', origins)).json).toEqual({
-    [first.outpoint(2)]: false,
-    [competing.outpoint(2)]: true,
-  })
-  expect((await server.ask(`/svc/gateway/metadata/${competing.outpoint(2)}:0`)).json).toMatchObject({
-    height,
-  })
-  expect((await server.ask(`/svc/gateway/metadata/${first.outpoint(2)}`)).status).toBe(404)
-  expect((await server.ask(`/content/${first.outpoint(2)}`)).status).toBe(404)
-  expect((await server.ask(`/content/${competing.outpoint(2)}:-1`)).status).toBe(200)
-})
-
-test('a proven competing mint shows by itself that the proofs of the other one, and of what is built on it, are out of date', async () => {
-  const { logger, records } = keptLog()
-  const world = await worlds.start({}, { logger })
-  const { chain, headers } = world
-  const { first, competing } = await withCompetingMint(world)
-  const { height } = headers.bestTip
-  for (const name of ['ab', 'ac'])
-    await world.mined(chain.mint(name, { from: chain.node(name.slice(0, -1)) }))
-  const branch = headers.fork(height - 1)
-  for (let block = 0; block < 3; block++) branch.mine()
-  branch.mine([competing])
-  headers.reorg(branch)
-  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height })
-  expect((await world.submit(competing)).status).toBe(200)
-  expect(await mintStatus(world, 'a')).toEqual({ origin: competing.outpoint(2), height: height + 3 })
-  const heights = [height, height + 1, height + 2]
-  expect(takenBack(records)).toMatchObject(heights.map((each) => ({ level: 40, height: each })))
-})
 
 test('nobody has to tell: the tracker is asked now and then', async () => {
   const world = await worlds.start({ HEADERS_POLL_MS: '20' })

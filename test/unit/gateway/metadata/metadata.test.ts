@@ -1,13 +1,10 @@
-import { createHash } from 'node:crypto'
 import { vi } from 'vitest'
-import { encodeAddress } from '../../../../backend/src/protocol/address.js'
 import { MAP_MARKER } from '../../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { text } from '../../../support/gateway/site.js'
 import { livesOn } from '../../../support/graph/lives.js'
-import { ownerOf } from '../../../support/graph/owner-of.js'
 import {
   bitcomTail,
   FakeChain,
@@ -25,8 +22,6 @@ const { submit, transferred, life } = livesOn(server, chain)
 
 const at = (step: FakeTransaction | undefined): string => step?.outpoint(0) ?? ''
 const metadata = async (pointer: string) => await server.ask(`/svc/gateway/metadata/${pointer}`)
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
-const addressOf = (seed: number): string => encodeAddress(ownerOf(seed), 'main')
 
 const PARENT = `${'cd'.repeat(32)}_7`
 const child = concatBytes(
@@ -38,69 +33,7 @@ const steps = await life(child, [
   p2pkh(3),
   inscriptionScript({ ...text('three', 'text/css'), lock: p2pkh(4) }),
 ])
-const [first, , transfer, last] = steps
-
-const FIRST_MAP = { name: 'first', royalties: [{ percentage: '0.03' }] }
-const SECOND_MAP = { ...FIRST_MAP, name: 'second', subTypeData: 'not JSON {' }
-
-const OF_FIRST = {
-  ...{ contentOutpoint: at(first), contentType: 'text/plain', contentLength: 3, sha256: sha256('one') },
-  ...{ claimedParent: PARENT, satoshis: 1, spent: true },
-}
-const OF_TRANSFER = {
-  ...{ outpoint: at(transfer), satoshis: 1, owner: addressOf(3), spent: true, height: transfer?.height },
-}
-
-describe('the record of', () => {
-  test('an output alone is what stands in it', async () => {
-    const { status, headers, json } = await metadata(at(first))
-    expect([status, headers['cache-control']]).toEqual([200, 'no-cache'])
-    const { outpoint, height } = { outpoint: at(first), height: first?.height }
-    expect(json).toEqual({ ...OF_FIRST, outpoint, map: FIRST_MAP, owner: addressOf(1), height })
-  })
-
-  test('an output that shows nothing has no content', async () => {
-    expect((await metadata(at(transfer))).json).toEqual({ ...OF_TRANSFER, map: {} })
-  })
-
-  test('a step is what the ordinal is there', async () => {
-    const { json } = await metadata(`${at(last)}:2`)
-    const ordinal = { origin: at(first), sequence: 2, tip: false, map: SECOND_MAP }
-    expect(json).toEqual({ ...OF_FIRST, ...OF_TRANSFER, ...ordinal })
-  })
-
-  test('the tip is unspent', async () => {
-    const { json } = await metadata(`${at(first)}:-1`)
-    expect(json).toMatchObject({
-      ...{ outpoint: at(last), sequence: 3, tip: true, map: SECOND_MAP, owner: addressOf(4), spent: false },
-      ...{ contentOutpoint: at(last), contentType: 'text/css' },
-    })
-  })
-
-  test('a transaction is that of its first content', async () => {
-    expect((await metadata(first?.txid ?? '')).json).toMatchObject({ outpoint: at(first) })
-    expect((await metadata(`${first?.txid}:1`)).json).toMatchObject({ sequence: 1, map: SECOND_MAP })
-  })
-
-  test('an ordinal whose last coin was burnt is spent at its tip', async () => {
-    const [burnt] = await life('burnt', [])
-    if (burnt === undefined) throw new Error('there is an origin')
-    const outputs = [{ satoshis: 9, lockingScript: inscriptionScript({ body: utf8('ash') }) }]
-    await submit(chain.spend({ inputs: [burnt], outputs }), { with: [burnt] })
-    expect((await metadata(`${at(burnt)}:-1`)).json).toMatchObject({ tip: true, spent: true })
-  })
-
-  test('an unproven one has no height, until it is proven', async () => {
-    // The coin’s own lock takes any one push, so that the engine’s interpreter lets the unproven spend through.
-    const [, open] = await life('soon', [Uint8Array.of(0x75, 0x51)])
-    if (open === undefined) throw new Error('there is a second step')
-    const next = transferred(open, p2pkh(5))
-    await submit(next, { proven: false, with: [open] })
-    expect((await metadata(at(next))).json).not.toHaveProperty('height')
-    await submit(next)
-    expect((await metadata(at(next))).json).toMatchObject({ height: next.height })
-  })
-})
+const [first] = steps
 
 test('a record that has changed has another tag', async () => {
   const [origin] = await life('changing', [])
@@ -177,17 +110,6 @@ describe('metadata in headers', () => {
     return origin
   }
   const headersOf = async (pointer: string) => (await server.ask(`/content/${pointer}`)).headers
-
-  test('is that of the output alone, or up to the step', async () => {
-    const own = await headersOf(at(first))
-    expect(JSON.parse(String(own['x-map']))).toEqual(FIRST_MAP)
-    // Its transaction does not spend that.
-    expect(own).not.toHaveProperty('x-parent')
-    const tip = await headersOf(`${at(first)}:-1`)
-    expect(JSON.parse(String(tip['x-map']))).toEqual(SECOND_MAP)
-    expect(await headersOf(at(last))).not.toHaveProperty('x-map')
-    expect(await headersOf(at(last))).not.toHaveProperty('x-parent')
-  })
 
   test('is ASCII, whatever was said', async () => {
     const said = { 'ключ\r\nX-Evil: 1': '🙂\0é' }

@@ -1,7 +1,7 @@
 import { Beef } from '@bsv/sdk'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { verifyNextOutput, verifyOrdinal, verifyOutput } from '../../../../src/client/verify-output.js'
+import { verifyOutput } from '../../../../src/client/verify-output.js'
 import {
   beefOf,
   FakeChain,
@@ -132,44 +132,4 @@ describe('the proof of an output', () => {
     for (const subject of subjects) await server.unblock(subject)
     expect(await statuses()).toEqual([200, 200, 200, 200, 200])
   })
-})
-
-test('the proof of a step shows the ordinal from its first output, wherever it is asked', async () => {
-  const { steps } = await ordinal()
-  const contents = ['first', 'first', 'third', 'third']
-  for (const [index, asked] of steps.entries())
-    for (const sequence of [-2, -1, 0, 1, 2, 3]) {
-      const at = sequence === -1 ? 3 : Math.max(sequence, 0)
-      const { status, headers, body } = await proof(`${asked.outpoint(0)}:${sequence}`)
-      const cache = sequence === -1 ? 'no-cache' : IMMUTABLE
-      expect([status, headers['cache-control'], headers['x-outpoint']]).toEqual([
-        200,
-        cache,
-        steps[at]?.outpoint(0),
-      ])
-      const shown = { asked: parseOutpoint(asked.outpoint(0)), sequence, isMintOf: async () => false }
-      const verified = await verifyOrdinal({ proof: body, chainTracker, ...shown })
-      expect(verified).toMatchObject({
-        ...{ sequence: at, proven: true, origin: { txid: steps[0]?.txid, vout: 0 } },
-        content: { content: { body: Buffer.from(contents[at] ?? '') } },
-      })
-      expect(verified.path).toHaveLength(Math.max(at, index) + 1)
-      // Another step, or another ordinal, is not what was asked for.
-      const another = verifyOrdinal({ proof: body, chainTracker, ...shown, sequence: at + 1 })
-      await expect(another).rejects.toMatchObject({ name: 'ProofError' })
-    }
-})
-
-test('the next step is shown by the transaction that moves the ordinal on, and there is none at the tip', async () => {
-  const { steps } = await ordinal()
-  const [first, second, , fourth] = steps as Record<0 | 1 | 3, FakeTransaction> & FakeTransaction[]
-  const { headers, body } = await proof(`${first.outpoint(0)}?next`)
-  expect(headers).toMatchObject({ 'cache-control': IMMUTABLE, 'x-outpoint': second.outpoint(0) })
-  const from = parseOutpoint(first.outpoint(0))
-  const next = { outpoint: { txid: second.txid, vout: 0 }, height: second.height }
-  expect(await verifyNextOutput({ proof: body, from, chainTracker })).toMatchObject(next)
-  const behind = verifyNextOutput({ proof: body, from: next.outpoint, chainTracker })
-  await expect(behind).rejects.toMatchObject({ code: 'NOT_DESCENDED' })
-  expect((await proof(`${fourth.outpoint(0)}?next`)).status).toBe(404)
-  expect((await proof(`${first.txid}?next`)).status).toBe(404)
 })

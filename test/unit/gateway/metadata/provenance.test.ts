@@ -51,10 +51,6 @@ async function submit(
 const provenance = (outpoint: string, question?: Parameters<TestServer['ask']>[1]): Promise<Answer> =>
   server.ask(`/svc/gateway/provenance/${outpoint}`, question)
 
-async function expectNone(outpoint: string): Promise<void> {
-  expectError(await provenance(outpoint), { status: 404, code: 'NOT_FOUND' })
-}
-
 /** Asks for a provenance and checks it, and that nothing of it can be left out or changed. */
 async function expectShown(
   asked: string,
@@ -197,51 +193,6 @@ test('what is not mined is shown with its ancestors, down to what is', async () 
   })
 })
 
-test('an ordinal that was burnt is shown where it was last', async () => {
-  const [funding, other] = [purse(3), purse(3)]
-  const origin = spend([funding], [inscribed('burnt')])
-  const last = spend([origin], [output(1)])
-  const burn = spend([last, other], [output(2)])
-  await submit(origin, { with: [funding] })
-  await submit(last, { with: [origin] })
-  const shown = { tip: last.outpoint(0), origin: origin.outpoint(0), steps: 2, with: [funding, origin, last] }
-  await expectShown(origin.outpoint(0), shown)
-  await submit(burn, { with: [last, other] })
-  await expectShown(origin.outpoint(0), shown)
-})
-
-test('content that was put on a coin later has its origin there, and its lineage before', async () => {
-  const funding = purse(3)
-  const bare = spend([funding], [mapped('bare')])
-  const origin = spend([bare], [inscribed('late')])
-  await submit(bare, { with: [funding] })
-  await expectNone(bare.outpoint(0))
-  await submit(origin, { with: [bare] })
-  await expectShown(bare.outpoint(0), {
-    tip: origin.outpoint(0),
-    origin: origin.outpoint(0),
-    steps: 2,
-    with: [funding, bare, origin],
-  })
-})
-
-test('a lineage with a hole is shown when the hole closes', async () => {
-  const funding = purse(3)
-  const origin = spend([funding], [inscribed('a hole')])
-  const missing = spend([origin], [output(1)])
-  const tip = spend([missing], [mapped('behind it')])
-  await submit(origin, { with: [funding] })
-  await submit(tip)
-  await expectNone(tip.outpoint(0))
-  await submit(missing, { with: [origin] })
-  await expectShown(origin.outpoint(0), {
-    tip: tip.outpoint(0),
-    origin: origin.outpoint(0),
-    steps: 3,
-    with: [funding, origin, missing, tip],
-  })
-})
-
 test('what places an ordinal has its path once it was submitted by itself', async () => {
   const funding = purse(3)
   const origin = spend([funding], [inscribed('paid for')])
@@ -260,37 +211,4 @@ test('what places an ordinal has its path once it was submitted by itself', asyn
   expect(newTag).not.toBe(tag)
   const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
   await expectShown(origin.outpoint(0), shown)
-})
-
-test('an output of more than a satoshi is its own provenance', async () => {
-  const note = made(chain.inscribe({ contentType: 'text/plain', body: utf8('alone'), satoshis: 7 }))
-  await submit(note)
-  const at = note.outpoint(0)
-  await expectShown(at, { tip: at, origin: at, steps: 1, with: [note] })
-})
-
-describe('a name', () => {
-  const funding = purse(1000)
-  const coin = { transaction: funding, vout: 0 }
-  const [a, ab] = [made(chain.mint('a')), made(chain.mint('ab', { funding: [coin] }))]
-  const moved = spend([{ transaction: a, vout: 2 }], [mapped('moved')])
-  beforeAll(async () => {
-    await submit(made(chain.genesis), { topics: ['tm_names'] })
-    await submit(a, { topics: ['tm_names'], with: [chain.genesis] })
-    await submit(ab, { topics: ['tm_names'], with: [a, funding] })
-    await submit(moved, { with: [a] })
-  })
-
-  test('starts at its mint, though what paid for that is not held', async () => {
-    const shown = { tip: moved.outpoint(0), origin: a.outpoint(2), steps: 2, with: [a, moved] }
-    await expectShown(a.outpoint(2), shown, [a.outpoint(2)])
-    // Who does not know the name to be genuine is not shown where the coin started.
-    const { body } = await provenance(a.outpoint(2))
-    expect(() => verifyProvenance(body, trust)).toThrow(/missing/)
-  })
-
-  test('comes with what paid for the mint where that is held', async () => {
-    const shown = { tip: ab.outpoint(2), origin: ab.outpoint(2), steps: 1, with: [a, funding, ab] }
-    await expectShown(ab.outpoint(2), shown)
-  })
 })

@@ -1,7 +1,7 @@
 import { Beef, Utils } from '@bsv/sdk'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { MineTree } from '../../../support/graph/mine-tree.js'
-import { beefOf, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
+import { beefOf, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
   posted,
@@ -9,7 +9,6 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
-import { loseNode } from '../../../support/storage/changed-files.js'
 
 const { start } = useServers()
 
@@ -107,29 +106,6 @@ describe('a tree of names', () => {
   })
 })
 
-test('a mint that is not mined comes with what pays for it, and is another answer once it is', async () => {
-  const tree = new MineTree()
-  const { chain } = tree
-  const server = await start(treeOf(chain.deployment))
-  const purse = chain.spend({ outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
-  const a = tree.mint('a')
-  const ab = tree.mint('ab', { funding: [purse] })
-  for (const each of [chain.genesis, a]) await submit(server, each)
-  await submit(server, ab, { proven: false, with: [chain.genesis, a, purse] })
-  const before = await proofOf(server, 'ab')
-  const { beef, txids } = read(before)
-  expect([new Set(txids), txids.length]).toEqual([new Set(txidsOf([chain.genesis, a, purse, ab])), 4])
-  expect(beef.isValid()).toBe(true)
-  expect(beef.txs.at(-1)).toMatchObject({ txid: ab.txid, bumpIndex: undefined })
-  // To run its scripts takes the node that it spends, known or not.
-  const part = read(await proofOf(server, `ab?known=${a.outpoint(1)}`))
-  expect([new Set(part.txids), part.beef.isValid()]).toEqual([new Set(txidsOf([a, purse, ab])), true])
-  await submit(server, ab)
-  const after = await proofOf(server, 'ab')
-  expect(after.headers.etag).not.toBe(before.headers.etag)
-  expect(read(after).txids).toEqual(txidsOf([chain.genesis, a, ab]))
-})
-
 describe('a proof in parts', () => {
   /** All parts of what a path answers, each no longer than needed, asked for with the node or name before. */
   async function partsOf(path: string, maxBytes: number): Promise<{ subject: string; txids: string[] }[]> {
@@ -187,12 +163,4 @@ describe('a proof in parts', () => {
     for (const wrong of ['0', '-1', '1.5', 'all', '1e9', ''])
       expectError(await proofOf(server, `ab?maxBytes=${wrong}`), { status: 400, code: 'BAD_OUTPOINT' })
   })
-})
-
-test('says where a proof ends that is not all here', async () => {
-  const [genesis, a] = tree.way('a') as [FakeTransaction, FakeTransaction]
-  expect(loseNode(server.dataDir, { txid: a.txid, vout: 1 })).toBe(1)
-  const error = expect.stringContaining(tree.mintOf('ab').txid)
-  expectError(await proofOf(server, 'ab'), { status: 404, code: 'NOT_FOUND', error })
-  expect(read(await proofOf(server, 'a')).txids).toEqual(txidsOf([genesis, a]))
 })

@@ -1,7 +1,4 @@
-import { encodeAddress } from '../../../../backend/src/protocol/address.js'
-import { concatBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { ownerOf } from '../../../support/graph/owner-of.js'
+import { concatBytes } from '../../../../backend/src/protocol/bytes.js'
 import {
   beefOf,
   FakeChain,
@@ -25,43 +22,13 @@ const transferred = async (from: FakeTransaction, vout: number, lockingScript: U
 
 await submit(chain.genesis)
 const mints: FakeTransaction[] = []
-for (const name of ['a', 'al', 'b']) {
+for (const name of ['a', 'al']) {
   const mint = chain.mint(name, { ownerLock: p2pkh(7) })
   await submit(mint)
   mints.push(mint)
 }
-const [a, al, b] = mints as [FakeTransaction, FakeTransaction, FakeTransaction]
-const script = concatBytes(p2pkh(8), mapTail({ url: 'https://a.example', royalties: '{"a":1}' }))
-const held = await transferred(a, 2, script)
-const node = (name: string): string => formatOutpoint(chain.node(name).outpoint)
+const [a, al] = mints as [FakeTransaction, FakeTransaction]
 const named = async (name: string) => await server.ask(`/svc/names/${name}`)
-
-test('a name that stays has all of itself', async () => {
-  const { status, headers, json } = await named('al')
-  expect([status, headers['cache-control']]).toEqual([200, 'no-cache'])
-  const tip = {
-    ...{ outpoint: al.outpoint(2), owner: encodeAddress(ownerOf(7), 'main'), spent: false },
-    script: toHex(al.transaction.outputs[2]?.lockingScript ?? new Uint8Array()),
-  }
-  const record = { name: 'al', origin: al.outpoint(2), tip, sequence: 0, map: {} }
-  expect(json).toEqual({ ...record, node: node('al'), height: al.height })
-})
-
-test('a name that was handed on is where its ordinal is, with what was said of it', async () => {
-  const owner = encodeAddress(ownerOf(8), 'main')
-  expect((await named('a')).json).toEqual({
-    ...{ name: 'a', origin: a.outpoint(2), sequence: 1, node: node('a'), height: a.height },
-    tip: { outpoint: held.outpoint(0), owner, script: toHex(script), spent: false },
-    map: { url: 'https://a.example', royalties: { a: 1 } },
-  })
-})
-
-test('a name that was burnt is spent where it ended', async () => {
-  // Into an output that is no ordinal, of a transaction that admits something else.
-  await transferred(b, 2, concatBytes(p2pkh(1), mapTail({ x: 'y' })), 4)
-  const { json } = await named('b')
-  expect(json).toMatchObject({ tip: { outpoint: b.outpoint(2), spent: true }, sequence: 0, node: node('b') })
-})
 
 test('a host that does not take the ordinals of names knows where they were mined', async () => {
   const other = await start({ ...treeOf(chain.deployment), CONTENT_TYPES: 'image/*' })

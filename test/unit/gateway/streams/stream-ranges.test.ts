@@ -17,10 +17,8 @@ const even = (size: number, length: number): number[] => {
 
 /** How long the chunks of a body are, by where they end against the ranges of the vectors. */
 const CHUNKINGS: [name: string, lengths: (length: number) => number[]][] = [
-  ['end where ranges do', (length) => even(100, length)],
   ['end inside ranges', (length) => even(7, length)],
   ['end beside ranges', (length) => [1, 5, Math.max(length - 16, 0), 0, 9]],
-  ['end once', (length) => [Math.ceil(length / 2)]],
 ]
 
 describe.each(CHUNKINGS)('a stream whose chunks %s answers as the vectors say', (_, lengths) => {

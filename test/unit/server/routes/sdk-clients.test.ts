@@ -2,12 +2,11 @@ import {
   HTTPSOverlayBroadcastFacilitator,
   HTTPSOverlayLookupFacilitator,
   type LookupAnswer,
-  LookupResolver,
   Transaction,
 } from '@bsv/sdk'
 import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
-import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What wallets run: the SDK's own clients, over HTTP, against this server.
 
@@ -15,7 +14,6 @@ const servers = useServers()
 const broadcast = new HTTPSOverlayBroadcastFacilitator(undefined, true)
 
 let server: TestServer
-let resolver: LookupResolver
 const chain = new FakeChain()
 const [a, ab, abc, b] = [chain.mint('a'), chain.mint('ab'), chain.mint('abc'), chain.mint('b')]
 
@@ -30,8 +28,6 @@ const send = (transaction: FakeTransaction, { url = server.url, ...more }: Sent 
 beforeAll(async () => {
   server = await servers.start(treeOf(chain.deployment))
   for (const transaction of [chain.genesis, a, ab, abc]) await send(transaction)
-  const hostOverrides = { ls_names: [server.url], ls_ordinals: [server.url] }
-  resolver = new LookupResolver({ networkPreset: 'local', hostOverrides })
 })
 
 /** What an answer's outputs are: the transaction that the BEEF is of, the index, and the script there. */
@@ -46,24 +42,6 @@ function expected(transaction: FakeTransaction, outputIndex: number) {
   const script = transaction.transaction.outputs[outputIndex]?.lockingScript
   return { txid: transaction.txid, outputIndex, script: script && toHex(script) }
 }
-
-/** The three ways of asking; each must give the same. */
-const ways: [string, (query: unknown, service?: string) => Promise<LookupAnswer>][] = [
-  [
-    'plain JSON',
-    async (query, service = 'ls_names') => {
-      const { status, headers, json } = await server.ask('/lookup', posted({ service, query }))
-      expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8'])
-      return json as LookupAnswer
-    },
-  ],
-  [
-    'the facilitator, in one binary answer',
-    async (query, service = 'ls_names') =>
-      await new HTTPSOverlayLookupFacilitator(undefined, true).lookup(server.url, { service, query }),
-  ],
-  ['the resolver', async (query, service = 'ls_names') => await resolver.query({ service, query })],
-]
 
 describe('submitting with the SDK', () => {
   test('a mint is acknowledged in both topics', async () => {
@@ -98,35 +76,5 @@ describe('submitting with the SDK', () => {
 
   test('a topic that is not here is an error to the client', async () => {
     await expect(send(a, { topics: ['tm_other'] })).rejects.toThrow('Failed to facilitate broadcast')
-  })
-})
-
-describe.each(ways)('asking by %s', (_, lookup) => {
-  test('the current output of a name comes with its BEEF', async () => {
-    expect(outputsOf(await lookup({ name: 'ab' }))).toEqual([expected(ab, 2)])
-  })
-
-  test('the origin, the node and where to mine are outputs of the mints', async () => {
-    expect(outputsOf(await lookup({ origin: 'abc' }))).toEqual([expected(abc, 2)])
-    expect(outputsOf(await lookup({ node: 'abc' }))).toEqual([expected(abc, 1)])
-    expect(outputsOf(await lookup({ node: 'ab' }))).toEqual([expected(abc, 0)])
-    expect(outputsOf(await lookup({ mine: 'abcd' }))).toEqual([expected(abc, 1)])
-  })
-
-  test('several outputs of several transactions come in one answer, in order', async () => {
-    const found = [expected(a, 2), expected(ab, 2), expected(abc, 2)]
-    expect(outputsOf(await lookup({ prefix: 'a' }))).toEqual(found)
-    expect(outputsOf(await lookup({ prefix: 'a', limit: 2 }))).toEqual(found.slice(0, 2))
-    expect(outputsOf(await lookup({ prefix: 'a', after: 'a' }))).toEqual(found.slice(1))
-  })
-
-  test('what is not there is an empty answer', async () => {
-    expect(outputsOf(await lookup({ name: 'nobody' }))).toEqual([])
-    expect(outputsOf(await lookup({ mine: 'abc' }))).toEqual([])
-    expect(outputsOf(await lookup({ prefix: 'zz' }))).toEqual([])
-  })
-
-  test('an ordinal is found by its outpoint', async () => {
-    expect(outputsOf(await lookup({ outpoint: abc.outpoint(2) }, 'ls_ordinals'))).toEqual([expected(abc, 2)])
   })
 })

@@ -9,7 +9,6 @@ import {
   type FakeTransaction,
   type MintOverrides,
   OPEN_LOCK,
-  p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { NON_STRICT, nonStrictlyUnlocked } from '../../../support/protocol/non-strict-mints.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
@@ -62,79 +61,6 @@ const NOT_STRICT = {
   status: 400,
   json: { code: 'BAD_BODY', error: expect.stringMatching(/five minimal pushes.* merkle proof.*NOT_STRICT/) },
 }
-
-test('a block decides about every form of unlocking script; before it only the strict one counts', async () => {
-  const { world, chain, mint, submit } = await nonStrictWorld()
-  const { server, headers } = world
-  let root = chain.node('')
-  let last = chain.genesis.outpoint(0)
-  const line: FakeTransaction[] = []
-  const minted = new Map<string, string>()
-  for (const [at, unlocking] of NON_STRICT.entries()) {
-    const name = String.fromCharCode(97 + at)
-    const one = mint(name, root, nonStrictlyUnlocked(unlocking))
-    const competing = mint(name, root, { ownerLock: p2pkh(9) })
-    const before = server.rows()
-    expect([unlocking.has, await submit(one, line)]).toMatchObject([unlocking.has, NOT_STRICT])
-    expect([server.rows(), await nodeOf(server, '')]).toEqual([before, { domain: '', outpoint: last }])
-
-    expect(await submit(competing, line)).toMatchObject({ status: 200 })
-    expect(await originOf(server, name)).toBe(competing.outpoint(2))
-
-    headers.mine([one])
-    expect((await submit(one)).json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
-    expect(await originOf(server, name)).toBe(one.outpoint(2))
-    expect(await nodeOf(server, '')).toEqual({ domain: '', outpoint: one.outpoint(0) })
-    expect(await nodeOf(server, name)).toEqual({ domain: name, outpoint: one.outpoint(1) })
-    minted.set(name, one.outpoint(2))
-
-    // What is built on it counts before it is mined, also where its path is left out, which the store has.
-    const child = mint(`${name}z`, nodeAt(one, 1))
-    const bare = at % 2 === 0 ? { bare: one } : {}
-    expect(await submit(child, [...line, one], bare)).toMatchObject({ status: 200 })
-    minted.set(`${name}z`, child.outpoint(2))
-    root = nodeAt(one, 0)
-    last = one.outpoint(0)
-    line.push(one)
-  }
-  const again = await world.restart()
-  for (const [name, origin] of minted) expect(await originOf(again.server, name)).toBe(origin)
-})
-
-/** A world in which a non-strict mint of `a` was mined and taken, and a strict competing mint that nobody has seen. */
-async function withNonStrictMint() {
-  const made = await nonStrictWorld()
-  const { world, chain, mint, submit } = made
-  const root = chain.node('')
-  const [unlocking] = NON_STRICT.filter(({ has }) => has === 'an OP_RETURN')
-  if (unlocking === undefined) throw new Error('an OP_RETURN is among them')
-  const one = mint('a', root, nonStrictlyUnlocked(unlocking))
-  const competing = mint('a', root, { ownerLock: p2pkh(9) })
-  world.headers.mine([one])
-  expect(await submit(one)).toMatchObject({ status: 200 })
-  return { ...made, one, competing }
-}
-
-test('a non-strict mint that loses its block stays until a competing mint is mined', async () => {
-  const { world, submit, mint, one, competing } = await withNonStrictMint()
-  const { headers, server } = world
-  const branch = headers.fork(headers.bestTip.height - 1)
-  branch.mine()
-  branch.mine()
-  headers.reorg(branch)
-  expect((await world.tell()).json).toMatchObject({ disproved: 1 })
-  expect(await originOf(server, 'a')).toBe(one.outpoint(2))
-  // Nothing unproven is built on it from now on, and an unproven competing mint does not replace it.
-  expect(await submit(one)).toMatchObject(NOT_STRICT)
-  expect(await submit(mint('ab', nodeAt(one, 1)), [one])).toMatchObject(NOT_STRICT)
-  expect(await submit(competing)).toMatchObject({ status: 409, json: { txid: one.txid } })
-  const again = await world.restart()
-  expect(await originOf(again.server, 'a')).toBe(one.outpoint(2))
-  headers.mine([competing])
-  expect((await again.submit(competing)).status).toBe(200)
-  expect(await originOf(again.server, 'a')).toBe(competing.outpoint(2))
-  expect(await nodeOf(again.server, 'a')).toEqual({ domain: 'a', outpoint: competing.outpoint(1) })
-})
 
 test('the word of an operator is no proof: a non-strict mint is refused, a strict one is taken', async () => {
   const { world, mint, chain } = await nonStrictWorld()

@@ -2,7 +2,7 @@ import { ChainServices } from '../../../support/follow/chain-services.js'
 import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { serving } from '../../../support/server/connections.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../../support/server/header-world.js'
-import { type Answer, type Environment, posted } from '../../../support/server/test-server.js'
+import type { Answer, Environment } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 // A strict mint costs a second of work and a coin that need never be spent: a squat. What the network has seen beats it.
@@ -87,20 +87,6 @@ test.each([[['junglebus']], [['whatsonchain']], [['arc', 'junglebus']]] as const
   },
 )
 
-test('one that lost wins with its proof, without being sent again', async () => {
-  const { world, mint, submit } = await contest([])
-  const root = world.chain.node('')
-  const squat = mint('a', 2, root)
-  const honest = mint('a', 3, root)
-  expect([(await submit(squat)).status, (await submit(honest)).status]).toEqual([200, 409])
-  const again = await world.restart()
-  world.headers.mine([honest])
-  const path = world.headers.branch.path(honest.txid)?.toHex()
-  const notice = posted({ txid: honest.txid, merklePath: path, txStatus: 'MINED' })
-  expect((await again.server.ask('/arc-ingest', notice)).status).toBe(200)
-  expect((await again.server.ask('/svc/names/origin/a')).json).toMatchObject({ outpoint: honest.outpoint(2) })
-})
-
 test('one that lost wins once the network has it, without being sent again', async () => {
   const { world, network, mint, submit, owner } = await contest(['whatsonchain', 'arc'])
   const root = world.chain.node('')
@@ -138,30 +124,6 @@ test.each([
   network.arc.fault = () => fault
   network.whatsonchain.fault = () => fault
   expect([(await submit(honest)).status, await owner('a')]).toEqual([409, squat.txid])
-})
-
-test('a rejected squat frees the node, and is back once the network has it', async () => {
-  const token = 'a-token-of-the-processor'
-  const { world, mint, submit, owner } = await contest([], { ARC_CALLBACK_TOKEN: token })
-  const { server, chain } = world
-  const root = chain.node('')
-  const squat = mint('a', 2, root)
-  expect((await submit(squat)).status).toBe(200)
-  const notify = (notice: object, shown = token): Promise<Answer> =>
-    server.ask('/arc-ingest', posted(notice, { Authorization: `Bearer ${shown}` }))
-  const { txid } = squat
-  expect((await notify({ txid, txStatus: 'REJECTED' }, 'another-token')).status).toBe(401)
-  expect(await owner('a')).toBe(txid)
-  const batch = { count: 2, callbacks: [{ txid, txStatus: 'REJECTED', extraInfo: 'x', merklePath: '' }] }
-  expect([(await notify(batch)).status, await owner('a')]).toEqual([200, undefined])
-  const free = { domain: '', outpoint: chain.genesis.outpoint(0) }
-  expect((await server.ask('/svc/names/mine/a')).json).toMatchObject(free)
-  expect((await submit(squat)).status).toBe(409)
-  const honest = mint('a', 3, root)
-  expect([(await submit(honest)).status, await owner('a')]).toEqual([200, honest.txid])
-  // Neither is proven, but the network has one of them.
-  expect((await notify({ txid, txStatus: 'SEEN_ON_NETWORK' })).status).toBe(200)
-  expect(await owner('a')).toBe(txid)
 })
 
 test('an ARC that is a source says that a squat was rejected, and the one that lost to it wins', async () => {

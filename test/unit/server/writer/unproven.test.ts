@@ -1,4 +1,3 @@
-import { Beef, Transaction } from '@bsv/sdk'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import {
   beefOf,
@@ -8,45 +7,9 @@ import {
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
 import { bareTransaction } from '../../../support/protocol/transactions.js'
-import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
-
-/** A chain of unproven mints whose scripts an interpreter accepts, paid for by one proven coin each. */
-function unprovenChain(names: string[]) {
-  const chain = new FakeChain()
-  const purse = chain.spend({ outputs: names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })) })
-  const mints = names.map((name, vout) => chain.mint(name, { funding: [{ transaction: purse, vout }] }))
-  const beefs = mints.map((mint, index) => {
-    const before = mints.slice(0, index)
-    return beefOf(mint, { proven: false, with: [chain.genesis, purse, ...before], unproven: before })
-  })
-  return { chain, purse, mints, beefs }
-}
-
-async function answerBeef(server: TestServer, name: string): Promise<Beef> {
-  const answer = await server.ask('/lookup', posted({ service: 'ls_names', query: { origin: name } }))
-  const { outputs } = answer.json as { outputs: { beef: number[] }[] }
-  return Beef.fromBinary(outputs[0]?.beef ?? [])
-}
-
-async function submitAll(server: TestServer, chain: FakeChain, beefs: Uint8Array[]): Promise<void> {
-  for (const beef of [beefOf(chain.genesis), ...beefs]) await server.take(beef)
-}
-
-describe('a chain of unproven mints', () => {
-  const { chain, purse, mints, beefs } = unprovenChain(['a', 'ab', 'abc'])
-
-  test('is answered with a BEEF that holds every ancestor down to proven ones, and verifies', async () => {
-    const server = await start(treeOf(chain.deployment))
-    await submitAll(server, chain, beefs)
-    const beef = await answerBeef(server, 'abc')
-    const txids = (all: FakeTransaction[]): string[] => all.map(({ txid }) => txid).sort()
-    expect(beef.txs.map(({ txid }) => txid).sort()).toEqual(txids([chain.genesis, purse, ...mints]))
-    const subject = Transaction.fromBEEF(beef.toBinary())
-    expect([subject.id('hex'), await subject.verify('scripts only')]).toEqual([mints[2]?.txid, true])
-  })
-})
 
 test('what is known to be in a block is not held for its lock time, though this time its proof is left out', async () => {
   const server = await start()
