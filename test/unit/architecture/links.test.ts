@@ -74,3 +74,11 @@ test('pictures have a text in place of them', () => {
   expect(pictures.length).toBeGreaterThan(0)
   expect(pictures.filter((picture) => !/ alt="[^"]{20,}"/.test(picture))).toEqual([])
 })
+
+test('every drawing is shown on a page, with a text in place of it', () => {
+  const text = pages.map((page) => read(join(root, page))).join('\n')
+  const shown = [...text.matchAll(/!\[[^\]]{20,}\]\((?:docs\/)?drawings\/([\w.]+)\)/g)].map(
+    ([, file]) => file,
+  )
+  expect([...new Set(shown)].toSorted()).toEqual(readdirSync(join(root, 'docs/drawings')).toSorted())
+})
