@@ -113,7 +113,7 @@ function validator(document: OpenapiDocument): Validate {
 }
 
 function validation(document: OpenapiDocument, options: { coerceTypes: boolean }): Validate['json'] {
-  const ajv = new Ajv2020({ ...options, allErrors: true })
+  const ajv = new Ajv2020({ ...options, allErrors: true, code: { optimize: false } })
   ajv.addVocabulary(Object.keys(document))
   ajv.addSchema(document, 'openapi')
   return (pointer, value) => {

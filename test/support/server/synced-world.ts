@@ -1,4 +1,6 @@
+import { Sql } from '../../../backend/src/facts/connection.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import {
   beefOf,
   FakeChain,
@@ -121,8 +123,13 @@ export function heldRows(all: Record<string, string[]>): Record<string, string[]
 }
 
 /** How many outputs topics hold on a server. */
-export async function admittedOn(server: TestServer): Promise<number> {
-  return server.rows().admissions?.length ?? 0
+export async function admittedOn({ dataDir }: TestServer): Promise<number> {
+  const index = new Sql(storeFiles(dataDir).index)
+  try {
+    return index.get('select count(*) as count from admission')?.count
+  } finally {
+    index.close()
+  }
 }
 
 /** Waits until all hosts hold as much as said; then they are to hold the same. */
