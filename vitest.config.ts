@@ -60,9 +60,8 @@ export default defineConfig({
     // The suites of a worker share its modules: to load them again for each would take more than most suites do.
     pool: 'forks',
     isolate: false,
-    // Many tests wait for a timeout or for a process that they started: a core with one of them has time for another. With two a core,
-    // the processes of browsers take turns for minutes.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Many tests wait for a timeout or for a process that they started: a core with one of them has time for another.
+    maxWorkers: 2 * availableParallelism(),
     // Machines that run this may be slow, or busy with other tests.
     testTimeout: 300_000,
     hookTimeout: 300_000,
