@@ -72,8 +72,13 @@ export class MemorySegmentStore implements SegmentStore {
 /** A map that drops the least recently used values. */
 export class RecentMap<Value> {
   private readonly values = new Map<string, Value>()
+  private weight = 0
 
-  constructor(private readonly most: number) {}
+  /** @param most How much all values together may weigh; by default each weighs 1. */
+  constructor(
+    private readonly most: number,
+    private readonly weightOf: (value: Value) => number = () => 1,
+  ) {}
 
   get(key: string): Value | undefined {
     const value = this.values.get(key)
@@ -82,16 +87,17 @@ export class RecentMap<Value> {
   }
 
   delete(key: string): void {
-    this.values.delete(key)
+    const value = this.values.get(key)
+    if (value !== undefined && this.values.delete(key)) this.weight -= this.weightOf(value)
   }
 
   set(key: string, value: Value): void {
-    this.values.delete(key)
+    this.delete(key)
     this.values.set(key, value)
-    if (this.values.size <= this.most) return
+    this.weight += this.weightOf(value)
     for (const oldest of this.values.keys()) {
-      this.values.delete(oldest)
-      return
+      if (this.weight <= this.most) return
+      this.delete(oldest)
     }
   }
 }

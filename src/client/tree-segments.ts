@@ -1,12 +1,11 @@
 import { fromHex, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ClaimedBlock, hostSha256 } from './bundle.js'
 import {
   type KnownMint,
   type KnownName,
   type KnownStep,
-  MAX_STEPS,
   mintIn,
   NAME_VOUT,
   startsWith,
@@ -24,8 +23,9 @@ interface NodeSegment {
 }
 
 interface OrdinalSegment {
-  steps: KnownStep[]
-  lockingScript: Uint8Array
+  steps: readonly KnownStep[]
+  /** As hex. */
+  lockingScript: string
   spends: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export class TreeSegments {
     let code = ''
     let node = this.deployment.genesis
     for (let length = 1; length <= name.length; length++) {
-      const segment = await this.get(node, decodeNode)
+      const segment = await this.get<NodeSegment>(node)
       if (segment === undefined) break
       code ||= segment.code ?? ''
       const at = segment.mints.findIndex((mint) => mint.name === name.slice(0, length))
@@ -67,13 +67,13 @@ export class TreeSegments {
       node = { txid: mint.txid, vout: 1 }
     }
     const mint = mintIn({ code, line, steps: [] }, name)
-    const ordinal = mint && (await this.get(originOf(mint), decodeOrdinal))
+    const ordinal = mint && (await this.get<OrdinalSegment>(originOf(mint)))
     const steps = ordinal?.steps ?? []
     const left = await countInChain([...line, ...steps], isInChain)
     if (left < line.length) return { code, line: line.slice(0, left), steps: [] }
     // The script that is kept is that of the last step, and steps without it are of little use.
     if (ordinal === undefined || left < line.length + steps.length) return { code, line, steps: [] }
-    return { code, line, ...ordinal }
+    return { code, line, ...ordinal, lockingScript: fromHex(ordinal.lockingScript) }
   }
 
   /**
@@ -88,10 +88,10 @@ export class TreeSegments {
     const mint = mintIn(verified, name)
     if (mint === undefined || lockingScript === undefined || spends === undefined) return
     if (startsWith(before?.steps ?? [], steps)) return
-    const kept = await this.get(originOf(mint), decodeOrdinal)
+    const kept = await this.get<OrdinalSegment>(originOf(mint))
     // An index that is behind shows fewer steps.
     if (kept === undefined || !startsWith(kept.steps, steps))
-      await this.put(originOf(mint), { steps: [...steps], lockingScript, spends } satisfies OrdinalSegment)
+      await this.put(originOf(mint), { steps, lockingScript: toHex(lockingScript), spends })
   }
 
   private async keepLine({ code, line }: Pick<KnownName, 'code' | 'line'>): Promise<void> {
@@ -101,29 +101,28 @@ export class TreeSegments {
       const mints = line.slice(start, end)
       const before = line[start - 1]
       const node = before === undefined ? this.deployment.genesis : { txid: before.txid, vout: 1 }
-      const kept = await this.get(node, decodeNode)
+      const kept = await this.get<NodeSegment>(node)
       // Another resolution may have kept more mints of this node.
       if (kept === undefined || !startsWith(kept.mints, mints))
-        await this.put(node, { mints, ...(before === undefined && { code }) } satisfies NodeSegment)
+        await this.put(node, { mints, ...(before === undefined && { code }) })
     }
   }
 
-  private async get<Segment>(outpoint: Outpoint, decode: Decode<Segment>): Promise<Segment | undefined> {
+  private async get<Segment extends NodeSegment | OrdinalSegment>(
+    outpoint: Outpoint,
+  ): Promise<Segment | undefined> {
     const key = this.keyOf(outpoint)
     const read = this.read.get(key)
     if (read !== undefined) return (await read) as Segment | undefined
     const reading = askStore(this.store, () => this.store.get(key)).then(
-      (text) => {
-        const body = text === undefined ? undefined : openSealed(key, text)
-        return body && decode(body)
-      },
+      (text = '') => openSealed(key, text),
       () => undefined,
     )
     this.read.set(key, reading)
     const segment = await reading
     // The store may have failed, or another program may put it there later.
     if (segment === undefined && this.read.get(key) === reading) this.read.delete(key)
-    return segment
+    return segment as Segment | undefined
   }
 
   private async put(outpoint: Outpoint, segment: NodeSegment | OrdinalSegment): Promise<void> {
@@ -168,85 +167,18 @@ function areInOrder(places: readonly ClaimedBlock[]): boolean {
   return places.every(({ height }, at) => height >= (places[at - 1]?.height ?? 0))
 }
 
-/** A segment as text: a digest that shows damage, and JSON with the segment's key, bytes as hex. */
+/** A segment as text: a digest, which shows damage, and JSON with the segment's key. */
 function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
-  const inHex = (_: string, value: unknown): unknown => (value instanceof Uint8Array ? toHex(value) : value)
-  const body = JSON.stringify({ key, ...segment }, inHex)
+  const body = JSON.stringify({ key, ...segment })
   return `${toHex(hostSha256(utf8(body)))} ${body}`
 }
 
 const DIGEST_LENGTH = 64
 
-/** The fields of a sealed segment; undefined if the text is damaged, or belongs to another key. */
-function openSealed(key: string, text: string): Record<string, unknown> | undefined {
+/** A sealed segment; undefined if the text is damaged, or belongs to another key. Any other text was made by {@link seal}. */
+function openSealed(key: string, text: string): NodeSegment | OrdinalSegment | undefined {
   const body = text.slice(DIGEST_LENGTH + 1)
   if (text.slice(0, DIGEST_LENGTH) !== toHex(hostSha256(utf8(body)))) return undefined
-  try {
-    const fields: unknown = JSON.parse(body)
-    return isRecord(fields) && fields.key === key ? fields : undefined
-  } catch {
-    return undefined
-  }
-}
-
-type Decode<Segment> = (fields: Record<string, unknown>) => Segment | undefined
-
-/** More mints than can spend a node, which has 37 characters. */
-const MAX_MINTS = 64
-
-function decodeNode({ code, mints }: Record<string, unknown>): NodeSegment | undefined {
-  if (!Array.isArray(mints) || mints.length > MAX_MINTS) return undefined
-  if (!mints.every(isMint) || !areInOrder(mints) || !(code === undefined || isHex(code))) return undefined
-  return { mints, ...(code !== undefined && { code }) }
-}
-
-function decodeOrdinal({
-  steps,
-  lockingScript,
-  spends,
-}: Record<string, unknown>): OrdinalSegment | undefined {
-  if (!isHex(lockingScript) || !Array.isArray(steps) || steps.length > MAX_STEPS) return undefined
-  if (!steps.every(isStep) || !areInOrder(steps) || !areOutpoints(spends)) return undefined
-  return { steps, lockingScript: fromHex(lockingScript), spends }
-}
-
-function isMint(value: unknown): value is KnownMint {
-  if (!isRecord(value) || !isPlace(value)) return false
-  const { name, domain, claimed, seed, spends, ownerLock } = value
-  const isOwned = ownerLock === undefined || isHex(ownerLock)
-  return (
-    typeof name === 'string' &&
-    typeof domain === 'string' &&
-    isHex(claimed) &&
-    isHex(seed) &&
-    isOwned &&
-    areOutpoints(spends)
-  )
-}
-
-function isStep(value: unknown): value is KnownStep {
-  return isRecord(value) && isPlace(value) && isCount(value.vout)
-}
-
-function areOutpoints(value: unknown): value is string[] {
-  return (
-    Array.isArray(value) &&
-    value.every((each) => typeof each === 'string' && readOutpoint(each) !== undefined)
-  )
-}
-
-function isPlace({ txid, root, height }: Record<string, unknown>): boolean {
-  return isHex(txid) && txid.length === 64 && isHex(root) && root.length === 64 && isCount(height)
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-function isHex(value: unknown): value is string {
-  return typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+  const sealed = JSON.parse(body) as { key: string } & (NodeSegment | OrdinalSegment)
+  return sealed.key === key ? sealed : undefined
 }

@@ -1,5 +1,5 @@
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import { LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
+import { unlessAborted } from './bounded-fetch.js'
 import { RecentMap } from './segment-store.js'
 import type { VerifiedOutput } from './verify-output.js'
 
@@ -38,16 +38,14 @@ export class RecentTips {
     const askedAt = monotonic()
     const entry = { tip, until: Number.POSITIVE_INFINITY }
     this.tips.set(key, entry)
-    const forget = (): void => {
-      if (this.tips.get(key) === entry) this.tips.delete(key)
-    }
-    tip.then(() => {
-      entry.until = askedAt + this.maxAge
-      const left = Math.max(0, entry.until - monotonic())
-      const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
-      // In Node, a timer keeps the process alive.
-      if (typeof timer === 'object') timer.unref()
-    }, forget)
+    tip.then(
+      () => {
+        entry.until = askedAt + this.maxAge
+      },
+      () => {
+        if (this.tips.get(key) === entry) this.tips.delete(key)
+      },
+    )
     return tip
   }
 }
@@ -56,42 +54,24 @@ export class RecentTips {
  * The verified outputs that were used last. None is kept for long: a block may be replaced, and a transaction in no block, too.
  */
 export class OutputCache {
-  private readonly outputs = new Map<string, { output: VerifiedOutput; until: number }>()
-  private bytes = 0
+  private readonly outputs: RecentMap<{ output: VerifiedOutput; until: number }>
 
   constructor(
     private readonly maxBytes: number,
     private readonly maxAge: number,
-  ) {}
+  ) {
+    this.outputs = new RecentMap(maxBytes, ({ output }) => weightOf(output))
+  }
 
   get(key: string): VerifiedOutput | undefined {
     const known = this.outputs.get(key)
-    if (known === undefined) return undefined
-    this.remove(key)
-    if (monotonic() > known.until) return undefined
-    this.put(key, known)
-    return known.output
+    return known !== undefined && monotonic() <= known.until ? known.output : undefined
   }
 
   add(key: string, output: VerifiedOutput): void {
     if (weightOf(output) > this.maxBytes / 4) return
-    this.remove(key)
     const maxAge = output.height === undefined ? this.maxAge : MAX_AGE_IN_BLOCK
-    this.put(key, { output: copied(output), until: monotonic() + maxAge })
-    for (const oldest of this.outputs.keys()) {
-      if (this.bytes <= this.maxBytes) return
-      this.remove(oldest)
-    }
-  }
-
-  private put(key: string, known: { output: VerifiedOutput; until: number }): void {
-    this.outputs.set(key, known)
-    this.bytes += weightOf(known.output)
-  }
-
-  private remove(key: string): void {
-    const known = this.outputs.get(key)
-    if (known !== undefined && this.outputs.delete(key)) this.bytes -= weightOf(known.output)
+    this.outputs.set(key, { output: copied(output), until: monotonic() + maxAge })
   }
 }
 

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { HttpMineIndex } from '../../mining/mine-index.js'
 import type { RunningServer } from '../../server/server.js'
 import { isDeployedHere } from '../../server/store/pinned-genesis.js'
 import { MiningProgress } from '../mining-progress.js'
 import type { Stream } from '../output.js'
 import { fill, filledWith } from './fill.js'
-import { OwnIndex } from './own-index.js'
 
 export interface Seeding {
   server: RunningServer
@@ -36,7 +36,7 @@ export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
     await fill({
       deployment,
       graph,
-      index: new OwnIndex(server.node, deployment.genesis),
+      index: new HttpMineIndex({ url, signal }),
       submit: overlay.engine.submit,
       progress,
       signal,

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
 import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
-import { OwnIndex } from '../../../src/cli/local-network/own-index.js'
 import { MiningProgress } from '../../../src/cli/mining-progress.js'
+import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
 import {
@@ -26,14 +26,14 @@ export async function emptyLocalNetwork(
 }
 
 /** That network, to be filled; what is said of it is left unread. */
-export function networkOf({ node }: TestServer, more: Partial<LocalNetwork> = {}): LocalNetwork {
+export function networkOf({ node, url }: TestServer, more: Partial<LocalNetwork> = {}): LocalNetwork {
   const { deployment } = node.config
   if (deployment === undefined) throw new Error('this server follows no tree')
   const unread = new Writable({ write: (_chunk, _encoding, done) => done() })
   return {
     deployment,
     graph: node.graph,
-    index: new OwnIndex(node, deployment.genesis),
+    index: new HttpMineIndex({ url }),
     submit: node.overlay.engine.submit,
     progress: new MiningProgress(unread),
     signal: new AbortController().signal,
