@@ -18,24 +18,18 @@ import type { Failure } from './output.js'
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const
 
-const OF_RESOLUTION: Record<ResolutionErrorCode, ExitCode> = {
+/** Codes that are not listed here are failures. */
+const OF_RESOLUTION: Partial<Record<ResolutionErrorCode, ExitCode>> = {
   BAD_NAME: 'usage',
   NOT_CLAIMED: 'notFound',
-  NO_PROOF: 'failure',
-  DISAGREEMENT: 'failure',
 }
 
-const OF_MINING: Record<MiningErrorCode, ExitCode> = {
+const OF_MINING: Partial<Record<MiningErrorCode, ExitCode>> = {
   BAD_NAME: 'usage',
   TAKEN: 'refused',
-  NO_FUNDS: 'failure',
   OVER_BUDGET: 'refused',
-  BAD_PROOF: 'failure',
-  NOT_SHOWN: 'failure',
   REFUSED: 'refused',
   UNDECIDED: 'unavailable',
-  BAD_WALLET: 'failure',
-  BAD_INDEX: 'failure',
   NO_ANSWER: 'unavailable',
   NOT_CAUGHT_UP: 'unavailable',
   NO_TREE: 'notFound',
@@ -86,9 +80,9 @@ function exitOf(error: unknown): ExitCode | undefined {
     // If no index answered, trying again later may help.
     const isUnanswered =
       error.reports.length > 0 && error.reports.every(({ verdict }) => verdict === 'failed')
-    return isUnanswered ? 'unavailable' : OF_RESOLUTION[error.code]
+    return isUnanswered ? 'unavailable' : (OF_RESOLUTION[error.code] ?? 'failure')
   }
-  if (error instanceof MiningError) return OF_MINING[error.code]
+  if (error instanceof MiningError) return OF_MINING[error.code] ?? 'failure'
   if (error instanceof PublishError) return error.code === 'NO_SUCH_STATE' ? 'notFound' : 'usage'
   const kind = EXPECTED.find(([kind]) => error instanceof kind)?.[1]
   return kind ?? (error instanceof GeneralError ? OF_CODE[error.code] : undefined)

@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ExpectedDeployment, type ServerDeployment, treeDifference } from '../mining/tree-difference.js'
-import { jsonOfTree, MAX_TERM_LENGTH, treeJson, treeOfJson } from '../mining/tree-json.js'
+import { jsonOfTree, treeJson, treeOfJson } from '../mining/tree-json.js'
 import type { Config } from '../server/config/config.js'
 import { cut } from '../server/telemetry/public-text.js'
 import { usageError } from './command.js'
@@ -49,13 +49,7 @@ export class KnownTrees {
    * @throws CommandError (`usage`) if the file cannot be read or written.
    */
   private async remember(url: string, tree: ServerDeployment): Promise<void> {
-    await this.file.change((held = {}) => {
-      const kept = Object.entries(held).map(([key, each]) => [
-        key,
-        { ...each, genesis: formatOutpoint(each.genesis) },
-      ])
-      return { ...Object.fromEntries(kept), [keyOf(url)]: jsonOfTree(tree) }
-    })
+    await this.file.change((held) => ({ ...held, [keyOf(url)]: jsonOfTree(tree) }))
   }
 
   /**
@@ -85,7 +79,6 @@ export class KnownTrees {
   }
 
   private async trustFirst({ url, said, output }: Parameters<KnownTrees['trust']>[0]): Promise<void> {
-    requirePlausible(url, said)
     const genesis = formatOutpoint(said.deployment.genesis)
     try {
       await this.remember(url, said)
@@ -127,12 +120,4 @@ export function isLoopback(url: string): boolean {
 function keyOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`.replace(/\/+$/, '')
-}
-
-function requirePlausible(url: string, tree: ServerDeployment): void {
-  const { marker = '', tld = '' } = jsonOfTree(tree)
-  if (Math.max(marker.length, tld.length) <= MAX_TERM_LENGTH) return
-  throw usageError(
-    `${url} names a marker or a TLD of more than ${MAX_TERM_LENGTH} characters, which no tree has`,
-  )
 }

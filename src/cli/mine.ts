@@ -151,7 +151,7 @@ async function mineMissing(
   try {
     await mineName({
       ...{ name, deployment: tree.server.deployment, budget, signal, workers, ...tree.trust },
-      index: payments === undefined ? tree.index : recording(tree.index, payments),
+      index: tree.index,
       ownerLock: async (each) => lock ?? (await payer.ownerLock(each)),
       async approve(plan) {
         requireDecided(undecided, { name, node: plan.node })
@@ -168,6 +168,7 @@ async function mineMissing(
         progress.update(event)
         if (event.kind !== 'minted') return
         const { hashes, fee, byOther } = event
+        if (!byOther) payments?.recordAdmitted(event.txid)
         const origin = `${event.txid}_2`
         const record = { name: event.name, origin, hashes, fee, ...(byOther && { byOther }) }
         output.result(record, `${event.name} ${origin}`)
@@ -190,19 +191,6 @@ async function mineMissing(
   } finally {
     progress.end()
     if (payments !== undefined && paid.length > 0) output.note(summary(paid, payments.journal.path))
-  }
-}
-
-/** An index whose answers to submissions are recorded. */
-function recording(index: MineIndex, payments: Payments): MineIndex {
-  return {
-    liveNode: (...asked) => index.liveNode(...asked),
-    showNode: (...asked) => index.showNode(...asked),
-    showName: (...asked) => index.showName(...asked),
-    async submit(mint) {
-      await index.submit(mint)
-      payments.recordAdmitted(mint.txid)
-    },
   }
 }
 

@@ -226,12 +226,12 @@ function dataOf(url: string, { contentType, body }: FetchedAnswer): unknown {
 /**
  * Reads a body to its end.
  *
- * @param options.length The declared length; 0 or NaN if there is none.
+ * @param options.length The declared length; 0, which is the default, or NaN if there is none.
  * @throws SourceError `TOO_LARGE` if it declares, or has, more than `maxBytes`.
  */
-async function readBounded(
+export async function readBounded(
   chunks: AsyncIterable<Uint8Array>,
-  { url, maxBytes, length }: { url: string; maxBytes: number; length: number },
+  { url, maxBytes, length = 0 }: { url: string; maxBytes: number; length?: number },
 ): Promise<Uint8Array> {
   const read: Uint8Array[] = []
   let total = 0
@@ -252,16 +252,16 @@ async function readBounded(
  * This listens to the signal as well: Node's `fetch` drops its own listener once the request is garbage, and a body that
  * trickles in would keep its connection, and the process, alive forever.
  */
-async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+export async function* chunksOf(body: Response['body'], signal?: AbortSignal): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader()
   if (reader === undefined) return
   // Not awaited: a failure to cancel changes nothing.
   const cancel = (): void => void reader.cancel().catch(() => undefined)
-  signal.addEventListener('abort', cancel, { once: true })
+  signal?.addEventListener('abort', cancel, { once: true })
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
   } finally {
-    signal.removeEventListener('abort', cancel)
+    signal?.removeEventListener('abort', cancel)
     cancel()
   }
 }

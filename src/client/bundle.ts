@@ -48,7 +48,7 @@ export class Bundle {
   /** The subject that an Atomic BEEF names, otherwise the last transaction. */
   readonly subjectTxid: string | undefined
   readonly transactions: TransactionView[]
-  private readonly paths: MerklePaths
+  readonly paths: MerklePaths
   private readonly byTxid = new Map<string, TransactionView>()
   private readonly spenders = new Map<string, Spender>()
 
@@ -107,25 +107,6 @@ export class Bundle {
   spenderOf(outpoint: Outpoint): Spender | undefined {
     return this.spenders.get(formatOutpoint(outpoint))
   }
-
-  hasPath(txid: string): boolean {
-    return this.paths.has(txid)
-  }
-
-  /** The highest block that a merkle path names; 0 without paths. */
-  get highestClaim(): number {
-    return this.paths.highest
-  }
-
-  /** The block that a transaction is in according to its merkle path. @throws ProofError `BAD_PATH`. */
-  claimedBlock(txid: string): ClaimedBlock | undefined {
-    return this.paths.claimedBlock(txid)
-  }
-
-  /** The path with the transaction among its leaves. @throws ProofError `BAD_PATH`. */
-  pathOf(txid: string): MerklePath | undefined {
-    return this.paths.pathOf(txid)
-  }
 }
 
 /**
@@ -138,7 +119,7 @@ export function sdkTransactionIn(bundle: Bundle, txid: string): Transaction | un
   return reading(() =>
     sdkTransaction(txid, (each) => {
       const raw = bundle.transaction(each)?.raw
-      const whole = bundle.pathOf(each)
+      const whole = bundle.paths.pathOf(each)
       const path = whole && cutPath(whole, each)
       return raw && { raw, ...(path && { path }) }
     }),
@@ -225,7 +206,7 @@ export class MerklePaths {
     return this.byTxid.has(txid)
   }
 
-  /** The block in the first path with the transaction among its leaves; undefined if there is no path. */
+  /** The block that a transaction is in according to the first path with it among its leaves. */
   claimedBlock(txid: string): ClaimedBlock | undefined {
     const found = this.byTxid.get(txid)
     return found && { height: found.height, root: found.root }

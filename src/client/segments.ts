@@ -72,7 +72,12 @@ export class NameMemory {
     while (known !== undefined && mintIn(known, this.asked.name) === undefined) {
       const key = `${index} ${this.furthest(known)}`
       const other = this.fetching.get(key)
-      if (other === undefined) return await asOnly(this.fetching, key, async () => await ask(known))
+      if (other === undefined) {
+        const asking = ask(known).finally(() => this.fetching.delete(key))
+        const ended = (): void => undefined
+        this.fetching.set(key, asking.then(ended, ended))
+        return await asking
+      }
       const left = end - monotonic()
       if (left <= 0) break
       await unlessAborted(withinTime(other, left), signal)
@@ -121,25 +126,6 @@ export class NameMemory {
 
 function blockKey({ height, root }: ClaimedBlock): string {
   return `${height} ${root}`
-}
-
-/** Runs work while others with the same key wait. */
-async function asOnly<Answer>(
-  all: Map<string, Promise<void>>,
-  key: string,
-  work: () => Promise<Answer>,
-): Promise<Answer> {
-  let release = (): void => undefined
-  const working = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  all.set(key, working)
-  try {
-    return await work()
-  } finally {
-    all.delete(key)
-    release()
-  }
 }
 
 async function withinTime(waiting: Promise<void>, milliseconds: number): Promise<void> {

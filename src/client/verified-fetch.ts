@@ -46,9 +46,9 @@ import {
   type Verification,
   type VerifiedResponse,
 } from './verified-response.js'
-import type { VerifiedStep } from './verify-history.js'
 import { NAME_VOUT, verifyNameProof } from './verify-name.js'
 import {
+  stepOf,
   TIP_SEQUENCE,
   type VerifiedOrdinal,
   type VerifiedOutput,
@@ -233,7 +233,7 @@ class VerifiedFetcher {
     const verification: Verification = {
       verified: isProven ? 'headers' : 'unproven',
       outpoint: file.outpoint,
-      path: path.map(stepOf),
+      path: path.map(({ outpoint, height }) => stepOf(outpoint, height)),
       ...(bases.length > 0 && { bases }),
       ...root.verification,
     }
@@ -292,7 +292,11 @@ class VerifiedFetcher {
         limits.signal?.throwIfAborted()
       }
       const { contentType } = chain[0]?.content ?? file.content
-      return { ...file, content: { contentType, body: step.value }, bases: chain.slice(0, -1).map(stepOf) }
+      return {
+        ...file,
+        content: { contentType, body: step.value },
+        bases: chain.slice(0, -1).map(({ outpoint, height }) => stepOf(outpoint, height)),
+      }
     } catch (cause) {
       if (!(cause instanceof PatchError)) throw cause
       throw new VerifiedFetchError('BAD_PATCH', cause.message, { step: 'content', cause })
@@ -479,7 +483,7 @@ class VerifiedFetcher {
     })
     // Readers of the body get the error there.
     end.catch(() => {})
-    const { next } = this.chunkReader(signal)
+    const next = (from: VerifiedFile) => this.nextChunk(from, signal)
     let { verified } = verification
     async function* chunks(): AsyncGenerator<Uint8Array> {
       try {
@@ -503,35 +507,35 @@ class VerifiedFetcher {
     })
   }
 
-  private chunkReader(signal: AbortSignal | undefined) {
-    /** The chunk after an output, or how many gateways agree that there is none. */
-    const next = async ({ outpoint: from, satoshis }: VerifiedFile): Promise<VerifiedFile | TipAgreement> => {
-      const limits = this.limits(signal)
-      const question = {
-        step: 'stream' as const,
-        path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
-        check: (proof: Uint8Array, signal: AbortSignal) =>
-          verifyNextOutput({ ...this.trust, signal, proof, from }),
-      }
-      const at = Date.now()
-      const of = this.gateways.all.length
-      // Only coins of 1 satoshi are ordinals, which have further chunks: about any other coin, all would have to agree.
-      if (satoshis !== 1) return { agreedBy: of, of, at }
-      try {
-        const output = await this.gateways.first(question, limits)
-        const { content } = output
-        if (content !== undefined && this.chunkTypes.has(content.contentType)) return { ...output, content }
-        // This is proven, so all would have to agree.
-        return { agreedBy: of, of, at }
-      } catch (error) {
-        const isEnd = error instanceof VerifiedFetchError && error.code === 'NOT_FOUND'
-        if (!isEnd) throw error
-        const agreement = { agreedBy: error.reports.filter(({ isAbsent }) => isAbsent).length, of, at }
-        this.requireAgreement(agreement, { what: 'where the stream ends', step: 'stream' })
-        return agreement
-      }
+  /** The chunk after an output, or how many gateways agree that there is none. */
+  private async nextChunk(
+    { outpoint: from, satoshis }: VerifiedFile,
+    signal: AbortSignal | undefined,
+  ): Promise<VerifiedFile | TipAgreement> {
+    const at = Date.now()
+    const of = this.gateways.all.length
+    // Only coins of 1 satoshi are ordinals, which have further chunks: about any other coin, all would have to agree.
+    if (satoshis !== 1) return { agreedBy: of, of, at }
+    try {
+      const output = await this.gateways.first(
+        {
+          step: 'stream',
+          path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
+          check: (proof, signal) => verifyNextOutput({ ...this.trust, signal, proof, from }),
+        },
+        this.limits(signal),
+      )
+      const { content } = output
+      if (content !== undefined && this.chunkTypes.has(content.contentType)) return { ...output, content }
+      // This is proven, so all would have to agree.
+      return { agreedBy: of, of, at }
+    } catch (error) {
+      const isEnd = error instanceof VerifiedFetchError && error.code === 'NOT_FOUND'
+      if (!isEnd) throw error
+      const agreement = { agreedBy: error.reports.filter(({ isAbsent }) => isAbsent).length, of, at }
+      this.requireAgreement(agreement, { what: 'where the stream ends', step: 'stream' })
+      return agreement
     }
-    return { next }
   }
 
   private requireAgreement(
@@ -612,10 +616,6 @@ function domainIn(lockingScript: Uint8Array, { genesis }: Deployment): string | 
   return node?.genesis && isSameOutpoint(node.genesis, genesis) && isName(node.domain)
     ? node.domain
     : undefined
-}
-
-function stepOf({ outpoint, height }: VerifiedStep): VerifiedStep {
-  return { outpoint, ...(height !== undefined && { height }) }
 }
 
 function withContent(output: VerifiedOutput, step: VerificationStep): VerifiedFile {

@@ -1,4 +1,4 @@
-import { joinBytes, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import {
   essenceOf,
   isGzip,
@@ -10,6 +10,7 @@ import {
 } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { sha256 } from '../../backend/src/protocol/transaction.js'
+import { chunksOf, readBounded } from './bounded-fetch.js'
 import type { VerifiedStep } from './verify-history.js'
 
 /** How many gateways showed the same tip. No proof can show that a tip is unspent: gateways can only agree on it, for now. */
@@ -120,26 +121,11 @@ export async function fileResponse(
   return verifiedResponse(bytes, { status: range === undefined ? status : 206, headers }, verification)
 }
 
-/** Decompresses gzip; undefined for other bytes, or if the result is longer than `maxBytes`. */
+/** Decompresses gzip; undefined for other bytes, which only begin like gzip, or if the result is longer than `maxBytes`. */
 async function uncompressed(body: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = []
-  let left = maxBytes
-  try {
-    const stream = new Blob([body as Uint8Array<ArrayBuffer>]).stream()
-    const reader = stream.pipeThrough(new DecompressionStream('gzip')).getReader()
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      left -= read.value.length
-      if (left < 0) {
-        await reader.cancel()
-        return undefined
-      }
-      parts.push(read.value)
-    }
-  } catch {
-    // It only begins like gzip.
-    return undefined
-  }
-  return joinBytes(parts)
+  const stream = new Blob([body as Uint8Array<ArrayBuffer>]).stream()
+  const unzipped = chunksOf(stream.pipeThrough(new DecompressionStream('gzip')))
+  return await readBounded(unzipped, { url: 'content', maxBytes }).catch(() => undefined)
 }
 
 /** A redirect by the rules of a site. */

@@ -140,7 +140,7 @@ function rememberedPath(
   const steps: KnownStep[] = []
   for (const { outpoint, height } of path.slice(1)) {
     const before = verified.get(formatOutpoint(outpoint))
-    const block = bundle.claimedBlock(outpoint.txid)
+    const block = bundle.paths.claimedBlock(outpoint.txid)
     if (before !== undefined) steps.push(before)
     else if (height === undefined || block === undefined) break
     else steps.push({ ...outpoint, ...block })

@@ -63,7 +63,7 @@ export function readMints(
   }: Pick<SoughtName, 'deployment'> & Partial<SoughtName> & { from?: WayPoint | undefined },
 ): Map<string, GenuineMint> {
   const { genesis } = deployment
-  const mints = from === undefined ? knownMints(sought.earlier) : mintsBefore(from)
+  const mints = mintsOf(from?.line ?? sought.earlier?.line ?? [])
   if (mints.size === 0 && from === undefined && bundle.output(genesis) === undefined)
     throw new ProofError('NO_GENESIS', `the genesis ${formatOutpoint(genesis)} is not in the proof`)
   const spent = new Map<string, { node: SpentNode; spender: Spender; parent?: GenuineMint }>()
@@ -109,22 +109,12 @@ interface SpentNode {
   output: SpentOutput | undefined
 }
 
-function mintsBefore({ line }: WayPoint): Map<string, GenuineMint> {
+/** The mints of a line that was verified earlier. Domains are only needed for mints that a bundle shows. */
+function mintsOf(line: readonly (VerifiedMint & { domain?: string })[]): Map<string, GenuineMint> {
   const mints = new Map<string, GenuineMint>()
   let parent: GenuineMint | undefined
-  // Domains are only needed for mints that a bundle shows.
-  for (const { txid, name, height } of line) {
-    parent = { name, domain: '', txid, parent, isVerified: true, ...(height !== undefined && { height }) }
-    mints.set(txid, parent)
-  }
-  return mints
-}
-
-function knownMints(known: KnownName | undefined): Map<string, GenuineMint> {
-  const mints = new Map<string, GenuineMint>()
-  let parent: GenuineMint | undefined
-  for (const { txid, name, domain, height } of known?.line ?? []) {
-    parent = { name, domain, txid, parent, height, isVerified: true }
+  for (const { txid, name, domain = '', height } of line) {
+    parent = { name, domain, txid, parent, isVerified: true, ...(height !== undefined && { height }) }
     mints.set(txid, parent)
   }
   return mints
@@ -138,7 +128,7 @@ function checkedMint(
   const { output } = node
   try {
     // A mint without a path gets the strict rules here, and its scripts are run by the TransactionVerifier.
-    const follow = bundle.hasPath(transaction.txid) ? followMint : followUnprovenMint
+    const follow = bundle.paths.has(transaction.txid) ? followMint : followUnprovenMint
     const { name, domain } = follow({
       transaction,
       input,
@@ -306,7 +296,7 @@ export function remembered(
   for (const [at, { txid, name, height }] of verified.line.entries()) {
     const before = line[at]
     const transaction = bundle.transaction(txid)
-    const block = bundle.claimedBlock(txid)
+    const block = bundle.paths.claimedBlock(txid)
     if (before?.txid === txid) mints.push(before)
     else if (height === undefined || transaction === undefined || block === undefined) break
     else {

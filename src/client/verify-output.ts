@@ -219,7 +219,7 @@ function verifiedOutput(bundle: Bundle, outpoint: Outpoint, height: number | und
   }
 }
 
-function stepOf(outpoint: Outpoint, height: number | undefined): VerifiedStep {
+export function stepOf(outpoint: Outpoint, height: number | undefined): VerifiedStep {
   return { outpoint, ...(height !== undefined && { height }) }
 }
 

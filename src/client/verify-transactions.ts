@@ -118,13 +118,13 @@ export class TransactionVerifier {
 
   /** Whether an unproven transaction is accepted without running its scripts. */
   private isTrusted(txid: string): boolean {
-    return txid === this.anchor || (this.trust.chainTracker === 'scripts only' && this.bundle.hasPath(txid))
+    return txid === this.anchor || (this.trust.chainTracker === 'scripts only' && this.bundle.paths.has(txid))
   }
 
   private async provenHeight(txid: string): Promise<number | undefined> {
     const { chainTracker, signal } = this.trust
     if (chainTracker === 'scripts only') return undefined
-    const block = this.bundle.claimedBlock(txid)
+    const block = this.bundle.paths.claimedBlock(txid)
     if (block === undefined) return undefined
     const { root, height } = block
     const key = `${height} ${root}`
@@ -173,7 +173,7 @@ export class TransactionVerifier {
     const transaction = this.bundle.transaction(source)
     if (transaction === undefined || !isCoinbase(transaction) || this.trust.chainTracker === 'scripts only')
       return
-    const mined = this.bundle.claimedBlock(source)
+    const mined = this.bundle.paths.claimedBlock(source)
     if (mined === undefined) return
     // The height at which the next block may hold it.
     const height = mined.height + COINBASE_MATURITY - 1
@@ -195,7 +195,7 @@ export class TransactionVerifier {
   /** The height of the chain as far as it is known. */
   private async currentHeight(): Promise<number> {
     const { chainTracker, signal } = this.trust
-    if (chainTracker === 'scripts only') return this.bundle.highestClaim
+    if (chainTracker === 'scripts only') return this.bundle.paths.highest
     const confirmed = [...this.verified.values()].map((height = 0) => height)
     const shown = confirmed.reduce((most, height) => Math.max(most, height), 0)
     this.tip ??= currentHeightOf(chainTracker, signal)
@@ -243,21 +243,31 @@ export async function isKnownRoot(
   tracker: Exclude<Headers, string>,
   { root, height, signal }: { root: string; height: number; signal?: AbortSignal | undefined },
 ): Promise<boolean> {
+  const what = `no block header at height ${height}`
   try {
-    const answer = tracker.isValidRootForHeight(root, height)
-    return await unlessAborted(answer, signal)
-  } catch (cause) {
-    throwIfCancelled(signal)
+    return await answered(() => tracker.isValidRootForHeight(root, height), what, signal)
+  } catch (error) {
     // A proof may name any height; nothing is known of one far above the chain.
-    if (!signal?.aborted && height > (await tipOf(tracker, signal)) + FAR_ABOVE) return false
-    const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
-    throw new HeadersError(`no block header at height ${height}: ${reason.slice(0, MAX_REASON)}`, { cause })
+    const isAnswered = error instanceof HeadersError && !signal?.aborted
+    if (isAnswered && height > (await tipOf(tracker, signal)) + FAR_ABOVE) return false
+    throw error
   }
 }
 
-/** If the deadline passes, those who were asked are at fault; if the caller cancels, the caller gets their own reason. */
-function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (signal?.aborted && !(signal.reason instanceof SourceError)) throw signal.reason
+/** The answer of a chain tracker. @throws HeadersError that says what is unknown without it. */
+async function answered<Answer>(
+  ask: () => Promise<Answer>,
+  what: string,
+  signal: AbortSignal | undefined,
+): Promise<Answer> {
+  try {
+    return await unlessAborted(ask(), signal)
+  } catch (cause) {
+    // If the deadline passes, those who were asked are at fault; if the caller cancels, the caller gets their own reason.
+    if (signal?.aborted && !(signal.reason instanceof SourceError)) throw signal.reason
+    const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
+    throw new HeadersError(`${what}: ${reason.slice(0, MAX_REASON)}`, { cause })
+  }
 }
 
 /** How many blocks a chain tracker may be behind the chain. */
@@ -274,14 +284,11 @@ async function currentHeightOf(
   tracker: Exclude<Headers, string>,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  try {
-    const answer = tracker.currentHeight?.() ?? Promise.resolve(0)
-    return await unlessAborted(answer, signal)
-  } catch (cause) {
-    throwIfCancelled(signal)
-    const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
-    throw new HeadersError(`the height of the chain is unknown: ${reason.slice(0, MAX_REASON)}`, { cause })
-  }
+  return await answered(
+    async () => (await tracker.currentHeight?.()) ?? 0,
+    'the height of the chain is unknown',
+    signal,
+  )
 }
 
 /** The message if the deadline passes while the chain tracker is being asked. */

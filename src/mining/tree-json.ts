@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_VERSIONS, type CovenantVersion } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, parseOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 import { MiningError } from './mining-error.js'
 import type { ServerDeployment } from './tree-difference.js'
@@ -9,7 +9,7 @@ import type { ServerDeployment } from './tree-difference.js'
 // Separate from `server-deployment`, whose declarations must not name zod: an installation of the client alone does not have it.
 
 /** The longest marker or TLD that is accepted from a server, in characters: far more than any tree has. */
-export const MAX_TERM_LENGTH = 255
+const MAX_TERM_LENGTH = 255
 
 /** The start of `/deployment.json`, whether or not the server follows a tree. */
 export const serverJson = z.object({
@@ -20,15 +20,7 @@ export const serverJson = z.object({
 
 /** A tree as JSON, in `/deployment.json` and in the file of known trees. */
 export const treeJson = z.extend(serverJson, {
-  genesis: z.pipe(
-    z.string(),
-    z.transform((text, context) => {
-      const outpoint = readOutpoint(text)
-      if (outpoint !== undefined) return outpoint
-      context.issues.push({ code: 'custom', message: 'not an outpoint', input: text })
-      return z.NEVER
-    }),
-  ),
+  genesis: z.string().check(z.refine((text) => readOutpoint(text) !== undefined, 'not an outpoint')),
   // Missing in older servers and files, whose trees have version 1.
   covenantVersion: z._default(z.int().check(z.minimum(1)), 1),
   difficulty: z.optional(z.int().check(z.minimum(1), z.maximum(64))),
@@ -46,12 +38,12 @@ export function treeOfJson(
   document: z.output<typeof treeJson>,
   { says }: { says: string },
 ): ServerDeployment {
-  const { profile, network, genesis, difficulty, marker, tld } = document
+  const { profile, network, difficulty, marker, tld } = document
   const covenantVersion = knownVersion(document.covenantVersion)
   if (covenantVersion === undefined)
     throw new MiningError(
       'NEWER_COVENANT',
-      `${says} the covenant version ${document.covenantVersion} for the tree of ${formatOutpoint(genesis)}, but this release knows ${COVENANT_VERSIONS.join(' and ')}: upgrade minetree`,
+      `${says} the covenant version ${document.covenantVersion} for the tree of ${document.genesis}, but this release knows ${COVENANT_VERSIONS.join(' and ')}: upgrade minetree`,
     )
   const terms = termsOf(PROFILES[profile], {
     covenantVersion,
@@ -59,7 +51,7 @@ export function treeOfJson(
     ...(marker !== undefined && { nameMarker: marker }),
     ...(tld !== undefined && { nameTld: tld }),
   })
-  return { profile, network, deployment: { ...terms, genesis } }
+  return { profile, network, deployment: { ...terms, genesis: parseOutpoint(document.genesis) } }
 }
 
 export function jsonOfTree({ profile, network, deployment }: ServerDeployment): z.input<typeof treeJson> {

@@ -6,7 +6,7 @@ import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../../backend/
 import { readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import type { FrontierCoin } from '../../../backend/src/read/frontier.js'
 import { type Admission, type Gathered, type GatherLimits, gather } from '../ancestors/ancestors.js'
-import { type ChainSource, spends } from '../sources/chain-source.js'
+import type { ChainSources } from '../sources/chain-sources.js'
 import { ChainSourceError, FollowError, isTooLarge } from '../sources/errors.js'
 import type { FollowedOrdinals, SweptStore } from './sweep.js'
 
@@ -19,7 +19,7 @@ export interface FollowedNode {
 
 export interface BranchOptions {
   node: FollowedNode
-  source: ChainSource
+  source: Pick<ChainSources, 'transaction' | 'proof' | 'spenderOf'>
   ordinals: FollowedOrdinals
   /** Whether an ordinal of the store is followed. */
   isFollowed: (outpoint: Outpoint) => Promise<boolean>
@@ -205,37 +205,25 @@ export class BranchFollower {
   }
 
   /**
-   * The transaction that spends an outpoint, as the source says and its bytes confirm.
+   * The transaction that spends an outpoint.
    *
-   * @param unproven The stored spender, if it is known to be in no block: it is not returned.
+   * @param known The stored spender, if it is known to be in no block: it is not returned.
    */
   private async spenderOf(
     outpoint: Outpoint,
-    limits: GatherLimits,
-    unproven?: string,
+    { maxBytes }: GatherLimits,
+    known?: string,
   ): Promise<TransactionRecord | undefined> {
-    const { transactions } = this.options.node.store
+    const { source, node } = this.options
+    const { transactions } = node.store
     const stored = transactions.spenderOf(outpoint)
     if (stored !== undefined && transactions.heightOf(stored) !== undefined) return transactions.get(stored)
-    const txid = await this.askSpender(outpoint, unproven)
-    if (txid === undefined || txid === unproven) return undefined
-    const record = await this.transaction(txid, limits)
-    if (record !== undefined && spends(record, outpoint)) return record
-    const why = record === undefined ? 'it does not know' : 'does not spend it'
-    throw new FollowError(
-      'NO_SPEND',
-      `the source says that ${formatOutpoint(outpoint)} is spent by ${txid}, which ${why}`,
-    )
-  }
-
-  private async askSpender(outpoint: Outpoint, known: string | undefined): Promise<string | undefined> {
-    const { source, node } = this.options
     try {
-      return await source.spenderOf(outpoint, known === undefined ? {} : { known })
+      return await source.spenderOf(outpoint, { maxBytes, known })
     } catch (error) {
       const isUnknown = error instanceof ChainSourceError && error.code === 'NOT_KNOWN'
       // A source need not know unmined transactions.
-      if (!isUnknown || node.store.transactions.heightOf(outpoint.txid) !== undefined) throw error
+      if (!isUnknown || transactions.heightOf(outpoint.txid) !== undefined) throw error
       return undefined
     }
   }
@@ -248,14 +236,6 @@ export class BranchFollower {
     const { names, ordinals } = this.options.node.store
     if (kind === 'node') return (await names.genuineNodes([outpoint])).length > 0
     return ordinals.output(outpoint) !== undefined
-  }
-
-  /** A transaction from the store if it is proven there, else from the source, else unproven from the store. */
-  private async transaction(txid: string, limits: GatherLimits): Promise<TransactionRecord | undefined> {
-    const { source, node } = this.options
-    const { transactions } = node.store
-    if (transactions.heightOf(txid) !== undefined) return transactions.get(txid)
-    return (await source.transaction(txid, limits)) ?? transactions.get(txid)
   }
 
   /**

@@ -41,13 +41,6 @@ export interface ChainSource {
    * @throws ChainSourceError
    */
   proof(txid: string): Promise<Proof | undefined>
-  /**
-   * The txid of the transaction that spends an outpoint; undefined if the source knows none.
-   *
-   * @param options.known An unproven spender that the caller has already verified, so it need not be fetched.
-   * @throws ChainSourceError
-   */
-  spenderOf(outpoint: Outpoint, options?: { known?: string }): Promise<string | undefined>
 }
 
 /** One service among several. */
@@ -57,6 +50,12 @@ export interface SingleSource extends ChainSource {
   readonly knowsUnspent: boolean
   /** Whether it can name spenders of nodes: without such a source, nobody has followed the tree. */
   readonly knowsNodes: boolean
+  /**
+   * The txid of the transaction that spends an outpoint; undefined if the source knows none.
+   *
+   * @throws ChainSourceError
+   */
+  spenderOf(outpoint: Outpoint): Promise<string | undefined>
   /**
    * What the network said about transactions. Those that the source does not know are missing, which is no rejection. A
    * source without a mempool lacks this method.

@@ -26,15 +26,15 @@ export interface ChainSourcesOptions {
   random?(): number
 }
 
+interface SpenderOptions {
+  /** The longest spender to accept, in bytes. */
+  maxBytes: number
+  known?: string | undefined
+}
+
 const DEFAULT_PATIENCE = 30_000
 /** How long a question about sightings waits, in milliseconds: a caller may be waiting for the answer. */
 const SHORT_PATIENCE = 2000
-/** The longest spender that is fetched to check it, in bytes: several questions run at a time. */
-const MAX_CHECKED_BYTES = 16 * 1024 * 1024
-/** Checked spenders, kept because the caller will ask for them next: how many, their bytes, and for how many milliseconds. */
-const CHECKED = { max: 64, maxSize: 2 * MAX_CHECKED_BYTES, ttl: 10_000 }
-/** Spenders too long to check, which are fetched one at a time: how many, and for how many milliseconds. */
-const TOO_LONG = { max: 1000, ttl: 600_000 }
 /** The share of "unspent" answers that are checked with another source. */
 const SHARE = 1 / 8
 /** How many "unspent" answers of a source are all checked: at the start, and after it hid a spender. */
@@ -51,12 +51,6 @@ const MAX_REMEMBERED = 1000
  */
 export class ChainSources implements ChainSource {
   private readonly sources: readonly SingleSource[]
-  private readonly checked = new LRUCache<string, TransactionRecord>({
-    ...CHECKED,
-    sizeCalculation: ({ raw }) => raw.length + 1,
-  })
-  /** Why these spenders were not checked. They are so long that only a caller with room for them fetches them, once. */
-  private readonly tooLong = new LRUCache<string, ChainSourceError>(TOO_LONG)
   /** How many of the next "unspent" answers of a source are checked in any case. */
   private readonly doubted = new Map<SingleSource, number>()
   private readonly reported = new LRUCache<string, true>({ max: MAX_REMEMBERED })
@@ -95,11 +89,6 @@ export class ChainSources implements ChainSource {
    * @throws ChainSourceError `NO_ANSWER` if the sources that may know it do not answer; their other errors.
    */
   async transaction(txid: string, options: TransactionOptions): Promise<TransactionRecord | undefined> {
-    const checked = this.checked.get(txid)
-    this.checked.delete(txid)
-    if (checked !== undefined && checked.raw.length <= options.maxBytes) return checked
-    const tooLong = this.tooLong.get(txid)
-    if (tooLong !== undefined && options.maxBytes <= MAX_CHECKED_BYTES) throw tooLong
     let found: TransactionRecord | undefined
     const doubtful: SourcedProof[] = []
     const proven = await this.first(async (source) => {
@@ -124,20 +113,22 @@ export class ChainSources implements ChainSource {
   }
 
   /**
-   * The txid of the transaction that spends an outpoint, checked against its bytes unless it is longer than 16 MiB. Undefined if
-   * the first source that knows the chain names none, and a second source, if it is asked, does not either.
+   * The transaction that spends an outpoint. Undefined if the first source that knows the chain names none, and a second source,
+   * if it is asked, does not either.
    *
+   * @param options.known An unproven spender that the caller has already verified: it is not returned.
    * @throws ChainSourceError `NO_ANSWER` if no source that knows the chain answers; their other errors.
    */
-  async spenderOf(outpoint: Outpoint, { known }: { known?: string } = {}): Promise<string | undefined> {
+  async spenderOf(outpoint: Outpoint, options: SpenderOptions): Promise<TransactionRecord | undefined> {
     const answer = await this.first(async (source): Promise<Answer | undefined> => {
-      const spender = await this.spenderBy(source, outpoint, known)
+      const spender = await this.spenderBy(source, outpoint, options)
       return spender === undefined && !source.knowsUnspent ? undefined : { source, spender }
     })
     if (answer === undefined) return undefined
     const { source, spender } = answer
-    if (spender === undefined) return await this.secondOpinion(source, outpoint)
-    return spender.isMined === false ? await this.minedConflict({ source, outpoint, spender }) : spender.txid
+    if (spender === undefined) return await this.secondOpinion(source, outpoint, options)
+    if (spender.record?.proof !== undefined) return spender.record
+    return await this.minedConflict({ source, outpoint, spender }, options)
   }
 
   /** Whether a source knows the mempool. */
@@ -239,35 +230,27 @@ export class ChainSources implements ChainSource {
   private async spenderBy(
     source: SingleSource,
     outpoint: Outpoint,
-    known?: string,
+    { maxBytes, known }: SpenderOptions,
   ): Promise<Spender | undefined> {
     const txid = await source.spenderOf(outpoint)
-    if (txid === undefined) return undefined
-    if (txid === known) return { txid, isMined: false }
-    const shown = formatOutpoint(outpoint)
-    // A spender without a proof may have been mined since.
-    if (this.checked.peek(txid)?.proof === undefined) this.checked.delete(txid)
-    const claim = `${source.client.name} says that ${shown} is spent by ${txid}`
-    try {
-      const record = await this.transaction(txid, { maxBytes: MAX_CHECKED_BYTES, isUrgent: true })
-      if (record === undefined)
-        throw source.client.disbelieve(new ChainSourceError('BAD_ANSWER', `${claim}, which no source knows`))
-      if (!spends(record, outpoint))
-        throw source.client.disbelieve(
-          new ChainSourceError('BAD_ANSWER', `${claim}, which does not spend it`),
-        )
-      this.checked.set(txid, record)
-      return { txid, isMined: record.proof !== undefined }
-    } catch (error) {
-      // The caller fetches it within its own limits, and checks it too.
-      if (!(error instanceof ChainSourceError && error.code === 'TOO_LARGE')) throw error
-      this.tooLong.set(txid, error)
-      return { txid }
-    }
+    if (txid === undefined || txid === known) return txid === undefined ? undefined : { txid }
+    const record = await this.transaction(txid, { maxBytes, isUrgent: true })
+    if (record !== undefined && spends(record, outpoint)) return { txid, record }
+    const why = record === undefined ? 'which no source knows' : 'which does not spend it'
+    throw source.client.disbelieve(
+      new ChainSourceError(
+        'BAD_ANSWER',
+        `${source.client.name} says that ${formatOutpoint(outpoint)} is spent by ${txid}, ${why}`,
+      ),
+    )
   }
 
   /** Asks another source about an output that is unspent according to one, if this answer is to be checked. */
-  private async secondOpinion(source: SingleSource, outpoint: Outpoint): Promise<string | undefined> {
+  private async secondOpinion(
+    source: SingleSource,
+    outpoint: Outpoint,
+    options: SpenderOptions,
+  ): Promise<TransactionRecord | undefined> {
     const { random = Math.random } = this.options
     const others = this.sources.filter((other) => other !== source && other.client.rest === 0)
     const doubted = this.doubted.get(source) ?? DOUBTED.atStart
@@ -275,13 +258,13 @@ export class ChainSources implements ChainSource {
     this.turn++
     const other = others[this.turn % others.length] as SingleSource
     try {
-      const spender = await this.spenderBy(other, outpoint)
+      const spender = await this.spenderBy(other, outpoint, options)
       if (spender === undefined) {
         if (other.knowsUnspent) this.doubted.set(source, Math.max(0, doubted - 1))
         return undefined
       }
       // Unmined transactions may not have reached the other source yet; it knows mined ones, except for a short moment.
-      if (spender.isMined && (await source.spenderOf(outpoint)) === undefined) {
+      if (spender.record?.proof && (await source.spenderOf(outpoint)) === undefined) {
         this.doubted.set(source, DOUBTED.afterHiding)
         const shown = formatOutpoint(outpoint)
         this.contradiction(
@@ -289,38 +272,35 @@ export class ChainSources implements ChainSource {
           `${source.client.name} says that ${shown} is unspent, and ${other.client.name} that ${spender.txid} spends it, which is mined`,
         )
       }
-      return spender.txid
+      return spender.record
     } catch (error) {
-      if (error instanceof ChainSourceError) return undefined
+      if (error instanceof ChainSourceError && error.code !== 'TOO_LARGE') return undefined
       throw error
     }
   }
 
   /** Prefers a mined spender named by another source to an unmined one. */
-  private async minedConflict({
-    source,
-    outpoint,
-    spender,
-  }: {
-    source: SingleSource
-    outpoint: Outpoint
-    spender: Spender
-  }): Promise<string> {
+  private async minedConflict(
+    { source, outpoint, spender }: { source: SingleSource; outpoint: Outpoint; spender: Spender },
+    { maxBytes }: SpenderOptions,
+  ): Promise<TransactionRecord | undefined> {
     for (const other of this.sources) {
       if (other === source || other.client.rest > 0) continue
-      const conflicting = await this.spenderBy(other, outpoint, spender.txid).catch((error: unknown) => {
-        if (error instanceof ChainSourceError) return undefined
-        throw error
-      })
+      const conflicting = await this.spenderBy(other, outpoint, { maxBytes, known: spender.txid }).catch(
+        (error: unknown) => {
+          if (error instanceof ChainSourceError) return undefined
+          throw error
+        },
+      )
       if (conflicting === undefined || conflicting.txid === spender.txid) continue
       const shown = formatOutpoint(outpoint)
       this.contradiction(
         `spent ${shown}`,
         `${shown} is spent twice: by ${spender.txid} according to ${source.client.name}, and by ${conflicting.txid} according to ${other.client.name}`,
       )
-      if (conflicting.isMined) return conflicting.txid
+      if (conflicting.record?.proof !== undefined) return conflicting.record
     }
-    return spender.txid
+    return spender.record
   }
 
   /** The proof from a source, unless its block is not in the chain. */
@@ -362,8 +342,8 @@ interface Answer {
 /** A transaction that a source names as a spender. */
 interface Spender {
   txid: string
-  /** Undefined if the transaction is too long to check here. */
-  isMined?: boolean
+  /** Absent if the caller knows it. */
+  record?: TransactionRecord
 }
 
 interface SourcedProof {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { chunksOf } from '../../client/bounded-fetch.js'
 
 /** How much of a stream is read before it is reopened, in bytes: with comments, a server sends some 8 KB an hour. */
 const MAX_STREAM_BYTES = 1024 * 1024
@@ -55,38 +56,29 @@ export class ChaintracksStream {
   /** The events of one connection, each a line that starts with `data:`; comments keep the connection alive. */
   private async *events(url: string): AsyncGenerator<void> {
     const { idleTimeout = IDLE_TIMEOUT } = this.options
-    const stop = new AbortController()
-    const cancel = (): void => stop.abort()
-    this.stopping.signal.addEventListener('abort', cancel, { once: true })
-    if (this.stopping.signal.aborted) cancel()
-    let timer = setTimeout(cancel, idleTimeout)
-    let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-    // Node's `fetch` drops its own listener to the signal once the request is garbage-collected, as in `bounded-fetch.ts`.
-    const cancelBody = (): void => void reader?.cancel().catch(() => undefined)
-    stop.signal.addEventListener('abort', cancelBody, { once: true })
+    const over = new AbortController()
+    const idle = setTimeout(() => over.abort(), idleTimeout)
+    const signal = AbortSignal.any([over.signal, this.stopping.signal])
     try {
       const headers = { Accept: 'text/event-stream' }
-      const { ok, body } = await fetch(url, { headers, redirect: 'error', signal: stop.signal })
-      if (!ok || body === null) return
-      reader = body.getReader()
+      const { ok, body } = await fetch(url, { headers, redirect: 'error', signal })
+      if (!ok) return
       const decoder = new TextDecoder()
       let line = ''
       let received = 0
-      for (let read = await reader.read(); !read.done; read = await reader.read()) {
-        clearTimeout(timer)
-        timer = setTimeout(cancel, idleTimeout)
-        received += read.value.length
+      for await (const chunk of chunksOf(body, signal)) {
+        idle.refresh()
+        received += chunk.length
         if (received > MAX_STREAM_BYTES) return
         // The text received before has no line break.
-        const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n')
+        const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n')
         const lines = [line + first, ...others]
         line = lines.pop() ?? ''
         for (const each of lines) if (each.startsWith('data:')) yield
       }
     } finally {
-      clearTimeout(timer)
-      cancel()
-      this.stopping.signal.removeEventListener('abort', cancel)
+      clearTimeout(idle)
+      over.abort()
     }
   }
 }

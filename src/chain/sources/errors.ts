@@ -34,8 +34,6 @@ export class SourceAddressError extends CodedError {
 type FollowErrorCode =
   /** The chain source does not know a transaction that it should know. */
   | 'NOT_KNOWN'
-  /** The source names a spender that does not spend the coin. */
-  | 'NO_SPEND'
   /** The ancestors that verify a transaction are longer than a submission may be. */
   | 'TOO_LARGE'
   /** The ancestors are more than a submission may have. */

@@ -7,9 +7,9 @@ import { readJson } from '../../client/bounded-fetch.js'
 import type { HeaderSource, SourceTip } from '../headers/header-chain.js'
 import { ChainSourceError } from './errors.js'
 import type { HeaderSourceKind } from './source-address.js'
-import type { Query, SourceClient } from './source-client.js'
+import type { SourceClient } from './source-client.js'
 
-/** A service that provides block headers. Its answers are not trusted: callers verify them. */
+/** A service that provides block headers. Its answers are not trusted: callers verify them. They throw ChainSourceErrors. */
 export interface HeaderFetcher extends Pick<HeaderSource, 'headers'> {
   tip(): Promise<SourceTip>
 }
@@ -56,42 +56,37 @@ export function openFetcher(
   client: SourceClient,
   { pageTimeout: timeout }: { pageTimeout: number },
 ): HeaderFetcher {
-  const questions = new Questions(client, timeout)
-  const open = {
-    junglebus: jungleBus,
-    chaintracks,
-    whatsonchain: whatsOnChain,
-    headersservice: headersService,
-  }
-  return open[kind](questions)
+  return FETCHERS[kind](new Questions(client, timeout))
 }
 
+const FETCHERS: Record<HeaderSourceKind, (questions: Questions) => HeaderFetcher> = {
+  junglebus: jungleBus,
+  chaintracks,
+  whatsonchain: whatsOnChain,
+  headersservice: headersService,
+}
+
+/** Questions to a service: undefined for a 404. They throw ChainSourceErrors. */
 class Questions {
   constructor(
     private readonly client: SourceClient,
-    private readonly timeout: number,
+    private readonly pageTimeout: number,
   ) {}
 
-  /** The tip, in an answer of any shape; undefined for a 404. @throws ChainSourceError */
+  /** The tip, or a single header. */
   async tip<Shape extends z.ZodType>(path: string, shape: Shape): Promise<z.output<Shape> | undefined> {
     const read = (body: Uint8Array): z.output<Shape> => this.checked(readJson(body), shape)
     return await this.client.ask(path, { maxBytes: MAX_TIP_BYTES, read })
   }
 
-  /** JSON with many headers, or a list of their files; undefined for a 404. @throws ChainSourceError */
+  /** JSON with many headers, or a list of their files. */
   async page<Shape extends z.ZodType>(path: string, shape: Shape): Promise<z.output<Shape> | undefined> {
-    return await this.client.ask(
-      path,
-      this.ofPage((body) => this.checked(readJson(body), shape)),
-    )
+    return await this.long(path, (body) => this.checked(readJson(body), shape))
   }
 
-  /** Headers as bytes; undefined for a 404. @throws ChainSourceError */
+  /** Headers as bytes. */
   async bytes(path: string): Promise<Uint8Array | undefined> {
-    return await this.client.ask(
-      path,
-      this.ofPage((body) => headersIn(body, this.client.name)),
-    )
+    return await this.long(path, (body) => headersIn(body, this.client.name))
   }
 
   /** Throws because something required is missing. */
@@ -99,7 +94,6 @@ class Questions {
     throw new ChainSourceError('BAD_ANSWER', `${this.client.name} ${what}`)
   }
 
-  /** Parses a value. @throws ChainSourceError */
   checked<Shape extends z.ZodType>(value: unknown, shape: Shape): z.output<Shape> {
     const { success, data, error } = shape.safeParse(value)
     if (success) return data
@@ -107,8 +101,8 @@ class Questions {
     return this.fail(`answered something else: ${issue?.path.join('.')}: ${issue?.message}`.slice(0, 300))
   }
 
-  private ofPage<Answer>(read: (body: Uint8Array) => Answer): Query<Answer> {
-    return { maxBytes: MAX_PAGE_BYTES, timeout: this.timeout, read }
+  private async long<Answer>(path: string, read: (body: Uint8Array) => Answer): Promise<Answer | undefined> {
+    return await this.client.ask(path, { maxBytes: MAX_PAGE_BYTES, timeout: this.pageTimeout, read })
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
-import type { HeadersQuery, HeaderSource as Source, SourceTip } from '../headers/header-chain.js'
 import { ChaintracksStream } from './chaintracks-stream.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 import {
@@ -16,9 +15,10 @@ import { SourceClient } from './source-client.js'
 const LONGEST_REST = 60_000
 
 /** A source of block headers. It rests if it fails, or if its headers are invalid. */
-export class HeaderSource implements Source {
+export class HeaderSource implements HeaderFetcher {
   readonly client: SourceClient
-  private readonly fetcher: HeaderFetcher
+  readonly tip: HeaderFetcher['tip']
+  readonly headers: HeaderFetcher['headers']
   private readonly stream: ChaintracksStream | undefined
 
   constructor(options: {
@@ -44,22 +44,14 @@ export class HeaderSource implements Source {
       ...{ timeout, signal, ...(logger && { logger }), ...(now && { now }) },
       longestRest: LONGEST_REST,
     })
-    this.fetcher = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
+    const { tip, headers } = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
+    this.tip = tip
+    this.headers = headers
     if (kind === 'chaintracks' && onTip !== undefined) this.stream = new ChaintracksStream({ url, onTip })
   }
 
   get name(): string {
     return this.client.name
-  }
-
-  /** @throws ChainSourceError */
-  tip(): Promise<SourceTip> {
-    return this.fetcher.tip()
-  }
-
-  /** @throws ChainSourceError */
-  headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'> {
-    return this.fetcher.headers(query)
   }
 
   get isResting(): boolean {

@@ -287,17 +287,6 @@ describe('the file', () => {
     await Promise.all(urls.map((url) => trees.trust({ url, said, output })))
     for (const url of urls) expect(await trees.treeOf(url)).toEqual(said)
   })
-
-  test('takes no terms that no tree has', async () => {
-    const trees = at(await servers.folder())
-    const said = await treeSaid()
-    const marker = new Uint8Array(1_000_000).fill(0x61)
-    const long = { ...said, deployment: { ...said.deployment, marker } }
-    await expect(
-      trees.trust({ url: 'https://a.example', said: long, output: keptOutput().output }),
-    ).rejects.toThrow('names a marker or a TLD of more than 255 characters')
-    await expect(stat(trees.file.path)).rejects.toThrow('ENOENT')
-  })
 })
 
 test.each([

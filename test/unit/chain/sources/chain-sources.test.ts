@@ -1,4 +1,4 @@
-import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { type Outpoint, parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import type { ChainSources } from '../../../../src/chain/sources/chain-sources.js'
 import { type OpenSourcesOptions, openSources } from '../../../../src/chain/sources/open-sources.js'
 import { type ChainService, paidChain, type ServiceKind } from '../../../support/follow/chain-services.js'
@@ -40,6 +40,9 @@ async function setUp(
   return { ...world, all, sources, warnings, first, second }
 }
 
+const spenderIn = async (sources: ChainSources, outpoint: Outpoint): Promise<string | undefined> =>
+  (await sources.spenderOf(outpoint, LIMIT))?.txid
+
 const BROKEN: Fault = { kind: 'status', status: 403 }
 
 describe('a source that fails', () => {
@@ -47,7 +50,7 @@ describe('a source that fails', () => {
     const { sources, first, second, coin, warnings } = await setUp(['junglebus', 'whatsonchain'])
     first.fault = () => BROKEN
     expect((await sources.transaction(coin.txid, LIMIT))?.txid).toBe(coin.txid)
-    expect(await sources.spenderOf(parseOutpoint(coin.outpoint(0)))).toBeUndefined()
+    expect(await spenderIn(sources, parseOutpoint(coin.outpoint(0)))).toBeUndefined()
     // The two of the first question only.
     expect(first.asked.length).toBeLessThanOrEqual(2)
     expect(second.asked.length).toBeGreaterThan(0)
@@ -93,7 +96,7 @@ describe('a source that fails', () => {
     expect((await sources.transaction(coin.txid, LIMIT))?.txid).toBe(coin.txid)
     const impatient = await setUp(['junglebus'], { patience: 100 })
     impatient.first.fault = () => BROKEN
-    const asking = () => impatient.sources.spenderOf(parseOutpoint(coin.outpoint(0)))
+    const asking = () => spenderIn(impatient.sources, parseOutpoint(coin.outpoint(0)))
     await expect(asking()).rejects.toMatchObject({ code: 'NO_ANSWER' })
     await expect(asking()).rejects.toMatchObject({
       code: 'NO_ANSWER',
@@ -175,15 +178,14 @@ describe('a transaction', () => {
 })
 
 describe('the spender of an output', () => {
-  test('was seen to spend it, and is not fetched a second time', async () => {
-    const { sources, services, first, chain, coin, pay } = await setUp(['junglebus', 'whatsonchain'])
+  test('comes with its bytes and its proof, unless it is longer than it may be', async () => {
+    const { sources, services, chain, coin, pay } = await setUp(['junglebus', 'whatsonchain'])
     const payment = pay({ transaction: coin, vout: 0 })
     services.know(payment)
     chain.mine([payment])
-    expect(await sources.spenderOf(parseOutpoint(coin.outpoint(0)))).toBe(payment.txid)
-    const asked = first.asked.length
-    expect(await sources.transaction(payment.txid, LIMIT)).toEqual(services.facts.transaction(payment.txid))
-    expect(first.asked).toHaveLength(asked)
+    const outpoint = parseOutpoint(coin.outpoint(0))
+    expect(await sources.spenderOf(outpoint, LIMIT)).toEqual(services.facts.transaction(payment.txid))
+    await expect(sources.spenderOf(outpoint, { maxBytes: 10 })).rejects.toMatchObject({ code: 'TOO_LARGE' })
   })
 
   test.each([
@@ -197,7 +199,7 @@ describe('the spender of an output', () => {
     services.know(payment)
     chain.mine([payment])
     first.say(outpoint, txid(world))
-    expect(await sources.spenderOf(outpoint)).toBe(payment.txid)
+    expect(await spenderIn(sources, outpoint)).toBe(payment.txid)
     expect(sources.status()[0]).toMatchObject({
       failures: 1,
       lastError: { message: expect.stringContaining(`is spent by ${txid(world)}, which`) },
@@ -208,7 +210,7 @@ describe('the spender of an output', () => {
     const { sources, all, coin } = await setUp(['junglebus', 'whatsonchain'])
     const outpoint = parseOutpoint(coin.outpoint(0))
     for (const service of all) service.say(outpoint, coin.txid)
-    await expect(sources.spenderOf(outpoint)).rejects.toMatchObject({ code: 'BAD_ANSWER' })
+    await expect(spenderIn(sources, outpoint)).rejects.toMatchObject({ code: 'BAD_ANSWER' })
   })
 
   test('that one source hides is found with another, which is a contradiction', async () => {
@@ -221,11 +223,11 @@ describe('the spender of an output', () => {
     services.know(payment)
     first.say(outpoint, undefined)
     // It may not have heard of it.
-    expect(await sources.spenderOf(outpoint)).toBe(payment.txid)
+    expect(await spenderIn(sources, outpoint)).toBe(payment.txid)
     expect(sources.contradictions).toBe(0)
     chain.mine([payment])
-    expect(await sources.spenderOf(outpoint)).toBe(payment.txid)
-    expect(await sources.spenderOf(outpoint)).toBe(payment.txid)
+    expect(await spenderIn(sources, outpoint)).toBe(payment.txid)
+    expect(await spenderIn(sources, outpoint)).toBe(payment.txid)
     expect(sources.contradictions).toBe(1)
     const [line, ...others] = warnings
     expect(line).toContain(`${payment.txid} spends it`)
@@ -239,7 +241,7 @@ describe('the spender of an output', () => {
     const unspent = parseOutpoint(coin.outpoint(0))
     const checked = async (): Promise<boolean> => {
       const before = second.asked.length
-      await sources.spenderOf(unspent)
+      await spenderIn(sources, unspent)
       return second.asked.length > before
     }
     for (let times = 0; times < 20; times++) expect(await checked()).toBe(true)
@@ -253,7 +255,7 @@ describe('the spender of an output', () => {
     services.know(other, hidden)
     chain.mine([other, hidden])
     first.say(parseOutpoint(other.outpoint(0)), undefined)
-    expect(await sources.spenderOf(parseOutpoint(other.outpoint(0)))).toBe(hidden.txid)
+    expect(await spenderIn(sources, parseOutpoint(other.outpoint(0)))).toBe(hidden.txid)
     random = 1
     first.say(unspent, undefined)
     second.say(unspent, undefined)
@@ -267,11 +269,11 @@ describe('the spender of an output', () => {
     const [one, other] = [pay(outpoint, 1), pay(outpoint, 2)]
     services.know(one, other)
     first.say(outpoint, other.txid)
-    expect(await sources.spenderOf(outpoint)).toBe(other.txid)
+    expect(await spenderIn(sources, outpoint)).toBe(other.txid)
     expect(sources.contradictions).toBe(1)
     chain.mine([one])
     first.misplace(other.txid, undefined)
-    expect(await sources.spenderOf(outpoint)).toBe(one.txid)
+    expect(await spenderIn(sources, outpoint)).toBe(one.txid)
     expect(sources.contradictions).toBe(1)
   })
 })
