@@ -433,6 +433,11 @@ describe('a gateway that lies', () => {
     const outcome = async (url: string, more = {}) => await failure(fetcher([url], more)(hello.txid))
     expect(await outcome(gone)).toMatchObject({ code: 'NOT_FOUND', step: 'content' })
     expect(await outcome(blocked)).toMatchObject({ code: 'BLOCKED' })
+    const failing = await gateway({ [proof(hello.txid)]: { status: 500, body: 'oh no' } })
+    for (const order of ['in order', 'in parallel'] as const) {
+      const asking = fetcher([failing, gone, gone], { order })(hello.txid)
+      expect(await failure(asking)).toMatchObject({ code: 'NOT_FOUND' })
+    }
     for (const [bound, code] of [
       [{ maxBytes: 100 }, 'TOO_LARGE'],
       [{ timeout: 50 }, 'TIMEOUT'],

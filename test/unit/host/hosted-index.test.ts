@@ -81,6 +81,41 @@ function burning(chain: FakeChain, transaction: FakeTransaction, vout: number): 
   return chain.spend({ inputs, outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
 }
 
+/** A name, and a transaction that burns it right behind. */
+function burntName(chain: FakeChain) {
+  const mint = chain.mint('a', { ownerLock: OPEN_LOCK })
+  const burn = burning(chain, mint, 2)
+  const unproven = [mint]
+  return {
+    ...{ mint, burn, minted: beefOf(mint, { with: [chain.genesis], proven: false }) },
+    burnt: beefOf(burn, { proven: false, with: [chain.genesis, mint], unproven }),
+  }
+}
+
+describe('a burn for which the engine calls no hook', () => {
+  test('counts once the engine has applied it', async () => {
+    const { chain, database, host } = await started()
+    const { mint, minted, burn, burnt } = burntName(chain)
+    await host.submit(minted)
+    expect(await host.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
+    await host.ask(burnt)
+    await database.apply(burn.txid)
+    await until(async () => (await host.found('names', { name: 'a' })).length === 0, 'it is burnt')
+  })
+
+  test('counts after the process was killed before any hook, and nothing was sent again', async () => {
+    const { chain, database, host } = await started()
+    const { mint, minted, burn, burnt } = burntName(chain)
+    await host.ask(minted)
+    await host.ask(burnt)
+    await end(host)
+    for (const each of [mint, burn]) await database.apply(each.txid)
+    const again = start(database, chain)
+    await until(async () => (await again.found('names', { node: 'a' })).length === 1, 'the mint is there')
+    await until(async () => (await again.found('names', { name: 'a' })).length === 0, 'it is burnt')
+  })
+})
+
 test('what the engine refuses is no fact, also after a restart', async () => {
   const { chain, database, host } = await started()
   const refused = chain.inscribe({ contentType: 'text/plain', body: utf8('refused') })

@@ -65,6 +65,28 @@ describe('a stream of three chunks', () => {
   })
 })
 
+describe('a stream ends', () => {
+  test('at a pure transfer, whatever comes behind it', async () => {
+    const steps = await life(chunk('a', TYPE), [chunk('b'), p2pkh(2), chunk('c'), chunk('d')])
+    expect(await streamed(steps[0])).toEqual(['ab', TYPE])
+    expectError(await server.ask(streamPath(steps[2])), NOT_FOUND)
+    // What stands before the transfer is another stream: the type of this one is not known.
+    expect(await streamed(steps[4])).toEqual(['d', 'application/octet-stream'])
+    expect(await streamed(steps[3])).toEqual(['cd', 'application/octet-stream'])
+  })
+
+  test('where it starts, if that is no ordinal', async () => {
+    for (const type of ['text/plain', 'gw/stream']) {
+      const coin = chain.inscribe({ contentType: type, body: utf8('two'), satoshis: 2 })
+      await submit(coin)
+      await submit(chain.move(coin, 0, chunk('one')), { with: [coin] })
+      const served = type === 'gw/stream' ? 'application/octet-stream' : type
+      expect(await streamed(coin)).toEqual(['two', served])
+      expect((await server.ask(streamPath(coin))).headers['x-origin']).toBe(coin.outpoint(0))
+    }
+  })
+})
+
 describe('the type of a chunk', () => {
   test.each(['gw/stream', 'ordfs/stream'])('may be %j', async (type) => {
     const steps = await life(chunk('a', TYPE), [chunk('b', type), chunk('c')])
