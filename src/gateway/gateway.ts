@@ -4,7 +4,7 @@ import { longestName } from '../../backend/src/protocol/mint.js'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { CONTENT_OPERATIONS, ContentAnswers, contentHandler } from './content/content.js'
-import type { GatewayOptions, GatewayStores } from './gateway-options.js'
+import type { GatewayOptions, GatewayParts, GatewayStores } from './gateway-options.js'
 import { GATEWAY_LIMITS } from './gateway-options.js'
 import { ContentHosts, type ContentHostsOptions } from './hosts/content-hosts.js'
 import { errorPage as siteErrorPage } from './hosts/error-page.js'
@@ -23,7 +23,7 @@ import { lookupRoutes } from './lookups/lookup-routes.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { proofRoutes } from './metadata/proof.js'
 import { provenanceRoutes } from './metadata/provenance.js'
-import { type DeploymentRoutesOptions, deploymentRoutes } from './names/deployment-routes.js'
+import { type DeploymentOptions, deploymentRoutes } from './names/deployment-routes.js'
 import { ownerAddress } from './names/name-record.js'
 import { namesRoutes } from './names/names.js'
 import { explorerFileRoutes, explorerRoutes } from './pages/explorer-routes.js'
@@ -49,9 +49,9 @@ export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others
   hasStatus?: boolean
   /** If missing, images are only served as inscribed. */
   images?: ImageMaker | undefined
-  advertisedAs?: DeploymentRoutesOptions['advertisedAs']
   /** The setting `CONTENT_TYPES`. */
   contentTypes?: string[] | undefined
+  advertisedAs?: DeploymentOptions['advertisedAs']
   /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pageFiles?: PageFiles | undefined
 }
@@ -90,17 +90,15 @@ export function openGateway(
   const { path = '', publicUrl, gatewayHost, ownHosts = [], trustedProxies = 0 } = options
   const { follower = { progress: NOTHING_FOLLOWED, asksNetwork: false }, bodies = new RequestBodies() } =
     options
-  const { progress, ancestors, asksNetwork } = follower
+  const { progress, ancestors } = follower
   const { deployment = 'deployment' in options ? undefined : deploymentOf(profile) } = options
   const genesis = deployment && checkedOutpoint(deployment.genesis)
   const tree = deployment && { difficulty: deployment.difficulty, longestName: longestName(deployment) }
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
-  const { maxDirectoryBytes, maxContentBytes, maxPageBytes, maxMapBytes } = limits
-  const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
-  const { namesPrefixes, walletPrefixes } = profile
-  const all = graph.served
+  const { gatewayPrefixes: prefixes, namesPrefixes, walletPrefixes } = profile
   const pending = ancestors && new PendingOrigins(graph, ancestors)
-  const store = pending === undefined ? all : all.checkingTips((tip) => pending.checkTip(tip))
+  const store =
+    pending === undefined ? graph.served : graph.served.checkingTips((tip) => pending.checkTip(tip))
   const responses = new ResponseCache(graph, progress)
   const policy = sandboxPolicy(options.contentPolicy)
   const wallets = (below: string): string[] => walletPrefixes.map((prefix) => prefix + below)
@@ -110,71 +108,45 @@ export function openGateway(
     others: options.others ?? 'service',
   })
   const hostsOf = (request: Request): string[] => hosts.hostsOf(request).map((host) => host + path)
-  const site = siteOf({
-    ...{ profile, network, deployment, gatewayHost, publicUrl, path, progress },
-    ...{ hasStatus: options.hasStatus ?? false, port: options.port },
-    hasImages: options.images !== undefined,
-  })
+  const parts: GatewayParts = {
+    ...{ graph, store, responses, bodies, hosts, policy, progress, asksNetwork: follower.asksNetwork },
+    ...{ profile, network, deployment, genesis, tree, path, ...limits },
+    answers: new ContentAnswers({ store, profile, ...limits }),
+  }
+  // Also where an ordinal went somewhere unknown.
+  const all = { ...parts, store: graph.served }
+  const site = siteOf(parts, options)
   const render = pageRenderer(site, progress)
   const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
-
-  const answers = new ContentAnswers({
-    ...{ store, directoryContentTypes, maxDirectoryBytes, maxContentBytes, maxMapBytes },
-  })
   const originOf = (request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint)
-  const content = contentHandler({
-    ...{ store, responses, answers, policy },
-    ...(options.redirectPages && { originOf }),
-  })
-  const recursion = below(
-    [RECURSION_PREFIX],
-    recursionRoutes({ graph, store: all, network, maxMapBytes, responses, progress }),
-  )
+  const content = contentHandler(parts, options.redirectPages ? originOf : undefined)
+  const recursion = below([RECURSION_PREFIX], recursionRoutes(all))
   const groups: RouteGroup[] = [
     { needs: 'reads', prefixes: [''], operations: [CONTENT_OPERATIONS] },
     recursion,
-    below(
-      namesPrefixes,
-      namesRoutes({
-        // A name has a record even if its ordinal went somewhere unknown.
-        store: all,
-        ...{ network, genesis, tree, maxMapBytes, bodies, responses, progress, asksNetwork },
-      }),
-    ),
+    below(namesPrefixes, namesRoutes(all)),
     below(
       prefixes,
-      streamRoutes({ store, chunkTypes, policy }),
+      streamRoutes(parts),
       prefixes.includes(`${walletPrefixes[0]}/ordfs`) ? { capability: 'ordfs' } : {},
     ),
-    below(prefixes, metadataRoutes({ store, network, maxMapBytes, bodies, responses })),
-    below(prefixes, previewRoutes({ policy, bodies })),
-    below(prefixes, provenanceRoutes({ store, evidence: graph })),
-    below(prefixes, proofRoutes({ store, evidence: graph, responses })),
+    below(prefixes, metadataRoutes(parts)),
+    below(prefixes, previewRoutes(parts)),
+    below(prefixes, provenanceRoutes(parts)),
+    below(prefixes, proofRoutes(parts)),
     // Last of these prefixes, as they have the most routes: Express tries one after another.
-    below(prefixes, listsRoutes({ store: all, network, responses, progress })),
+    below(prefixes, listsRoutes(all)),
     below(wallets('/beef'), beefRoutes(graph), { capability: 'beef' }),
-    below(wallets('/txo'), txoRoutes({ graph, bodies, progress }), { capability: 'txo' }),
-    below(
-      [''],
-      deploymentRoutes({
-        ...{ profile, network, deployment, path, graph },
-        sitesOf: (request) => hosts.sitesOf(request),
-        advertisedAs: options.advertisedAs,
-        contentTypes: options.contentTypes,
-      }),
-    ),
+    below(wallets('/txo'), txoRoutes(parts), { capability: 'txo' }),
+    below([''], deploymentRoutes(parts, options)),
   ]
   const { images } = options
-  if (images !== undefined)
-    groups.push(below(prefixes, imageRoutes({ store, images, answers, policy }), { capability: 'image' }))
+  if (images !== undefined) groups.push(below(prefixes, imageRoutes(images, parts), { capability: 'image' }))
   if (options.explorer) {
     const { pageFiles: files } = options
-    const explorer = explorerRoutes({
-      explorer: {
-        ...{ store: all, site, tree },
-        addressOf: (owner) => ownerAddress(owner, network),
-      },
-      ...{ responses, progress, hostsOf },
+    const explorer = explorerRoutes(all, {
+      explorer: { ...{ store: all.store, site, tree }, addressOf: (owner) => ownerAddress(owner, network) },
+      hostsOf,
       chain: () => follower.chain?.() ?? {},
       publicUrl: (publicUrl?.replace(/\/+$/, '') ?? '') + path,
     })
@@ -186,9 +158,10 @@ export function openGateway(
   }
   if (lookupServices !== undefined && options.overlay !== false) {
     const lookups = lookupRoutes({
-      services: lookupServices({ deployment, asksNetwork }),
+      ...parts,
+      services: lookupServices(parts),
       aliases: profile.lookupServiceAliases,
-      ...{ graph, bodies, progress, maxPageBytes, leavesOthers: true },
+      leavesOthers: true,
     })
     const handler = lookups.handler.use(errorResponse({ logger, overlay: true, page: errorPage }))
     groups.push(
@@ -208,8 +181,8 @@ export function openGateway(
     sites: hosts.isNeeded
       ? {
           hosts,
-          answer: hostContent({
-            ...{ hosts, store, responses, answers, content, profile, domains, progress },
+          answer: hostContent(parts, {
+            ...{ content, domains },
             recursion: mounted([recursion]),
             policy: contentPolicy,
             hasPages: errorPage !== undefined,

@@ -13,6 +13,7 @@ import {
 import { withQuery } from '../../../backend/src/protocol/redirects.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayLimits, GatewayParts } from '../gateway-options.js'
 import { CACHE, digestField } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import {
@@ -32,7 +33,6 @@ import {
   passingErrors,
   type QueryKey,
   type RangeReader,
-  type ResponseCache,
   StoredResponse,
   sendStored,
 } from '../http/stored-response.js'
@@ -46,25 +46,8 @@ import {
 import { type Ahead, afterLong, FileFinder, shownBy } from './directory.js'
 import { Patches } from './patches.js'
 
-export interface ContentOptions {
-  store: GraphReads
-  responses: ResponseCache
-  answers: ContentAnswers
-  policy: string
-  /** The origin to which pages in the content of an outpoint redirect; if missing, they are served here. */
-  originOf?: ((request: Request, outpoint: Outpoint) => string | undefined) | undefined
-}
-
-export interface AnswersOptions {
-  store: GraphReads
-  directoryContentTypes: string[]
-  /** The longest JSON of a directory that paths may lead into, in bytes; all those on one path may have twice as much. */
-  maxDirectoryBytes: number
-  /** The longest body that a patch may make, in bytes. */
-  maxContentBytes: number
-  /** The most MAP that a header shows, in bytes. */
-  maxMapBytes: number
-}
+/** The origin to which pages in the content of an outpoint redirect, if there is one. */
+type OriginOf = (request: Request, outpoint: Outpoint) => string | undefined
 
 /** Not a path with parameters: Express would decode them before the path is split. */
 export const CONTENT_PATH = /^\/content\/./
@@ -113,7 +96,7 @@ export class ContentAnswers {
   readonly patches: Patches
   readonly files: FileFinder
 
-  constructor(private readonly options: AnswersOptions) {
+  constructor(private readonly options: Pick<GatewayParts, 'store' | 'profile'> & GatewayLimits) {
     this.patches = new Patches(options)
     this.files = new FileFinder({ ...options, patches: this.patches })
   }
@@ -151,9 +134,15 @@ export class ContentAnswers {
   }
 }
 
-/** `GET /content/{pointer}[:seq][/filepath]`: the bytes in an output, with their type (`docs/spec/http.md`, Content). */
-export function contentHandler(options: ContentOptions): RequestHandler {
-  const { store, policy, responses, answers, originOf } = options
+/**
+ * `GET /content/{pointer}[:seq][/filepath]`: the bytes in an output, with their type (`docs/spec/http.md`, Content).
+ *
+ * @param originOf If missing, pages are served here, too.
+ */
+export function contentHandler(
+  { store, policy, responses, answers }: GatewayParts,
+  originOf: OriginOf | undefined,
+): RequestHandler {
   const framedPolicy = `${policy}; ${FRAMED_POLICY}`
   const resolve = (
     path: string,
@@ -213,7 +202,7 @@ export function sendRedirect({
   request: Request
   response: Response
   redirect: ContentRedirect
-  originOf: ContentOptions['originOf']
+  originOf: OriginOf | undefined
   below: string
 }): void {
   const { status = 302, location } = to !== undefined && 'location' in to ? to : {}

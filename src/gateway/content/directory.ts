@@ -32,6 +32,7 @@ import {
 } from '../../../backend/src/protocol/redirects.js'
 import { atOnce, type Steps } from '../../../backend/src/protocol/steps.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { AnswerError } from '../http/errors.js'
 import { countMilliseconds } from '../http/long-read.js'
 import { shortOf } from '../http/send-body.js'
@@ -54,15 +55,11 @@ export class FileFinder {
   private readonly maps: DirectoryMaps
 
   constructor(
-    private readonly options: {
-      store: GraphReads
+    private readonly options: Pick<GatewayParts, 'store' | 'profile' | 'maxDirectoryBytes'> & {
       patches: PatchReader
-      directoryContentTypes: string[]
-      /** The largest directory that is read into memory. */
-      maxDirectoryBytes: number
     },
   ) {
-    this.types = new Set(options.directoryContentTypes)
+    this.types = new Set(options.profile.directoryContentTypes)
     this.maps = new DirectoryMaps(options.store, options.maxDirectoryBytes)
   }
 

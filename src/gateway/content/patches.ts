@@ -16,6 +16,7 @@ import {
 import type { Steps } from '../../../backend/src/protocol/steps.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { AnswerError } from '../http/errors.js'
 import { ofLength } from '../http/send-body.js'
 import type { RangeReader, StoredResponse } from '../http/stored-response.js'
@@ -39,13 +40,7 @@ export class Patches implements PatchReader {
   /** The last result, while anything holds it: ranges of a result that is too long to cache are read one after another. */
   private last: { key: string; content: ContentSummary; bytes: WeakRef<Uint8Array> } | undefined
 
-  constructor(
-    private readonly options: {
-      store: GraphReads
-      /** The longest body that a patch may make, in bytes. */
-      maxContentBytes: number
-    },
-  ) {}
+  constructor(private readonly options: Pick<GatewayParts, 'store' | 'maxContentBytes'>) {}
 
   /**
    * The result of a patch, as the content of the same output.

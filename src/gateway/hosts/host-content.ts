@@ -8,10 +8,7 @@ import {
   formatOutpoint,
   type Outpoint,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { Profile } from '../../../backend/src/protocol/profile.js'
-import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import {
-  type ContentAnswers,
   ContentRedirect,
   decodedSegments,
   FRAMED_POLICY,
@@ -21,13 +18,14 @@ import {
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
 import { type Ahead, afterLong } from '../content/directory.js'
+import type { GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, methodNotAllowed } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
-import { passingErrors, type ResponseCache, StoredResponse, sendStored } from '../http/stored-response.js'
+import { passingErrors, StoredResponse, sendStored } from '../http/stored-response.js'
 import { namesHeaders, notCaughtUp } from '../http/tree-progress.js'
-import type { ContentHosts, HostedRequest, HostTarget } from './content-hosts.js'
+import type { HostedRequest, HostTarget } from './content-hosts.js'
 
 /** Finds out what other people's domains show, from their DNS records. */
 export interface CustomDomains {
@@ -39,20 +37,14 @@ export interface CustomDomains {
 }
 
 export interface HostContentOptions {
-  hosts: ContentHosts
-  store: GraphReads
-  responses: ResponseCache
-  answers: ContentAnswers
   /** Answers below `/content/`, as on the service's own hosts. */
   content: (request: Request, response: Response, next: NextFunction) => unknown
   /** Answers below `/r/`, unless the host's content has an entry of that name. */
   recursion: (request: Request, response: Response, next: NextFunction) => unknown
-  profile: Pick<Profile, 'nameContentType' | 'namesPrefixes' | 'gatewayPrefixes'>
-  /** The `Content-Security-Policy` of active content, if any. */
+  /** The `Content-Security-Policy` of active content, if any: each host is an origin of its own, without the sandbox. */
   policy: string | undefined
   /** If missing, domains show nothing. */
   domains?: CustomDomains | undefined
-  progress: TreeProgress
   /** Whether the service has pages of names, and the mine page. */
   hasPages: boolean
 }
@@ -93,17 +85,12 @@ const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.i:%/?]|$)/i
 /** The first segment of paths that ord's pages request. */
 const RECURSION = 'r'
 
-class UnclaimedNameError extends AnswerError {
-  constructor(readonly unclaimed: string) {
-    super('NOT_FOUND', `${unclaimed} is not claimed`)
-  }
-}
-
 /** The answer for an unclaimed name, with how to mine it. */
 function unclaimed(
   name: string,
-  { service, progress, hasPages }: { service: string } & Pick<HostContentOptions, 'progress' | 'hasPages'>,
+  { service, progress, hasPages }: { service: string; progress: TreeProgress; hasPages: boolean },
 ): AnswerError {
+  if (progress.isCatchingUp) return notCaughtUp(progress.progress())
   const { asOf } = progress
   const mine = hasPages ? `${service}/mine?name=${name}` : undefined
   const command = `npx minetree mine ${name} --url ${service}`
@@ -157,20 +144,10 @@ class HostAnswer {
  * name. Paths, caching, ranges and errors are those of `/content/`. To browsers, each host is a separate origin, so content is
  * not sandboxed, and may install service workers.
  */
-export function hostContent(options: HostContentOptions): HostHandler {
-  const {
-    hosts,
-    store,
-    responses,
-    answers,
-    content,
-    recursion,
-    profile,
-    policy,
-    domains,
-    progress,
-    hasPages,
-  } = options
+export function hostContent(
+  { hosts, store, responses, answers, profile, progress }: GatewayParts,
+  { content, recursion, policy, domains, hasPages }: HostContentOptions,
+): HostHandler {
   const isNameClaim = ({ output }: ContentRoot): boolean =>
     output.content.contentType === profile.nameContentType
   const namesPrefix = profile.namesPrefixes[0] ?? ''
@@ -216,7 +193,8 @@ export function hostContent(options: HostContentOptions): HostHandler {
 
   const ofName = (name: string, asked: Asked): HostAnswer => {
     const outpoint = store.names.originOf(name)
-    if (outpoint === undefined) throw new UnclaimedNameError(name)
+    if (outpoint === undefined)
+      throw unclaimed(name, { service: hosts.serviceOf(asked.request), progress, hasPages })
     const root = contentRoot(store, { pointer: { kind: 'outpoint', outpoint }, sequence: TIP })
     return answerWith(root, { ...asked, name })
   }
@@ -289,11 +267,6 @@ export function hostContent(options: HostContentOptions): HostHandler {
   return (hosted, request, response, next) => {
     const { target } = hosted
     request.route = ROUTES[target.kind]
-    const fail = (error: unknown): void => {
-      if (!(error instanceof UnclaimedNameError)) next(error)
-      else if (progress.isCatchingUp) next(notCaughtUp(progress.progress()))
-      else next(unclaimed(error.unclaimed, { service: hosts.serviceOf(request), progress, hasPages }))
-    }
     passingErrors(() => {
       if (target.kind === 'nothing') throw target.error
       const { method, url } = request
@@ -307,7 +280,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
       return whenReady(resolve(target, [request, response]), (answer) =>
         send(answer, [request, response, next]),
       )
-    }, fail)
+    }, next)
   }
 }
 

@@ -7,10 +7,10 @@ import {
   formatOutpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import { bodyOf, type ContentAnswers } from '../content/content.js'
+import { bodyOf } from '../content/content.js'
 import { type ContentRoot, contentRoot, type ShownContent } from '../content/content-root.js'
 import { type Ahead, afterLong, shownBy } from '../content/directory.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { digestField, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countMilliseconds, leavingOf } from '../http/long-read.js'
@@ -173,20 +173,12 @@ const RULES: Record<string, string> = {
   q: 'a whole number from 1 to 100',
 }
 
-export interface ImageRouteOptions {
-  store: GraphReads
-  images: ImageMaker
-  answers: ContentAnswers
-  /** The `Content-Security-Policy` of active content, such as SVG. */
-  policy: string
-}
-
 /** `GET /image/{pointer}[:seq]`, below each of the prefixes: a resized or converted inscribed image. */
-export function imageRoutes(options: ImageRouteOptions): Routes {
-  return routes({ image: [refuseServiceWorkers, serveImage(options)] })
+export function imageRoutes(images: ImageMaker, parts: GatewayParts): Routes {
+  return routes({ image: [refuseServiceWorkers, serveImage(images, parts)] })
 }
 
-function serveImage({ store, images, answers, policy }: ImageRouteOptions): RequestHandler {
+function serveImage(images: ImageMaker, { store, answers, policy }: GatewayParts): RequestHandler {
   return async (request, response) => {
     const reference = parseContentReference(decodedPointer(request.path.slice('/image/'.length)))
     const { wanted, varies } = wantedImage(request)

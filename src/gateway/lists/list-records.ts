@@ -12,7 +12,6 @@ import type {
   ListPlace,
   OrdinalHistory,
 } from '../../../backend/src/read/listings.js'
-import type { TreeProgress } from '../http/as-of.js'
 import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
@@ -97,14 +96,6 @@ export const transactionShape = z.strictObject({
   ),
   ...mined,
 })
-
-export interface ListOptions {
-  store: GraphReads
-  /** The network of owners' addresses. */
-  network: Network
-  /** How far the host has followed the name tree. */
-  progress: TreeProgress
-}
 
 /** Adds the time of its block to each record, if this host has the header. */
 export function withTimes<Record extends { height?: number }>(

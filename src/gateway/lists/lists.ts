@@ -6,6 +6,7 @@ import { type Attribute, attribute } from '../../../backend/src/graph/listings.j
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
+import type { GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
@@ -26,7 +27,6 @@ import {
   jsonResponse,
   type NamesResponse,
   namesJsonResponse,
-  type ResponseCache,
   type StoredResponse,
   sendStored,
   unlessAsked,
@@ -36,7 +36,6 @@ import {
   countsShape,
   formatPlace,
   historyStepShape,
-  type ListOptions,
   listedNameShape,
   listedNodeShape,
   listedOrdinalShape,
@@ -96,7 +95,7 @@ const searchQuery = z.object({
 })
 
 /** The routes for lists, below each of the prefixes (`docs/spec/http.md`, Lists). */
-export function listsRoutes(options: ListOptions & { responses: ResponseCache }): Routes {
+export function listsRoutes(options: GatewayParts): Routes {
   const { store, network, progress, responses } = options
   const { listings } = store
   type Read<Path> = (asked: { path: Path; query: unknown }) => ListAnswer
@@ -200,7 +199,7 @@ function newestPage<Row extends ListPlace>(
   return { shown, last, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
 }
 
-function tree({ store, progress }: ListOptions, asked = ''): ListAnswer {
+function tree({ store, progress }: GatewayParts, asked = ''): ListAnswer {
   const prefix = validate(domain, asked, () => badDomain())
   const children = store.listings.childNodes(prefix)
   const node = store.names.liveNode(prefix)
@@ -229,7 +228,7 @@ function badDomain(): AnswerError {
   return new AnswerError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
 }
 
-function history({ store, network }: ListOptions, asked: string, query: unknown): ListAnswer {
+function history({ store, network }: GatewayParts, asked: string, query: unknown): ListAnswer {
   const outpoint = parseOutpoint(asked)
   const { order, from, limit } = validate(
     historyQuery,
@@ -253,7 +252,7 @@ function history({ store, network }: ListOptions, asked: string, query: unknown)
   }
 }
 
-async function ordinals({ store, network }: ListOptions, query: unknown): Promise<ListAnswer> {
+async function ordinals({ store, network }: GatewayParts, query: unknown): Promise<ListAnswer> {
   const asked = validate(
     ordinalsQuery,
     query,
@@ -301,7 +300,7 @@ function attributesOf({
   ]
 }
 
-function transaction({ store, network }: ListOptions, txid: string, query: unknown): ListAnswer {
+function transaction({ store, network }: GatewayParts, txid: string, query: unknown): ListAnswer {
   const { after, limit } = validate(
     transactionQuery,
     query,

@@ -4,9 +4,9 @@ import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, readOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { address, domain, name, outpoint, txid } from '../http/schemas.js'
 import { requireCaughtUp } from '../http/tree-progress.js'
-import type { ListOptions } from './list-records.js'
 
 /** The possible meanings of a text, each with what is needed to continue from there. */
 export const searchResultShape = z.discriminatedUnion('kind', [
@@ -41,10 +41,7 @@ const NAMES = 10
  *
  * @throws AnswerError while the host catches up, if nothing is found and the text may be a name.
  */
-export function searchFor(
-  { store, progress }: Pick<ListOptions, 'store' | 'progress'>,
-  text: string,
-): SearchAnswer {
+export function searchFor({ store, progress }: GatewayParts, text: string): SearchAnswer {
   const asked = text.trim()
   const lower = asked.toLowerCase()
   const output = outputResult(store, lower)

@@ -3,11 +3,9 @@ import { z } from 'zod'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
 import type { AnsweringOutput, AnsweringService } from '../../../backend/src/read/answering-service.js'
-import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import type { TreeProgress } from '../http/as-of.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { AnswerError } from '../http/errors.js'
 import { described, NOT_CAUGHT_UP, type Routes, STORE_ERRORS } from '../http/operation.js'
-import type { RequestBodies } from '../http/request-body.js'
 import { asOf, optionalText, validate } from '../http/schemas.js'
 import { notCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import { outputIndex } from '../sync/sync-messages.js'
@@ -34,15 +32,11 @@ const lookupBody = z.object({ service: z.string(), query: z.unknown() })
 /** A query is parsed synchronously: 1,000 outpoints take 81,000 bytes. */
 const MAX_QUERY_BYTES = 128 * 1024
 
-export interface LookupRoutesOptions {
+export interface LookupRoutesOptions
+  extends Pick<GatewayParts, 'graph' | 'maxPageBytes' | 'bodies' | 'progress'> {
   /** By name. */
   services: Readonly<Record<string, AnsweringService>>
   aliases: Readonly<Record<string, string>>
-  graph: Pick<GraphReads, 'transactions' | 'opened'>
-  /** The most bytes of BEEF of a page; a page has at least one output. */
-  maxPageBytes: number
-  bodies: RequestBodies
-  progress: TreeProgress
   /** Whether the host has further services, which it answers itself. */
   leavesOthers?: boolean
 }

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OrdinalStep, OutputRecord } from '../../../backend/src/graph/records.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
 import {
   type ContentReference,
   formatOutpoint,
@@ -10,6 +9,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { outpointOf, outputAt } from '../content/content-root.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
@@ -55,12 +55,7 @@ export const metadataRecordShape = z
 
 export type MetadataRecord = z.output<typeof metadataRecordShape>
 
-export interface MetadataOptions {
-  store: GraphReads
-  /** The network of owners' addresses. */
-  network: Network
-  maxMapBytes: number
-}
+export type MetadataOptions = Pick<GatewayParts, 'store' | 'network' | 'maxMapBytes'>
 
 /**
  * The record of a reference; undefined if the store has no such output, or the ordinal no such step. Needs several reads of one

@@ -9,13 +9,13 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import { outpointOf } from '../content/content-root.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, unknownHere } from '../http/errors.js'
 import { described, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
-import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
-import { jsonResponse, type ResponseCache, type StoredResponse } from '../http/stored-response.js'
+import { jsonResponse, type StoredResponse } from '../http/stored-response.js'
 import {
   dependenciesOfRecord,
   type MetadataOptions,
@@ -27,7 +27,7 @@ import {
 const MAX_BODY_BYTES = 64 * 1024
 
 /** The routes for metadata of outputs and ordinals (`docs/spec/http.md`, Metadata and proofs), below each of the prefixes. */
-export function metadataRoutes(options: ListOptions & { bodies: RequestBodies }): Routes {
+export function metadataRoutes(options: GatewayParts): Routes {
   return routes({
     metadata: single(options),
     metadataOfMany: [options.bodies.json({ limit: MAX_BODY_BYTES }), bulk(options)],
@@ -72,7 +72,7 @@ function bulk(options: ListOptions): RequestHandler {
   }
 }
 
-type ListOptions = MetadataOptions & { responses: ResponseCache }
+type ListOptions = MetadataOptions & Pick<GatewayParts, 'responses'>
 
 interface ListedReference {
   text: string

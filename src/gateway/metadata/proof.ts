@@ -15,9 +15,10 @@ import {
   type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { FactStore, GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
 import { outpointOf, outputAt } from '../content/content-root.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE, entityTag, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
@@ -25,20 +26,7 @@ import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } fr
 import { askedReference, optionalText } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import { bytesRepresentation } from '../http/send-body.js'
-import {
-  passingErrors,
-  type QueryKey,
-  type ResponseCache,
-  StoredResponse,
-  sendStored,
-} from '../http/stored-response.js'
-
-export interface ProofOptions {
-  store: GraphReads
-  /** The graph including blocked outputs: a blocked ancestor is still evidence of where an output comes from. */
-  evidence: FactStore
-  responses: ResponseCache
-}
+import { passingErrors, type QueryKey, StoredResponse, sendStored } from '../http/stored-response.js'
 
 /** Proofs up to this many bytes are cached whole: those of pages and pictures of usual size. */
 const SHORT_PROOF = 64 * 1024
@@ -47,8 +35,8 @@ const SHORT_PROOF = 64 * 1024
  * `GET /proof/{reference}`, below each of the prefixes: proof that an output, or an ordinal at a step, is on the chain, and of
  * its contents, as an Outpoint BEEF (BRC-158). The content is in the proven transaction, so nothing else has to be fetched.
  */
-export function proofRoutes(options: ProofOptions): Routes {
-  return routes({ proof: serveProof(options) })
+export function proofRoutes(parts: GatewayParts): Routes {
+  return routes({ proof: serveProof(parts) })
 }
 
 /** A proof that is assembled for each request. */
@@ -60,15 +48,15 @@ interface LongProof {
   readonly weight: 0
 }
 
-function serveProof(options: ProofOptions): RequestHandler {
-  const find = proofFinder(options)
-  const { evidence, responses } = options
+function serveProof(parts: GatewayParts): RequestHandler {
+  const find = proofFinder(parts)
+  const { graph, responses } = parts
   return (request, response, next) => {
     passingErrors(() => {
       const reference = parseContentReference(decodedPointer(request.path.slice('/proof/'.length)))
       const isNext = nextKey(request) !== ''
       const proof = responses.cached(request, () => find(reference, isNext), nextKey)
-      if (!(proof instanceof StoredResponse)) return sendLong({ request, response, proof, evidence })
+      if (!(proof instanceof StoredResponse)) return sendLong({ request, response, proof, graph })
       proof.queryKey = nextKey
       return sendStored({ request, response, stored: proof })
     }, next)
@@ -81,26 +69,26 @@ async function sendLong({
   request,
   response,
   proof: { cache, collect },
-  evidence,
+  graph,
 }: {
   request: Request
   response: Response
   proof: LongProof
-  evidence: GraphReads
+  graph: GraphReads
 }): Promise<void> {
   const answer = await longRead(response, async (pace) => {
-    const collection = new Collection(evidence.transactions, pace)
+    const collection = new Collection(graph.transactions, pace)
     const subject = await collect(collection)
     const transactions = await collection.parentsFirst()
     countTransactions(response, transactions.length)
     response.setHeader('X-Outpoint', formatOutpoint(subject))
-    return await outpointBeefAnswer({ subject, transactions, store: evidence.transactions })
+    return await outpointBeefAnswer({ subject, transactions, store: graph.transactions })
   })
   await sendBeef({ request, response, answer, cache })
 }
 
-function proofFinder({ store, evidence }: ProofOptions) {
-  const { guard } = evidence.served
+function proofFinder({ store, graph }: GatewayParts) {
+  const { guard } = graph.served
   /** The proof of an output: its transaction, with its merkle path or its ancestors. */
   const ofOutput = ({ pointer }: ContentReference): StoredResponse | LongProof => {
     const output = outputAt(store, pointer)
@@ -111,7 +99,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
     const dependsOn = [dependency.proof(txid)]
     if (proof !== undefined && length + proof.merklePath.length <= SHORT_PROOF) {
       guard.refuseShort(txid)
-      const record = evidence.transactions.get(txid)
+      const record = graph.transactions.get(txid)
       if (record === undefined) throw incompleteProof({ txid })
       return storedProof(shortOutpointBeef(subject, record), { subject, dependsOn })
     }
@@ -137,8 +125,8 @@ function proofFinder({ store, evidence }: ProofOptions) {
         await guard.refuseTransaction(txid)
       const wanted = new Set([asked, subject].map(formatOutpoint))
       let previous: Outpoint | undefined
-      for (const hop of evidence.ordinals.lineage(asked)) {
-        const missing = await addHop({ hop, previous, collection, store: evidence })
+      for (const hop of graph.ordinals.lineage(asked)) {
+        const missing = await addHop({ hop, previous, collection, store: graph })
         if (missing !== undefined) throw incompleteProof({ txid: missing })
         previous = hop
         wanted.delete(formatOutpoint(hop))
@@ -167,7 +155,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
         const outline = await collection.outline(txid)
         if (outline === undefined) throw incompleteProof({ txid })
         const subject = await movedTo(outpoint, outline, collection)
-        const missing = await addHop({ hop: subject, previous: outpoint, collection, store: evidence })
+        const missing = await addHop({ hop: subject, previous: outpoint, collection, store: graph })
         if (missing !== undefined) throw incompleteProof({ txid: missing })
         return subject
       },
@@ -175,7 +163,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
   }
 
   const held = (txid: string): RawTransaction => {
-    const raw = evidence.transactions.raw(txid)
+    const raw = graph.transactions.raw(txid)
     if (raw === undefined) throw incompleteProof({ txid })
     return raw
   }

@@ -2,8 +2,8 @@ import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { TIP } from '../../../backend/src/graph/records.js'
 import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { provenanceOf } from '../../../backend/src/read/provenance.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { OriginUnknownError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
@@ -17,41 +17,30 @@ import {
   sendBeef,
 } from '../http/send-beef.js'
 
-export interface ProvenanceOptions {
-  store: GraphReads
-  /** The graph including blocked outputs: a blocked ancestor is still evidence of where an output comes from. */
-  evidence: GraphReads
-}
-
 /**
  * `GET /provenance/{outpoint}`, below each of the prefixes: proof of where the ordinal at that outpoint comes from, as an
  * Outpoint BEEF (BRC-158) of its tip that a client can verify offline (`docs/spec/http.md`, Metadata and proofs).
  */
-export function provenanceRoutes(options: ProvenanceOptions): Routes {
-  return routes({ provenance: serveProvenance(options) })
-}
-
-function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler {
-  return async (request, response) => {
+export function provenanceRoutes({ store, graph }: GatewayParts): Routes {
+  const provenance: RequestHandler = async (request, response) => {
     const outpoint = parseOutpoint(decodedPointer(request.path.slice('/provenance/'.length)))
     const part = partOf(request.query)
     // Throws if the subject of the proof is blocked.
     store.ordinals.at(outpoint, TIP)
     const answer = await longRead(response, async (pace) => {
-      const provenance = await evidence.acrossSnapshots(() =>
-        provenanceOf(outpoint, evidence, { ...part, pace }),
-      )
-      if (provenance.kind === 'unknown') {
+      const found = await graph.acrossSnapshots(() => provenanceOf(outpoint, graph, { ...part, pace }))
+      if (found.kind === 'unknown') {
         const message = 'this store has no ordinal at this outpoint, or its origin is unknown here'
         throw new OriginUnknownError(message, outpoint)
       }
-      if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
-      const { tip: subject, transactions } = provenance
+      if (found.kind === 'incomplete') throw incompleteProof(found)
+      const { tip: subject, transactions } = found
       countTransactions(response, transactions.length)
-      return await outpointBeefAnswer({ subject, transactions, store: evidence.transactions })
+      return await outpointBeefAnswer({ subject, transactions, store: graph.transactions })
     })
     await sendBeef({ request, response, answer })
   }
+  return routes({ provenance })
 }
 
 const routes = described({

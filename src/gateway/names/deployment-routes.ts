@@ -1,7 +1,6 @@
-import type { Request, RequestHandler } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { versionOfTree } from '../../../backend/src/graph/pinned-tree.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
 import { readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../../backend/src/protocol/mine-node.js'
 import {
@@ -12,7 +11,7 @@ import {
 } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
-import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { described, type Routes } from '../http/operation.js'
 import { outpoint, text } from '../http/schemas.js'
@@ -74,24 +73,17 @@ const deploymentShape = z.strictObject({
     ),
 })
 
-export interface DeploymentRoutesOptions {
-  profile: Profile
-  network: Network
-  deployment: Deployment | undefined
-  advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
-  contentTypes: string[] | undefined
-  sitesOf: (request: Request) => z.input<typeof deploymentShape>['sites']
-  /** The common prefix of the paths. */
-  path: string
-  graph: Pick<GraphReads, 'opened' | 'transactions'>
-}
+/** What only our server says of itself. */
+export type DeploymentOptions = Pick<z.input<typeof deploymentShape>, 'advertisedAs' | 'contentTypes'>
 
 /**
  * `/deployment.json`: the name tree of this host, and the rules by which names are mined in it. Clients that need a certain tree
  * must not trust this, but know its genesis from elsewhere.
  */
-export function deploymentRoutes(options: DeploymentRoutesOptions): Routes {
-  const { profile, network, deployment, advertisedAs, contentTypes, sitesOf, path, graph } = options
+export function deploymentRoutes(
+  { profile, network, deployment, hosts, path, graph }: GatewayParts,
+  { advertisedAs, contentTypes }: DeploymentOptions,
+): Routes {
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
     covenantVersion: deployment.covenantVersion,
@@ -106,7 +98,7 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Routes {
     await graph.opened?.()
     // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
-    const sites = sitesOf(request)
+    const sites = hosts.sitesOf(request)
     response.set('Cache-Control', CACHE.revalidate).json({
       ...{ profile: profile.name, network, ...tree },
       ...(version && { covenantVersion: version }),

@@ -10,15 +10,9 @@ import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
 import { NAMES_FIELDS } from '../http/tree-progress.js'
-
-export interface NamesOptions {
-  store: GraphReads
-  /** The network of owners' addresses. */
-  network: Network
-  maxMapBytes: number
-}
 
 /** Marks an answer that depends on a transaction in no block, which may still be replaced. */
 export const TIER_FIELDS = {
@@ -121,7 +115,7 @@ export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Depen
 
 /** The record of a name; undefined if it is not claimed. Needs several reads of one snapshot. */
 export function nameRecord(
-  { store, network, maxMapBytes }: NamesOptions,
+  { store, network, maxMapBytes }: GatewayParts,
   name: string,
 ): FullNameRecord | undefined {
   const origin = store.names.originOf(name)
@@ -146,7 +140,7 @@ export function nameRecord(
 }
 
 function tipRecord(
-  { store, network }: Pick<NamesOptions, 'store' | 'network'>,
+  { store, network }: Pick<GatewayParts, 'store' | 'network'>,
   { outpoint, owner }: OutputRecord,
   script: Uint8Array | undefined,
 ): FullNameRecord['tip'] {

@@ -3,15 +3,15 @@ import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { DEFAULT_FEE_RATE } from '../../../backend/src/protocol/mint-cost.js'
-import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { type NameOffer, nameOffers, type TreeTerms } from '../../../backend/src/read/name-offer.js'
+import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { type NameOffer, nameOffers } from '../../../backend/src/read/name-offer.js'
 import { nameProof } from '../../../backend/src/read/provenance.js'
+import type { GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
-import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
   badName,
@@ -33,12 +33,11 @@ import {
   sendBeef,
 } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { namesJsonResponse, type ResponseCache, sendStored, unlessAsked } from '../http/stored-response.js'
+import { namesJsonResponse, sendStored, unlessAsked } from '../http/stored-response.js'
 import { incomplete, NAMES_FIELDS, noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import {
   dependenciesOfName,
   dependenciesOfTier,
-  type NamesOptions,
   nameRecord,
   nameRecordShape,
   TIER_FIELDS,
@@ -48,19 +47,8 @@ import {
 /** Room for 1,000 outpoints of at most 78 characters, with quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
-export interface NamesRoutesOptions extends NamesOptions {
-  /** The genesis of the host's name tree; undefined if it has none. */
-  genesis: Outpoint | undefined
-  tree: TreeTerms | undefined
-  bodies: RequestBodies
-  responses: ResponseCache
-  progress: TreeProgress
-  /** Whether the host asks the network about transactions: then mining continues from what is proven or seen. */
-  asksNetwork: boolean
-}
-
 /** The lookup routes for names (`docs/spec/http.md`, Names), below each of the prefixes. */
-export function namesRoutes(options: NamesRoutesOptions): Routes {
+export function namesRoutes(options: GatewayParts): Routes {
   return routes(
     {
       names: (request, response) => {
@@ -98,7 +86,7 @@ const listQuery = z.object({
 })
 
 /** Names in order, a page at a time; `next` is the `after` of the next page, missing on the last. */
-function list({ store, progress }: NamesRoutesOptions, query: unknown): object {
+function list({ store, progress }: GatewayParts, query: unknown): object {
   const { prefix, after, limit } = validate(listQuery, query, (issues) =>
     issues.some(({ path }) => path[0] === 'limit')
       ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
@@ -116,10 +104,7 @@ function list({ store, progress }: NamesRoutesOptions, query: unknown): object {
 }
 
 /** Whether names are free, and the cost of each: the figures on the page of a free name. */
-function available(
-  { store, tree, progress }: NamesRoutesOptions,
-  { available }: { available?: unknown },
-): object {
+function available({ store, tree, progress }: GatewayParts, { available }: { available?: unknown }): object {
   if (String(available).split(',', MAX_ASKED.records + 1).length > MAX_ASKED.records)
     throw new AnswerError('TOO_LARGE', `available may have at most ${MAX_ASKED.records} names`)
   const refusal = 'available must be names of 1 to 255 characters of a-z 0-9 -, with commas between them'
@@ -164,7 +149,7 @@ const offerShape = z.strictObject({
   satoshis: count.optional().describe('The fees of these mints at `satoshisPerKilobyte`.'),
 })
 
-function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
+function origin(options: GatewayParts): RequestHandler<{ name: string }> {
   return named(options, (name) => {
     const outpoint = options.store.names.originOf(name)
     if (outpoint === undefined) throw notClaimed(name, options)
@@ -179,7 +164,7 @@ function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
   })
 }
 
-function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
+function record(options: GatewayParts): RequestHandler<{ name: string }> {
   return named(options, (name) => {
     const found = nameRecord(options, name)
     if (found === undefined) throw notClaimed(name, options)
@@ -194,7 +179,7 @@ type NamedRead = (name: string, query: unknown) => { value: object; dependsOn: D
 
 /** A route that answers with JSON about a name, from reads of one snapshot. */
 function named(
-  { responses, progress }: NamesRoutesOptions,
+  { responses, progress }: GatewayParts,
   read: NamedRead,
   queryKey = unlessAsked([]),
 ): RequestHandler<{ name: string }> {
@@ -209,7 +194,7 @@ function named(
 }
 
 /** The proof that a name is genuine, for clients that know the genesis outpoint and have block headers (BRC-174). */
-function proof({ store, genesis, progress }: NamesRoutesOptions): RequestHandler<{ name: string }> {
+function proof({ store, genesis, progress }: GatewayParts): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
     const part = partOf(request.query)
@@ -228,11 +213,11 @@ function proof({ store, genesis, progress }: NamesRoutesOptions): RequestHandler
 }
 
 /** @throws AnswerError while the host catches up. */
-function notClaimed(name: string, { progress }: Pick<NamesRoutesOptions, 'progress'>): AnswerError {
+function notClaimed(name: string, { progress }: Pick<GatewayParts, 'progress'>): AnswerError {
   return noName(`${name} is not claimed`, { progress })
 }
 
-function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
+function mine(options: GatewayParts): RequestHandler<{ name: string }> {
   const read: NamedRead = (name, query) => {
     const { store, progress, asksNetwork } = options
     const { names, transactions } = store
@@ -269,7 +254,7 @@ const mineQuery = z.object({
 
 const originsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
 
-function origins({ store, progress }: NamesRoutesOptions): RequestHandler {
+function origins({ store, progress }: GatewayParts): RequestHandler {
   return ({ body }, response) => {
     const asked = validateList(originsBody, body, 'the body must be a JSON array of outpoints')
     const outpoints = asked.map(parseOutpoint)

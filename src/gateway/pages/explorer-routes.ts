@@ -5,7 +5,7 @@ import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { NAME_PATTERN, nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ChainView, Explorer, MadePage } from '../../explorer/index.js'
-import type { TreeProgress } from '../http/as-of.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, retryAfter } from '../http/errors.js'
 import type { HeaderName } from '../http/operation.js'
@@ -18,14 +18,11 @@ import { loadExplorer, type PageHosts, pageHeaders, sendPage } from './send-page
 
 export interface ExplorerRoutesOptions {
   explorer: Explorer
-  responses: ResponseCache
   /** The public URL of the service with its path, without a trailing slash; only the path if the URL is unknown. */
   publicUrl: string
   hostsOf: PageHosts
   /** The height of the chain, and how far the host is behind. */
   chain: () => Promise<ChainView> | ChainView
-  /** How far the host has followed the name tree. */
-  progress: TreeProgress
 }
 
 const FEED_HEADERS = {
@@ -49,8 +46,10 @@ type Pages = Awaited<ReturnType<typeof loadExplorer>>
 type Make = (pages: Pages, request: Request) => MadePage
 
 /** The pages of the explorer that need only the store; `docs/spec/http.md` documents them. */
-export function explorerRoutes(options: ExplorerRoutesOptions): Router {
-  const { explorer, responses, publicUrl, hostsOf, chain, progress } = options
+export function explorerRoutes(
+  { responses, progress }: GatewayParts,
+  { explorer, publicUrl, hostsOf, chain }: ExplorerRoutesOptions,
+): Router {
   const { site } = explorer
   // Each name and outpoint has its own host.
   const frames = (): string[] => (site.gatewayHost === undefined ? [] : [`*.${site.gatewayHost}`])

@@ -1,11 +1,10 @@
 import type { Request, Response } from 'express'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { VERSION } from '../../../backend/src/graph/service-metadata.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
-import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { Profile } from '../../../backend/src/protocol/profile.js'
 import type { Site } from '../../explorer/index.js'
+import type { ServerOptions } from '../gateway.js'
+import type { GatewayOptions, GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import type { ErrorPage } from '../http/error-response.js'
@@ -19,24 +18,10 @@ type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
-export interface SiteOptions {
-  profile: Profile
-  network: Network
-  deployment: Deployment | undefined
-  gatewayHost: string | undefined
-  publicUrl: string | undefined
-  /** The port the server listens on, if known. */
-  port?: (() => number | undefined) | undefined
-  /** The common prefix of its paths. */
-  path: string
-  /** Whether it has a status page. */
-  hasStatus: boolean
-  hasImages: boolean
-  progress: TreeProgress
-}
+type SiteOptions = GatewayOptions & ServerOptions
 
-export function siteOf(options: SiteOptions): Site {
-  const { profile, network, deployment, path, hasStatus, hasImages, progress } = options
+export function siteOf(parts: Omit<GatewayParts, 'answers'>, options: SiteOptions): Site {
+  const { profile, network, deployment, path, progress } = parts
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),
@@ -49,7 +34,9 @@ export function siteOf(options: SiteOptions): Site {
     namesPrefix: profile.namesPrefixes[0] ?? '',
     gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
     version: VERSION,
-    ...{ path, hasStatus, hasImages },
+    path,
+    hasStatus: options.hasStatus ?? false,
+    hasImages: options.images !== undefined,
   }
 }
 

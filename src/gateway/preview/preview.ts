@@ -2,10 +2,10 @@ import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { CONTENT_HEADERS, described, type Routes, SERVICE_WORKER } from '../http/operation.js'
-import type { RequestBodies } from '../http/request-body.js'
 import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
 
 /** The largest preview (`docs/spec/http.md`, Content). */
@@ -20,7 +20,7 @@ const HTML = 'text/html; charset=utf-8'
  *
  * Paths have a limit (414 beyond): longer HTML has to be posted.
  */
-export function previewRoutes({ policy, bodies }: { policy: string; bodies: RequestBodies }): Routes {
+export function previewRoutes({ policy, bodies }: Pick<GatewayParts, 'policy' | 'bodies'>): Routes {
   return routes({
     previewHtml: [refuseServiceWorkers, previewPath(policy)],
     preview: [refuseServiceWorkers, bodies.raw({ limit: MAX_PREVIEW_BYTES }), previewBody(policy)],

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { type MapState, mapBytes } from '../../../backend/src/graph/map-merge.js'
 import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
 import { timeOf } from '../../../backend/src/protocol/block-header.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { encodeDagCbor, encodeDagCborList, encodeDagCborMap } from '../../../backend/src/protocol/dag-cbor.js'
@@ -11,14 +10,14 @@ import type { HeaderRange } from '../../../backend/src/protocol/header-store.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore, GraphReads } from '../../../backend/src/read/fact-store.js'
 import { type ContentOutput, contentAt } from '../content/content-root.js'
-import type { TreeProgress } from '../http/as-of.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, type Operation, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint, count, position, txid, txidParams, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
-import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
+import { jsonResponse } from '../http/stored-response.js'
 import { noName } from '../http/tree-progress.js'
 import { askedTransaction } from '../wallets/beef-routes.js'
 import {
@@ -42,23 +41,12 @@ const PAGE = 100
 /** Limited, since a page requires reading past those before it. */
 const MAX_PAGE = 999
 
-export interface RecursionOptions {
-  graph: FactStore
-  store: GraphReads
-  /** The network of owners' addresses. */
-  network: Network
-  /** The most bytes of MAP in an answer. */
-  maxMapBytes: number
-  responses: ResponseCache
-  progress: TreeProgress
-}
-
 /**
  * Those of ord's recursive endpoints that make sense here, with its shapes: a page written for them runs unchanged. They are
  * never renamed or removed (`docs/spec/http.md`, Recursion).
  */
-export function recursionRoutes(options: RecursionOptions): Routes {
-  const { graph, store, network, maxMapBytes, responses } = options
+export function recursionRoutes(parts: GatewayParts): Routes {
+  const { graph, store, network, maxMapBytes, responses } = parts
   const answered =
     (
       read: (params: Params, response: Response) => unknown,
@@ -68,7 +56,7 @@ export function recursionRoutes(options: RecursionOptions): Routes {
       const made = () => jsonResponse(read(request.params, response), { cache, dependsOn, isTagged: true })
       return responses.respond(request as never, response, made)
     }
-  const blocks = new Blocks(options)
+  const blocks = new Blocks(parts)
   const children = (params: Params, response: Response) => {
     const parent = inscriptionAt(store, params.id).outpoint
     const page = pageOf(params)
@@ -150,7 +138,7 @@ function heightIn(text: string | undefined): number {
 
 /** The blocks whose headers this host has. */
 class Blocks {
-  constructor(private readonly options: Pick<RecursionOptions, 'store' | 'progress'>) {}
+  constructor(private readonly options: Pick<GatewayParts, 'store' | 'progress'>) {}
 
   range(): HeaderRange {
     const range = this.options.store.chain.range()

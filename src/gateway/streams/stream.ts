@@ -13,6 +13,7 @@ import {
 import { decodedPointer, formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
@@ -29,19 +30,11 @@ import { askedOutpoint } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, sendChunks, sendHead } from '../http/send-body.js'
 
-export interface StreamRouteOptions {
-  store: GraphReads
-  /** The content types of a stream's further chunks (`Profile`). */
-  chunkTypes: string[]
-  /** The `Content-Security-Policy` of active content. */
-  policy: string
-}
-
 /**
  * `GET /stream/{outpoint}`, below each of the prefixes: the contents of an ordinal from that output on, step after step, as one
  * body (`docs/spec/http.md`, Content).
  */
-export function streamRoutes(options: StreamRouteOptions): Routes {
+export function streamRoutes(options: GatewayParts): Routes {
   return routes({ stream: [refuseServiceWorkers, serveStream(options)] })
 }
 
@@ -51,7 +44,7 @@ const HELD_BY_SEGMENT = 64
 /** How often a stream is restarted if it changes before its first byte is sent. */
 const TRIES = 5
 
-function serveStream(options: StreamRouteOptions): RequestHandler {
+function serveStream(options: GatewayParts): RequestHandler {
   const send = sendStream(options)
   return async (request, response, next) => {
     const before = response.getHeaders()
@@ -68,7 +61,8 @@ function serveStream(options: StreamRouteOptions): RequestHandler {
   }
 }
 
-function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestHandler {
+function sendStream({ store, profile, policy }: GatewayParts): RequestHandler {
+  const { streamChunkContentTypes: chunkTypes } = profile
   return async (request, response) => {
     const pointer = decodedPointer(request.path.slice('/stream/'.length))
     const query = { outpoint: parseOutpoint(pointer), chunkTypes }

@@ -14,11 +14,10 @@ import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase } from '../../../backend/src/protocol/transaction.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { TreeProgress } from '../http/as-of.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { AnswerError } from '../http/errors.js'
 import { whenOpened } from '../http/long-read.js'
 import { described, type Routes, STORE_ERRORS } from '../http/operation.js'
-import type { RequestBodies } from '../http/request-body.js'
 import { validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
 import { NOTHING_FOLLOWED, setNamesHeaders } from '../http/tree-progress.js'
@@ -38,13 +37,11 @@ const MAX_BODY_BYTES = 4096
 /** How many bytes of a transaction are written as hex at a time. */
 const HEX_CHUNK = 64 * 1024
 
-export interface SyncRoutesOptions {
-  graph: FactStore
-  bodies: RequestBodies
+export interface SyncRoutesOptions
+  extends Pick<GatewayParts, 'graph' | 'bodies'>,
+    Partial<Pick<GatewayParts, 'progress'>> {
   /** The topic of this host with a name or an alias; undefined if there is none. */
   topicOf: (name: string) => string | undefined
-  /** How far the host has followed the name tree; by default, it follows nothing. */
-  progress?: TreeProgress
 }
 
 /** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/follow.md`). */

@@ -8,12 +8,11 @@ import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/byt
 import { readBump } from '../../../backend/src/protocol/merkle-path.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { TreeProgress } from '../http/as-of.js'
+import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, type Routes, STORE_ERRORS } from '../http/operation.js'
-import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
   blockHeight,
@@ -58,17 +57,11 @@ const spendsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
 /** Room for 1,000 outpoints of at most 78 characters, with quotes and spaces. */
 const MAX_LIST_BYTES = 256 * 1024
 
-export interface TxoRoutesOptions {
-  graph: FactStore
-  bodies: RequestBodies
-  progress: TreeProgress
-}
-
 /**
  * Outputs that a topic holds, as requested by `TxoClient` of `@1sat/client`, below each of the prefixes. This host does not
  * know whether any other output is spent: alone it is not found, and in a list its entry is null.
  */
-export function txoRoutes(options: TxoRoutesOptions): Routes {
+export function txoRoutes(options: GatewayParts): Routes {
   const { graph, bodies } = options
   const list = bodies.json({ limit: MAX_LIST_BYTES })
   return routes({
@@ -92,7 +85,7 @@ function sendOutput(graph: FactStore): Handler {
   }
 }
 
-function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
+function sendSpend({ graph, progress }: GatewayParts): Handler {
   return ({ params }, response) => {
     const outpoint = parseOutpoint(params.outpoint)
     const spendTxid = spendOfHeld(outpoint, graph)
@@ -106,7 +99,7 @@ function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
 }
 
 /** In a list, blocked outputs and those that no topic holds are null. */
-function sendOutputs({ graph }: TxoRoutesOptions): RequestHandler {
+function sendOutputs({ graph }: GatewayParts): RequestHandler {
   return async ({ body, query }, response) => {
     const outpoints = listed(body, outputsBody)
     const asked = askedFields(query)
@@ -116,7 +109,7 @@ function sendOutputs({ graph }: TxoRoutesOptions): RequestHandler {
   }
 }
 
-function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
+function sendSpends({ graph }: GatewayParts): RequestHandler {
   return async ({ body }, response) => {
     await sendList(response, listed(body, spendsBody), (outpoint) => {
       const spendTxid = unlessBlocked(() => spendOfHeld(outpoint, graph)) ?? null
