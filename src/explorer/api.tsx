@@ -1,5 +1,6 @@
 import type { VNode } from 'preact'
 import { renderPage, type Site } from './page.js'
+import { Head } from './parts.js'
 import { shown } from './text.js'
 
 interface Described {
@@ -48,15 +49,13 @@ export function apiPage({ site, api }: { site: Site; api: ApiView }): string {
     path: '/api',
     children: (
       <>
-        <div class="head">
-          <h1>API</h1>
+        <Head title="API" lede="Every route of this host. Pages of any origin may send requests to them.">
           <div class="actions">
             <a class="btn ghost" href="/openapi.json">
               openapi.json
             </a>
           </div>
-          <p class="lede">Every route of this host. Pages of any origin may send requests to them.</p>
-        </div>
+        </Head>
         <div class="api">
           <nav aria-label="Groups">
             {groups.map(({ name }) => (

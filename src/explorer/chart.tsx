@@ -1,6 +1,7 @@
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import type { ComponentChildren, VNode } from 'preact'
+import { Table } from './parts.js'
 
 /* Charts as SVG, for the eye only: a sentence above and a table below each chart say the same. All of them use one colour. */
 
@@ -30,29 +31,14 @@ export function Figure({
       {children}
       <details>
         <summary>As a table</summary>
-        <table>
-          <thead>
-            <tr>
-              {columns.map((column, at) => (
-                <th key={column} scope="col" class={at === 0 ? undefined : 'end'}>
-                  {column}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(([first = '', ...others]) => (
-              <tr key={first}>
-                <td>{first}</td>
-                {others.map((each, at) => (
-                  <td key={columns[at + 1]} class="end">
-                    {each}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          columns={columns.map((head, at) => ({
+            head,
+            isEnd: at > 0,
+            cell: (row: readonly string[]) => row[at],
+          }))}
+          rows={rows}
+        />
       </details>
     </figure>
   )

@@ -3,7 +3,7 @@ import { dependency } from '../../backend/src/graph/dependencies.js'
 import type { ContentTally, NamesByHeight, TalliedKind } from '../../backend/src/read/charts.js'
 import { Bars, Columns, Figure, Growth } from './chart.js'
 import { renderPage } from './page.js'
-import { Card, Empty } from './parts.js'
+import { Card, Empty, Head } from './parts.js'
 import { blockTimes, type Explorer, type MadePage } from './reads.js'
 import { byteSize, count, counted } from './text.js'
 
@@ -32,13 +32,15 @@ export function chartsPage(explorer: Explorer): MadePage {
     path: '/charts',
     children: (
       <>
-        <div class="head">
-          <h1>Charts</h1>
-          <p class="lede">
-            Names over time, the work spent on them, and what is inscribed. The tree itself has{' '}
-            <a href="/tree">a map</a>.
-          </p>
-        </div>
+        <Head
+          title="Charts"
+          lede={
+            <>
+              Names over time, the work spent on them, and what is inscribed. The tree itself has{' '}
+              <a href="/tree">a map</a>.
+            </>
+          }
+        />
         <div class="plots">
           <NamesCharts explorer={explorer} names={names} total={total} difficulty={tree?.difficulty} />
           <ContentCharts content={content} />
@@ -156,44 +158,54 @@ function ContentCharts({ content }: { content: readonly ContentTally[] }): VNode
   const bySize = [...sizes].sort(([one], [other]) => one - other)
   return (
     <>
-      <Card title="Content by type">
-        <Figure
-          says={`${counted(all, 'inscription')} of ${byteSize(bytes)}. A stream counts with its first part only.`}
-          columns={['Type', 'Inscriptions', 'Size']}
-          rows={byBytes.map(([kind, each]) => [KINDS[kind], count(each.count), byteSize(each.bytes)])}
-        >
-          <Bars
-            panels={['Inscriptions', 'Size']}
-            rows={byBytes.map(([kind, each]) => ({
-              label: KINDS[kind],
-              values: [
-                { value: each.count, text: count(each.count) },
-                { value: each.bytes, text: byteSize(each.bytes) },
-              ],
-            }))}
-          />
-        </Figure>
-      </Card>
-      <Card title="Content by size">
-        <Figure
-          says={`Half of all inscriptions are ${sizeText(middle(bySize, all))}.`}
-          columns={['Size', 'Inscriptions', 'Together']}
-          rows={bySize.map(([digits, each]) => [sizeText(digits), count(each.count), byteSize(each.bytes)])}
-        >
-          <Bars
-            labels={84}
-            panels={['Inscriptions', 'Size']}
-            rows={bySize.map(([digits, each]) => ({
-              label: sizeText(digits),
-              values: [
-                { value: each.count, text: count(each.count) },
-                { value: each.bytes, text: byteSize(each.bytes) },
-              ],
-            }))}
-          />
-        </Figure>
-      </Card>
+      <Tally
+        title="Content by type"
+        says={`${counted(all, 'inscription')} of ${byteSize(bytes)}. A stream counts with its first part only.`}
+        columns={['Type', 'Inscriptions', 'Size']}
+        sums={byBytes.map(([kind, sum]) => ({ label: KINDS[kind], ...sum }))}
+      />
+      <Tally
+        title="Content by size"
+        says={`Half of all inscriptions are ${sizeText(middle(bySize, all))}.`}
+        columns={['Size', 'Inscriptions', 'Together']}
+        sums={bySize.map(([digits, sum]) => ({ label: sizeText(digits), ...sum }))}
+        labels={84}
+      />
     </>
+  )
+}
+
+function Tally({
+  title,
+  says,
+  columns,
+  sums,
+  labels,
+}: {
+  title: string
+  says: string
+  columns: readonly string[]
+  sums: readonly ({ label: string } & Sum)[]
+  labels?: number
+}): VNode {
+  const values = ({ count: number, bytes }: Sum) => [
+    { value: number, text: count(number) },
+    { value: bytes, text: byteSize(bytes) },
+  ]
+  return (
+    <Card title={title}>
+      <Figure
+        says={says}
+        columns={columns}
+        rows={sums.map(({ label, ...sum }) => [label, ...values(sum).map(({ text }) => text)])}
+      >
+        <Bars
+          panels={['Inscriptions', 'Size']}
+          rows={sums.map(({ label, ...sum }) => ({ label, values: values(sum) }))}
+          {...(labels && { labels })}
+        />
+      </Figure>
+    </Card>
   )
 }
 

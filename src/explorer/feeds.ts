@@ -2,7 +2,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { KIND_LABELS, kindShown } from './content-kinds.js'
 import { prefixesText, sizeText } from './parts.js'
 import { blockTimes, contentViews, type Explorer, TILE_QUOTE } from './reads.js'
-import { count } from './text.js'
+import { count, escaped } from './text.js'
 
 // Atom (RFC 4287). Every entry needs a time; an unproven transaction has none, and takes the newest known one. Links are below
 // the public URL of the host, or relative: caches and readers share a feed, so it must not contain a request's `Host`. An id is
@@ -70,25 +70,13 @@ function feed({
 }): string {
   const newest = Math.max(0, ...entries.flatMap(({ time }) => time ?? []))
   const updated = (time = newest): string => new Date(time).toISOString()
-  const idOf = (own: string): string => xml((base || 'tag:minetree,2026:') + own)
+  const idOf = (own: string): string => escaped((base || 'tag:minetree,2026:') + own)
   const parts = entries.map(
     (entry) =>
-      `<entry><id>${idOf(entry.path)}</id><title>${xml(entry.title)}</title><link href="${xml(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${xml(entry.text)}</summary></entry>`,
+      `<entry><id>${idOf(entry.path)}</id><title>${escaped(entry.title)}</title><link href="${escaped(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${escaped(entry.text)}</summary></entry>`,
   )
   const note = isIncomplete ? `<subtitle>${INCOMPLETE}</subtitle>` : ''
   return `<?xml version="1.0" encoding="utf-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom"><id>${idOf(path)}</id><title>${xml(`minetree: ${title}`)}</title>${note}<author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
+<feed xmlns="http://www.w3.org/2005/Atom"><id>${idOf(path)}</id><title>${escaped(`minetree: ${title}`)}</title>${note}<author><name>minetree</name></author><link rel="self" href="${escaped(base + path)}"/><link href="${escaped(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
 `
-}
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&apos;',
-}
-
-function xml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }

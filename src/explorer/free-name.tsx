@@ -6,9 +6,9 @@ import { DEFAULT_FEE_RATE } from '../../backend/src/protocol/mint-cost.js'
 import { type NameOffer, nameOffers } from '../../backend/src/read/name-offer.js'
 import { Crumbs } from './name.js'
 import { renderPage } from './page.js'
-import { Card, Facts } from './parts.js'
+import { Card, Facts, NameList } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
-import { byteSize, count, counted, lasting } from './text.js'
+import { byteSize, count, counted, duration } from './text.js'
 
 /** The assumed speed of a laptop in hashes a second, until a script has measured this machine. */
 const ASSUMED_RATE = 5_000_000
@@ -72,7 +72,7 @@ export function freeNamePage(explorer: Explorer, name: string): MadePage | undef
             </Card>
             {likeIt.length > 0 && (
               <Card title="Also free">
-                <NameList names={likeIt} />
+                <NameList names={likeIt.map(({ name, mints }) => ({ name, more: counted(mints, 'mint') }))} />
               </Card>
             )}
           </div>
@@ -109,33 +109,30 @@ function Figures({ offer, difficulty }: { offer: Free; difficulty: number }): VN
   const { domain, mints, hashes, bytes, satoshis } = offer
   return (
     <Facts
-      rows={[
-        [
-          'Free from',
-          <span key="from">
+      facts={{
+        'Free from': (
+          <span>
             character {domain.length + 1} on
             {domain !== '' && (
               <>
                 , after <b class="name">{domain}</b>
               </>
             )}
-          </span>,
-        ],
-        ['Mints', `${counted(mints, 'mint')}, one for each missing character`],
-        ['Work', `${counted(hashes, 'hash', 'hashes')}, ${difficulty} zero bits for each mint`],
-        [
-          'Time',
-          <span key="time" data-hashes={hashes}>
-            {lasting(hashes / ASSUMED_RATE)} at {count(ASSUMED_RATE)} hashes a second, as a laptop does
-          </span>,
-        ],
-        [
-          'Fee',
+          </span>
+        ),
+        Mints: `${counted(mints, 'mint')}, one for each missing character`,
+        Work: `${counted(hashes, 'hash', 'hashes')}, ${difficulty} zero bits for each mint`,
+        Time: (
+          <span data-hashes={hashes}>
+            {duration(hashes / ASSUMED_RATE).replace(/^(?!about )/, 'about ')} at {count(ASSUMED_RATE)} hashes
+            a second, as a laptop does
+          </span>
+        ),
+        Fee:
           satoshis !== undefined && bytes !== undefined
             ? `about ${counted(satoshis, 'satoshi')}: ${byteSize(bytes)} at ${DEFAULT_FEE_RATE} satoshis for 1,000 bytes`
             : 'depends on the size of its node, which is not known here',
-        ],
-      ]}
+      }}
     />
   )
 }
@@ -156,21 +153,6 @@ function Letters({ name, mined }: { name: string; mined: number }): VNode {
 }
 
 const SHOWN_LETTERS = 24
-
-function NameList({ names }: { names: { name: string; mints?: number }[] }): VNode {
-  return (
-    <ul class="rows">
-      {names.map(({ name, mints }) => (
-        <li key={name}>
-          <a class="name" href={`/name/${name}`}>
-            {name}
-          </a>
-          {mints !== undefined && <span class="meta">{counted(mints, 'mint')}</span>}
-        </li>
-      ))}
-    </ul>
-  )
-}
 
 /** The prefixes between the two names, which are not included. */
 function prefixesBetween(domain: string, name: string): string[] {

@@ -1,7 +1,7 @@
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ChainView, renderPage, SearchField } from './page.js'
-import { Card, Empty, NameLink, Tile, When, WithPrefixes } from './parts.js'
+import { Card, Empty, NameLink, Stat, Tile, When, WithPrefixes } from './parts.js'
 import { blockTimes, contentViews, type Explorer, type MadePage, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
 
@@ -46,18 +46,9 @@ export function homePage(explorer: Explorer): MadePage {
           <Bough />
         </section>
         <dl class="stats" id="counts" data-live={Object.values(counts).join(' ')}>
-          <div>
-            <dt>{site.catchingUp ? 'names so far' : 'names'}</dt>
-            <dd>{count(counts.names)}</dd>
-          </div>
-          <div>
-            <dt>inscriptions</dt>
-            <dd>{count(counts.inscriptions)}</dd>
-          </div>
-          <div>
-            <dt>transactions</dt>
-            <dd>{count(counts.transactions)}</dd>
-          </div>
+          <Stat noun={site.catchingUp ? 'names so far' : 'names'} value={count(counts.names)} />
+          <Stat noun="inscriptions" value={count(counts.inscriptions)} />
+          <Stat noun="transactions" value={count(counts.transactions)} />
           <div>
             <dt dangerouslySetInnerHTML={{ __html: LAG }} />
             <dd data-height dangerouslySetInnerHTML={{ __html: HEIGHT }} />

@@ -5,7 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import { kindOf } from './content-kinds.js'
 import { renderPage } from './page.js'
-import { type ContentView, Empty, Hex, OutpointLink, Pager, Text, Tile } from './parts.js'
+import { type ContentView, Empty, Head, Hex, OutpointLink, Pager, Text, Tile } from './parts.js'
 import {
   contentsOf,
   contentViews,
@@ -177,10 +177,7 @@ function tilesPage(
     ...(feed && { feeds: [{ href: '/feeds/inscriptions.atom', title: 'Newest inscriptions' }] }),
     children: (
       <>
-        <div class="head">
-          <h1>{heading}</h1>
-          <p class="lede">{lede}</p>
-        </div>
+        <Head title={heading} lede={lede} />
         {tiles.length === 0 ? (
           <Empty>There is nothing here.</Empty>
         ) : (

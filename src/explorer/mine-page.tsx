@@ -1,5 +1,6 @@
+import type { Payer as PayerKind } from './mine-page/mining-order.js'
 import { renderPage, type Site } from './page.js'
-import { Card, Steps, VERBATIM } from './parts.js'
+import { Card, Head, Steps, VERBATIM } from './parts.js'
 
 /** The page that mines names in the browser. Its script, `mine-page`, finds these elements by their ids. */
 export function minePage(site: Site): string {
@@ -11,16 +12,17 @@ export function minePage(site: Site): string {
     path: '/mine',
     scripts: site.catchingUp ? [] : ['/mine/main.js'],
     children: site.catchingUp ? (
-      <NotYet />
+      // A solution could be for a node that is spent.
+      <Head
+        title="Mine a name"
+        lede="This host does not know yet which names are mined: what you found here might be worthless. Come back when it has caught up, or mine with another host."
+      />
     ) : (
       <>
-        <div class="head">
-          <h1>Mine a name</h1>
-          <p class="lede">
-            A name belongs to whoever first finds a proof of work for each of its characters. This page
-            searches for them on your machine.
-          </p>
-        </div>
+        <Head
+          title="Mine a name"
+          lede="A name belongs to whoever first finds a proof of work for each of its characters. This page searches for them on your machine."
+        />
         <noscript>
           <p class="card error">The search needs JavaScript.</p>
         </noscript>
@@ -75,34 +77,21 @@ export function minePage(site: Site): string {
                   <div id="payment" class="form">
                     <fieldset id="payers">
                       <legend>Who pays</legend>
-                      <label class="choice" id="fake-choice" hidden>
-                        <input type="radio" name="payer" value="fake" />
-                        <span>
-                          Fake coins
-                          <small>This local network accepts them. The whole name is mined.</small>
-                        </span>
-                      </label>
-                      <label class="choice">
-                        <input type="radio" name="payer" value="wallet" />
-                        <span>
-                          A wallet (BRC-100)
-                          <small>
-                            In this browser or on this machine. It pays for the whole name and sends each
-                            character to the network. It asks you once for up to 25 characters; and the first
-                            time, whether this page may keep names in it.
-                          </small>
-                        </span>
-                      </label>
-                      <label class="choice">
-                        <input type="radio" name="payer" value="nobody" />
-                        <span>
-                          Nobody yet
-                          <small>
-                            The next character is mined for the owner below, and you pay for its transaction
-                            elsewhere.
-                          </small>
-                        </span>
-                      </label>
+                      <Payer
+                        value="fake"
+                        label="Fake coins"
+                        more="This local network accepts them. The whole name is mined."
+                      />
+                      <Payer
+                        value="wallet"
+                        label="A wallet (BRC-100)"
+                        more="In this browser or on this machine. It pays for the whole name and sends each character to the network. It asks you once for up to 25 characters; and the first time, whether this page may keep names in it."
+                      />
+                      <Payer
+                        value="nobody"
+                        label="Nobody yet"
+                        more="The next character is mined for the owner below, and you pay for its transaction elsewhere."
+                      />
                     </fieldset>
                     <div class="field">
                       <label for="owner">Owner’s address</label>
@@ -171,24 +160,24 @@ export function minePage(site: Site): string {
   })
 }
 
-/** Replaces the form while the host may not know all mints: a solution could be for a spent node. */
-function NotYet() {
-  return (
-    <div class="head">
-      <h1>Mine a name</h1>
-      <p class="lede">
-        This host does not know yet which names are mined: what you found here might be worthless. Come back
-        when it has caught up, or mine with another host.
-      </p>
-    </div>
-  )
-}
-
 function Figure({ term, id, value }: { term: string; id: string; value: string }) {
   return (
     <div>
       <dt>{term}</dt>
       <dd id={id}>{value}</dd>
     </div>
+  )
+}
+
+/** Who may pay for a name. @param more What that means. */
+function Payer({ value, label, more }: { value: PayerKind; label: string; more: string }) {
+  return (
+    <label class="choice" id={value === 'fake' ? 'fake-choice' : undefined} hidden={value === 'fake'}>
+      <input type="radio" name="payer" value={value} />
+      <span>
+        {label}
+        <small>{more}</small>
+      </span>
+    </label>
   )
 }

@@ -1,5 +1,5 @@
 import { renderPage, type Site } from './page.js'
-import { Card, Steps, VERBATIM } from './parts.js'
+import { Card, Head, Steps, VERBATIM } from './parts.js'
 
 /**
  * The page for the names of a wallet, or of a local network, and what can be done with each. Its script, `my-page`, finds these
@@ -15,13 +15,10 @@ export function myPage(site: Site): string {
     scripts: site.catchingUp ? [] : ['/mine/my.js'],
     children: (
       <>
-        <div class="head">
-          <h1>My names</h1>
-          <p class="lede">
-            Put a site on a name and change it later, bind it to your identity, give it away, or mine on from
-            it.
-          </p>
-        </div>
+        <Head
+          title="My names"
+          lede="Put a site on a name and change it later, bind it to your identity, give it away, or mine on from it."
+        />
         <noscript>
           <p class="card error">
             This page needs JavaScript to ask your wallet. The commands <code>minetree publish</code>,{' '}

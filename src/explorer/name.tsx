@@ -141,33 +141,27 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
           <div class="stack">
             <section class="card" aria-label="Facts">
               <Facts
-                rows={[
-                  ['Owner', <Owner key="owner" explorer={explorer} owner={step?.output.owner} />],
-                  ['Shows', content && !isClaim && contentLabel(content)],
-                  ['Identity', binding && <Identity key="identity" binding={binding} />],
-                  ['Mined', <When key="when" height={height} time={timeOf(height)} />],
-                  [
-                    'Work',
+                facts={{
+                  Owner: <Owner explorer={explorer} owner={step?.output.owner} />,
+                  Shows: content && !isClaim && contentLabel(content),
+                  Identity: binding && <Identity binding={binding} />,
+                  Mined: <When height={height} time={timeOf(height)} />,
+                  Work:
                     tree === undefined
                       ? undefined
                       : `${counted(name.length, 'character')} at ${tree.difficulty} bits each`,
-                  ],
-                  ['Origin', <OutpointLink key="origin" outpoint={originText} what="origin" />],
-                  [
-                    'Now at',
-                    isSameOutpoint(origin, tip) ? (
-                      'its origin'
-                    ) : (
-                      <OutpointLink key="tip" outpoint={tipText} what="tip" />
-                    ),
-                  ],
-                  ['Steps', history && counted(history.last, 'step')],
-                  [
-                    'Looks like',
+                  Origin: <OutpointLink outpoint={originText} what="origin" />,
+                  'Now at': isSameOutpoint(origin, tip) ? (
+                    'its origin'
+                  ) : (
+                    <OutpointLink outpoint={tipText} what="tip" />
+                  ),
+                  Steps: history && counted(history.last, 'step'),
+                  'Looks like':
                     claimedAlike.length === 0 ? (
                       site.catchingUp && 'not known yet'
                     ) : (
-                      <span key="alike">
+                      <span>
                         {claimedAlike.map((each, at) => (
                           <>
                             {at > 0 && ', '}
@@ -176,12 +170,8 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
                         ))}
                       </span>
                     ),
-                  ],
-                  [
-                    'As JSON',
-                    <a key="json" href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
-                  ],
-                ]}
+                  'As JSON': <a href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
+                }}
               />
             </section>
             <MapCard title="Metadata" map={map} />

@@ -3,7 +3,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import type { NameThing } from '../../backend/src/read/things.js'
 import { renderPage } from './page.js'
-import { Empty, NameLink, OutpointLink, Pager, When, WithPrefixes } from './parts.js'
+import { Empty, Head, NameLink, OutpointLink, Pager, Table, When, WithPrefixes } from './parts.js'
 import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js'
 
 const PAGE = 50
@@ -67,18 +67,15 @@ function namesPage(
     feeds: [{ href: '/feeds/names.atom', title: 'Newest names' }],
     children: (
       <>
-        <div class="head">
-          <h1>Names</h1>
-          {site.catchingUp ? (
-            <p class="lede">This list is incomplete: not all names are found yet.</p>
-          ) : (
+        <Head title="Names" lede={site.catchingUp && 'This list is incomplete: not all names are found yet.'}>
+          {!site.catchingUp && (
             <div class="actions">
               <a class="btn" href="/mine">
                 Mine one
               </a>
             </div>
           )}
-        </div>
+        </Head>
         <nav class="filters" aria-label="Order">
           <a href="/names" aria-current={order === 'newest' ? 'true' : undefined}>
             Newest
@@ -97,36 +94,25 @@ function namesPage(
           {rows.length === 0 ? (
             <Empty>{nothing(prefix, site.catchingUp !== undefined)}</Empty>
           ) : (
-            <table class="folds">
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  {order === 'newest' && <th scope="col">Mined</th>}
-                  <th scope="col">Origin</th>
-                </tr>
-              </thead>
-              <tbody>
-                {rows.map(({ name, outpoint, height, time, ...folded }) => (
-                  <tr key={name}>
-                    <td data-label="Name">
-                      <span class="named">
-                        <NameLink name={name} /> <WithPrefixes {...folded} />
-                      </span>
-                    </td>
-                    {order === 'newest' && (
-                      <td data-label="Mined">
-                        <span>
-                          <When height={height} time={time} />
-                        </span>
-                      </td>
-                    )}
-                    <td data-label="Origin">
-                      <OutpointLink outpoint={outpoint} what="origin" />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table
+              folds
+              rows={rows}
+              columns={[
+                {
+                  head: 'Name',
+                  cell: ({ name, ...folded }) => (
+                    <span class="named">
+                      <NameLink name={name} /> <WithPrefixes {...folded} />
+                    </span>
+                  ),
+                },
+                ...(order === 'newest' ? [MINED] : []),
+                {
+                  head: 'Origin',
+                  cell: ({ outpoint }) => <OutpointLink outpoint={outpoint} what="origin" />,
+                },
+              ]}
+            />
           )}
         </section>
         <Pager first={first} next={next} />
@@ -134,4 +120,13 @@ function namesPage(
     ),
   })
   return { html, dependsOn: [dependency.names] }
+}
+
+const MINED = {
+  head: 'Mined',
+  cell: ({ height, time }: NameRow) => (
+    <span>
+      <When height={height} time={time} />
+    </span>
+  ),
 }

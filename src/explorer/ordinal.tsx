@@ -188,27 +188,19 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
           <div class="stack">
             <section class="card" aria-label="Facts">
               <Facts
-                rows={[
-                  ['Name', name === undefined ? undefined : <NameLink key="name" name={name} />],
-                  ['Content', seen && <ContentType key="type" content={seen} />],
-                  ['Owner', <Owner key="owner" explorer={explorer} owner={tip.owner} />],
-                  ['Mined', <When key="when" height={height} time={timeOf(height)} />],
-                  ['Origin', originText && <OutpointLink key="origin" outpoint={originText} what="origin" />],
-                  ['Now at', <OutpointLink key="tip" outpoint={tipText} what="tip" />],
-                  ['Steps', history && counted(history.last, 'step')],
-                  ['Value', counted(tip.satoshis, 'satoshi')],
-                  [
-                    'Parent',
-                    parent && <OutpointLink key="parent" outpoint={formatOutpoint(parent)} what="parent" />,
-                  ],
-                  ['SHA-256', content && <Hex key="hash" text={content.sha256} what="SHA-256" />],
-                  [
-                    'As JSON',
-                    <a key="json" href={`${site.gatewayPrefix}/metadata/${reference}`}>
-                      the metadata
-                    </a>,
-                  ],
-                ]}
+                facts={{
+                  Name: name === undefined ? undefined : <NameLink name={name} />,
+                  Content: seen && <ContentType content={seen} />,
+                  Owner: <Owner explorer={explorer} owner={tip.owner} />,
+                  Mined: <When height={height} time={timeOf(height)} />,
+                  Origin: originText && <OutpointLink outpoint={originText} what="origin" />,
+                  'Now at': <OutpointLink outpoint={tipText} what="tip" />,
+                  Steps: history && counted(history.last, 'step'),
+                  Value: counted(tip.satoshis, 'satoshi'),
+                  Parent: parent && <OutpointLink outpoint={formatOutpoint(parent)} what="parent" />,
+                  'SHA-256': content && <Hex text={content.sha256} what="SHA-256" />,
+                  'As JSON': <a href={`${site.gatewayPrefix}/metadata/${reference}`}>the metadata</a>,
+                }}
               />
             </section>
             <MapCard title="Metadata (MAP)" map={map} />

@@ -137,11 +137,11 @@ export function Steps({ steps, now }: { steps: Readonly<Record<string, string>>;
 /** For fields of names and addresses: no automatic correction. */
 export const VERBATIM = { autocomplete: 'off', autocapitalize: 'none', spellcheck: false } as const
 
-/** Terms and values; rows without a value are left out. */
-export function Facts({ rows }: { rows: [term: string, value: ComponentChildren][] }): VNode {
+/** Terms and values; those without a value are left out. */
+export function Facts({ facts }: { facts: Readonly<Record<string, ComponentChildren>> }): VNode {
   return (
     <dl class="facts">
-      {rows
+      {Object.entries(facts)
         .filter(([, value]) => value !== undefined && value !== null && value !== false)
         .map(([term, value]) => (
           <div key={term}>
@@ -150,6 +150,92 @@ export function Facts({ rows }: { rows: [term: string, value: ComponentChildren]
           </div>
         ))}
     </dl>
+  )
+}
+
+/** A number with its noun, among others like it. */
+export function Stat({ value, noun }: { value: ComponentChildren; noun: ComponentChildren }): VNode {
+  return (
+    <div>
+      <dt>{noun}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}
+
+/** The head of a page, with badges or buttons beside the title. */
+export function Head({
+  title,
+  lede,
+  children,
+}: {
+  title: ComponentChildren
+  lede?: ComponentChildren
+  children?: ComponentChildren
+}): VNode {
+  return (
+    <div class="head">
+      <h1>{title}</h1>
+      {children}
+      {lede && <p class="lede">{lede}</p>}
+    </div>
+  )
+}
+
+interface Column<Row> {
+  head: string
+  /** Whether it is aligned to the right, as for numbers. */
+  isEnd?: boolean
+  cell: (row: Row) => ComponentChildren
+}
+
+/** @param options.folds Whether each row takes several lines on a phone, one for each column. */
+export function Table<Row>({
+  columns,
+  rows,
+  folds = false,
+}: {
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  folds?: boolean
+}): VNode {
+  return (
+    <table class={folds ? 'folds' : undefined}>
+      <thead>
+        <tr>
+          {columns.map(({ head, isEnd }) => (
+            <th key={head} scope="col" class={isEnd ? 'end' : undefined}>
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, at) => (
+          <tr key={at}>
+            {columns.map(({ head, isEnd, cell }) => (
+              <td key={head} data-label={folds ? head : undefined} class={isEnd ? 'end' : undefined}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+/** Names as links, each with what else is known of it. */
+export function NameList({ names }: { names: readonly { name: string; more?: ComponentChildren }[] }): VNode {
+  return (
+    <ul class="rows">
+      {names.map(({ name, more }) => (
+        <li key={name}>
+          <NameLink name={name} />
+          {more && <span class="meta">{more}</span>}
+        </li>
+      ))}
+    </ul>
   )
 }
 

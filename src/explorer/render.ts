@@ -1,11 +1,10 @@
 import { type ComponentChildren, Fragment, type FunctionComponent, isValidElement, type VNode } from 'preact'
+import { escaped } from './text.js'
 
 /** Elements that have no content, and no end tag (HTML 13.1.2). */
 const VOID: ReadonlySet<string> = new Set(['br', 'hr', 'img', 'input', 'link', 'meta', 'source', 'wbr'])
 /** Attributes whose values `true` and `false` are written out: these, `aria-*` and `data-*`. */
 const ENUMERATED: ReadonlySet<string> = new Set(['draggable', 'spellcheck'])
-const UNSAFE = /["&<]/
-const ENTITIES: Record<string, string> = { '"': '&quot;', '&': '&amp;', '<': '&lt;' }
 
 /** The props of elements and components of pages. */
 interface Props {
@@ -52,8 +51,4 @@ function attribute(name: string, value: unknown): string {
   return value === '' || (value === true && !isEnumerated)
     ? ` ${name}`
     : ` ${name}="${escaped(String(value))}"`
-}
-
-function escaped(text: string): string {
-  return UNSAFE.test(text) ? text.replace(/["&<]/g, (character) => ENTITIES[character] ?? '') : text
 }

@@ -3,7 +3,7 @@ import { isName, nameMeant } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { nameOffers } from '../../backend/src/read/name-offer.js'
 import { renderPage } from './page.js'
-import { Card, Empty, NameLink, OutpointLink, Text } from './parts.js'
+import { Card, Empty, Head, NameList, OutpointLink, Text } from './parts.js'
 import type { Explorer } from './reads.js'
 import { shown } from './text.js'
 
@@ -68,12 +68,12 @@ function nothing({ store, site }: Explorer, text: string, name: string | undefin
     query: shown(text, 255),
     children: (
       <>
-        <div class="head">
-          <h1>
-            {begin.length > 0 ? 'Names with this prefix' : isUnknown ? 'Not known here yet' : 'Nothing found'}
-          </h1>
-          <p class="lede">
-            {name === undefined ? (
+        <Head
+          title={
+            begin.length > 0 ? 'Names with this prefix' : isUnknown ? 'Not known here yet' : 'Nothing found'
+          }
+          lede={
+            name === undefined ? (
               <>
                 <Text text={text} most={120} /> is not a name, nor an outpoint, transaction or address that
                 this host has.
@@ -86,32 +86,21 @@ function nothing({ store, site }: Explorer, text: string, name: string | undefin
               <>
                 Nobody has mined <b class="name">{name}</b> itself yet, and it cannot be mined here.
               </>
-            )}
-          </p>
-        </div>
+            )
+          }
+        />
         {near.length > 0 && (
           <Card title="Did you mean">
-            <ul class="rows">
-              {near.map((each) => (
-                <li key={each}>
-                  <NameLink name={each} />
-                </li>
-              ))}
-            </ul>
+            <NameList names={near.map((name) => ({ name }))} />
           </Card>
         )}
         {begin.length > 0 && (
           <Card title="Names">
-            <ol class="rows">
-              {begin.map((each) => (
-                <li key={each.name}>
-                  <NameLink name={each.name} />
-                  <span class="meta">
-                    <OutpointLink outpoint={formatOutpoint(each.outpoint)} what="origin" />
-                  </span>
-                </li>
-              ))}
-            </ol>
+            <NameList
+              names={begin.map(({ name, outpoint }) => ({
+                ...{ name, more: <OutpointLink outpoint={formatOutpoint(outpoint)} what="origin" /> },
+              }))}
+            />
           </Card>
         )}
         {begin.length === 0 && near.length === 0 && name === undefined && (

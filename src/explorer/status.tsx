@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { Bars, Figure } from './chart.js'
 import { renderPage, type Site } from './page.js'
-import { Badge, Card, Facts, Text, Time } from './parts.js'
+import { Badge, Card, Facts, Head, Stat, Table, Text, Time } from './parts.js'
 import { count, counted, shown } from './text.js'
 
 interface Failure {
@@ -73,17 +73,17 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
     path: '/status',
     children: (
       <>
-        <div class="head">
-          <h1>Status</h1>
+        <Head
+          title="Status"
+          lede={
+            !ready &&
+            Object.entries(reasons).map(([part, reason]) => (
+              <Text key={part} text={`${part}: ${reason}`} most={300} />
+            ))
+          }
+        >
           {ready ? <Badge kind="good">Ready</Badge> : <Badge kind="bad">Not ready</Badge>}
-          {!ready && (
-            <p class="lede">
-              {Object.entries(reasons).map(([part, reason]) => (
-                <Text key={part} text={`${part}: ${reason}`} most={300} />
-              ))}
-            </p>
-          )}
-        </div>
+        </Head>
         <dl class="stats">
           <Stat value={height === undefined ? '–' : count(height)} noun="block height" />
           <Stat value={lag === undefined ? '–' : count(lag)} noun="blocks behind" />
@@ -140,60 +140,37 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
               {asked.length === 0 ? (
                 <p class="hint">None: everything here was submitted.</p>
               ) : (
-                <table class="folds">
-                  <thead>
-                    <tr>
-                      <th scope="col">Source</th>
-                      <th scope="col">State</th>
-                      <th scope="col">Requests</th>
-                      <th scope="col">Failures</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {asked.map((source) => (
-                      <tr key={source.name}>
-                        <td data-label="Source">
-                          <Text text={source.name} />
-                        </td>
-                        <td data-label="State">
-                          <span>
-                            <Badge kind={source.state === 'ok' ? 'good' : 'wait'}>{source.state}</Badge>
-                          </span>
-                        </td>
-                        <td data-label="Requests">{count(source.requests)}</td>
-                        <td data-label="Failures">{count(source.failures)}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                <Table
+                  folds
+                  rows={asked}
+                  columns={[
+                    { head: 'Source', cell: ({ name }) => <Text text={name} /> },
+                    {
+                      head: 'State',
+                      cell: ({ state }) => (
+                        <span>
+                          <Badge kind={state === 'ok' ? 'good' : 'wait'}>{state}</Badge>
+                        </span>
+                      ),
+                    },
+                    { head: 'Requests', cell: ({ requests }) => count(requests) },
+                    { head: 'Failures', cell: ({ failures }) => count(failures) },
+                  ]}
+                />
               )}
             </Card>
             <Card title="Refused since the start">
               {refusals.length === 0 ? (
                 <p class="hint">Nothing.</p>
               ) : (
-                <table>
-                  <thead>
-                    <tr>
-                      <th scope="col">Topic</th>
-                      <th scope="col">Code</th>
-                      <th scope="col" class="end">
-                        Times
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {refusals.map(({ topic, code, times }) => (
-                      <tr key={topic + code}>
-                        <td>{topic}</td>
-                        <td>
-                          <code>{code}</code>
-                        </td>
-                        <td class="end">{count(times)}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                <Table
+                  rows={refusals}
+                  columns={[
+                    { head: 'Topic', cell: ({ topic }) => topic },
+                    { head: 'Code', cell: ({ code }) => <code>{code}</code> },
+                    { head: 'Times', isEnd: true, cell: ({ times }) => count(times) },
+                  ]}
+                />
               )}
             </Card>
           </div>
@@ -203,12 +180,12 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
                 <p class="hint">Headers are not checked: every merkle path is trusted.</p>
               ) : (
                 <Facts
-                  rows={[
-                    ['Last block', headers.height === undefined ? 'not known yet' : count(headers.height)],
-                    ['Mined', headers.time !== undefined && <Time key="time" at={headers.time * 1000} />],
-                    ['From', headers.from !== undefined && count(headers.from)],
-                    ['Last failure', failureText(headers.lastError)],
-                  ]}
+                  facts={{
+                    'Last block': headers.height === undefined ? 'not known yet' : count(headers.height),
+                    Mined: headers.time !== undefined && <Time at={headers.time * 1000} />,
+                    From: headers.from !== undefined && count(headers.from),
+                    'Last failure': failureText(headers.lastError),
+                  }}
                 />
               )}
             </Card>
@@ -217,27 +194,27 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
                 <p class="hint">This host does not follow the chain.</p>
               ) : (
                 <Facts
-                  rows={[
-                    ['State', follow.state],
-                    ['Ordinals', follow.ordinals],
-                    ['Up to', follow.height !== undefined && `block ${count(follow.height)}`],
-                    ['Mints', `${count(follow.mints)} since the start`],
-                    ['Transfers', `${count(follow.transfers)} since the start`],
-                    ['Unproven', counted(follow.unproven, 'transaction')],
-                    ['Failures', count(follow.failures)],
-                    ['Last failure', failureText(follow.lastError)],
-                  ]}
+                  facts={{
+                    State: follow.state,
+                    Ordinals: follow.ordinals,
+                    'Up to': follow.height !== undefined && `block ${count(follow.height)}`,
+                    Mints: `${count(follow.mints)} since the start`,
+                    Transfers: `${count(follow.transfers)} since the start`,
+                    Unproven: counted(follow.unproven, 'transaction'),
+                    Failures: count(follow.failures),
+                    'Last failure': failureText(follow.lastError),
+                  }}
                 />
               )}
             </Card>
             {ancestors && (
               <Card title="Missing ancestors">
                 <Facts
-                  rows={[
-                    ['Waiting', counted(ancestors.waiting, 'ordinal')],
-                    ['Fetched', counted(ancestors.fetched, 'transaction')],
-                    ['Not found', counted(ancestors.holes, 'ordinal')],
-                  ]}
+                  facts={{
+                    Waiting: counted(ancestors.waiting, 'ordinal'),
+                    Fetched: counted(ancestors.fetched, 'transaction'),
+                    'Not found': counted(ancestors.holes, 'ordinal'),
+                  }}
                 />
               </Card>
             )}
@@ -256,15 +233,6 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
 
 function blocksBehind(blocks: number): string {
   return blocks === 0 ? 'up to date' : `${counted(blocks, 'block')} behind`
-}
-
-function Stat({ value, noun }: { value: string; noun: string }) {
-  return (
-    <div>
-      <dt>{noun}</dt>
-      <dd>{value}</dd>
-    </div>
-  )
 }
 
 function failureText(failure: Failure | undefined): ComponentChildren {

@@ -13,6 +13,14 @@ export function shown(text: string, most = LINE): string {
   return escapeInvisible(start)
 }
 
+const UNSAFE = /["&<]/
+const ENTITIES: Record<string, string> = { '"': '&quot;', '&': '&amp;', '<': '&lt;' }
+
+/** A text as HTML or XML, in an element or in an attribute with double quotes. */
+export function escaped(text: string): string {
+  return UNSAFE.test(text) ? text.replace(/["&<]/g, (character) => ENTITIES[character] ?? '') : text
+}
+
 /** The start and the end of a long word, such as a txid or an outpoint. */
 export function shortened(word: string, { start = 8, end = 6 } = {}): string {
   return word.length <= start + end + 1 ? word : `${word.slice(0, start)}…${word.slice(-end)}`
@@ -43,18 +51,19 @@ export function byteSize(bytes: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]}`
 }
 
-const SPANS: [unit: string, seconds: number, below: number][] = [
-  ['second', 1, 120],
-  ['minute', 60, 120],
-  ['hour', 3600, 48],
-  ['day', 86_400, 730],
+const SPANS: [units: string, seconds: number, below: number][] = [
+  ['seconds', 1, 120],
+  ['minutes', 60, 120],
+  ['hours', 3600, 48],
+  ['days', 86_400, 730],
 ]
 
-/** A duration in words: each unit is used up to two of the next one. */
-export function lasting(seconds: number): string {
+/** A duration in words. Each unit is used up to just below two of the next: 119 seconds, 119 minutes, 47 hours. */
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return 'unknown'
   if (seconds < 1.5) return 'about a second'
-  const [unit, length] = SPANS.find(([, each, below]) => seconds / each < below) ?? ['year', 31_557_600]
-  return `about ${counted(Math.round(seconds / length), unit)}`
+  const [units, length] = SPANS.find(([, each, below]) => seconds / each < below) ?? ['years', 31_557_600]
+  return `${count(Math.round(seconds / length))} ${units}`
 }
 
 /** A time, to the minute, in UTC. */

@@ -2,7 +2,7 @@ import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import type { TransactionOutput } from '../../backend/src/read/listings.js'
 import { renderPage } from './page.js'
-import { Badge, Card, contentLabel, Empty, Facts, Hex, NameLink, Pager, When } from './parts.js'
+import { Badge, Card, contentLabel, Empty, Facts, Hex, NameLink, Pager, Table, When } from './parts.js'
 import { addressOf, blockTimes, type Explorer, type MadePage } from './reads.js'
 import { count, counted, shortened } from './text.js'
 
@@ -46,21 +46,41 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
                 of a proof.
               </Empty>
             ) : (
-              <table class="folds">
-                <thead>
-                  <tr>
-                    <th scope="col">Output</th>
-                    <th scope="col">What it is</th>
-                    <th scope="col">Owner</th>
-                    <th scope="col">Spent by</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {outputs.map((output) => (
-                    <OutputRow key={output.vout} explorer={explorer} txid={txid} output={output} />
-                  ))}
-                </tbody>
-              </table>
+              <Table
+                folds
+                rows={outputs}
+                columns={[
+                  {
+                    head: 'Output',
+                    cell: ({ vout, output }) =>
+                      output === undefined ? (
+                        <span class="hex">_{vout}</span>
+                      ) : (
+                        <a class="hex" href={`/ordinal/${txid}_${vout}`}>
+                          _{vout}
+                        </a>
+                      ),
+                  },
+                  { head: 'What it is', cell: (output) => <span>{whatItIs(output)}</span> },
+                  {
+                    head: 'Owner',
+                    cell: ({ output }) => {
+                      const address = addressOf(explorer, output?.owner)
+                      if (address === undefined) return <span>–</span>
+                      return <Hex text={address} what="address" href={`/address/${address}`} />
+                    },
+                  },
+                  {
+                    head: 'Spent by',
+                    cell: ({ spender }) =>
+                      spender === undefined ? (
+                        <span>unspent</span>
+                      ) : (
+                        <Hex text={spender} what="transaction id" href={`/tx/${spender}`} />
+                      ),
+                  },
+                ]}
+              />
             )}
             <Pager
               first={after === undefined ? undefined : `/tx/${txid}`}
@@ -69,11 +89,11 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
           </Card>
           <section class="card" aria-label="Facts">
             <Facts
-              rows={[
-                ['Id', <Hex key="id" text={txid} what="transaction id" />],
-                ['Mined', <When key="when" height={height} time={timeOf(height)} />],
-                ['Outputs', counted(outputs.length, 'output here', 'outputs here')],
-              ]}
+              facts={{
+                Id: <Hex text={txid} what="transaction id" />,
+                Mined: <When height={height} time={timeOf(height)} />,
+                Outputs: counted(outputs.length, 'output here', 'outputs here'),
+              }}
             />
           </section>
         </div>
@@ -83,62 +103,23 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
   return { html, dependsOn: [dependency.all] }
 }
 
-function OutputRow({
-  explorer,
-  txid,
-  output,
-}: {
-  explorer: Explorer
-  txid: string
-  output: TransactionOutput
-}): VNode {
-  const { vout, output: record, name, domain, spender, blocked } = output
-  const address = addressOf(explorer, record?.owner)
+function whatItIs({ output, name, domain, blocked }: TransactionOutput): VNode {
   return (
-    <tr>
-      <td data-label="Output">
-        {record === undefined ? (
-          <span class="hex">_{vout}</span>
-        ) : (
-          <a class="hex" href={`/ordinal/${txid}_${vout}`}>
-            _{vout}
-          </a>
-        )}
-      </td>
-      <td data-label="What it is">
-        <span>
-          {blocked && 'Blocked by the operator'}
-          {name !== undefined && (
-            <>
-              The name <NameLink name={name} />
-            </>
-          )}
-          {domain !== undefined && (
-            <>
-              Node of <a href={`/tree?prefix=${domain}`}>{domain === '' ? 'the root' : domain}</a>
-            </>
-          )}
-          {name === undefined && record?.content && contentLabel(record.content)}
-          {name === undefined &&
-            record !== undefined &&
-            record.content === undefined &&
-            `${count(record.satoshis)} sat`}
-        </span>
-      </td>
-      <td data-label="Owner">
-        {address === undefined ? (
-          <span>–</span>
-        ) : (
-          <Hex text={address} what="address" href={`/address/${address}`} />
-        )}
-      </td>
-      <td data-label="Spent by">
-        {spender === undefined ? (
-          <span>unspent</span>
-        ) : (
-          <Hex text={spender} what="transaction id" href={`/tx/${spender}`} />
-        )}
-      </td>
-    </tr>
+    <>
+      {blocked && 'Blocked by the operator'}
+      {name !== undefined && (
+        <>
+          The name <NameLink name={name} />
+        </>
+      )}
+      {domain !== undefined && (
+        <>
+          Node of <a href={`/tree?prefix=${domain}`}>{domain === '' ? 'the root' : domain}</a>
+        </>
+      )}
+      {name === undefined &&
+        output !== undefined &&
+        (output.content ? contentLabel(output.content) : `${count(output.satoshis)} sat`)}
+    </>
   )
 }

@@ -6,7 +6,7 @@ import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../backend/src/protocol/min
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Branch } from '../../backend/src/read/charts.js'
 import { renderPage, type Site } from './page.js'
-import { Card, Empty, Facts, Hex } from './parts.js'
+import { Card, Empty, Facts, Head, Hex } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
@@ -26,13 +26,10 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
     path: prefix === '' ? '/tree' : `/tree?prefix=${prefix}`,
     children: (
       <>
-        <div class="head">
-          <h1>The tree</h1>
-          <p class="lede">
-            Each node is a prefix, and each prefix is a name. Whoever finds a proof of work for a free
-            character grows the tree by one.
-          </p>
-        </div>
+        <Head
+          title="The tree"
+          lede="Each node is a prefix, and each prefix is a name. Whoever finds a proof of work for a free character grows the tree by one."
+        />
         <div class="two">
           <div class="stack">
             <Card
@@ -65,19 +62,11 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
               </div>
               {node && !site.catchingUp && (
                 <Facts
-                  rows={[
-                    [
-                      'Live node',
-                      // Nodes are no ordinals.
-                      <Hex
-                        key="node"
-                        text={formatOutpoint(node)}
-                        what="live node"
-                        href={`/tx/${node.txid}`}
-                      />,
-                    ],
-                    ['Work', tree && `${tree.difficulty} bits a character`],
-                  ]}
+                  facts={{
+                    'Live node': // Nodes are no ordinals.
+                      <Hex text={formatOutpoint(node)} what="live node" href={`/tx/${node.txid}`} />,
+                    Work: tree && `${tree.difficulty} bits a character`,
+                  }}
                 />
               )}
             </Card>

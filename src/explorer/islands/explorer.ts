@@ -2,7 +2,8 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { coreCount, workerHost } from '../../client/workers.js'
 import { searchInWorkers } from '../../mining/search/search-workers.js'
 import { make } from '../mine-page/elements.js'
-import { duration, rate } from '../mine-page/figures.js'
+import { rate } from '../mine-page/figures.js'
+import { count, duration } from '../text.js'
 
 // The script of every page. Every page works without it.
 
@@ -61,8 +62,6 @@ interface Health {
   follow?: { state?: string }
 }
 
-const whole = new Intl.NumberFormat('en-GB')
-
 /** Shows in the foot of the page how far the host has come. */
 async function showChain(): Promise<void> {
   const foot = document.querySelector('[data-chain]')
@@ -70,11 +69,10 @@ async function showChain(): Promise<void> {
   try {
     const { height, lag, follow } = (await (await fetch('/health')).json()) as Health
     if (typeof height !== 'number') return
-    const behind =
-      typeof lag !== 'number' ? '' : lag === 0 ? ' · up to date' : ` · ${whole.format(lag)} behind`
+    const behind = typeof lag !== 'number' ? '' : lag === 0 ? ' · up to date' : ` · ${count(lag)} behind`
     const state = follow?.state === 'catching up' ? ' · catching up' : ''
-    foot.textContent = `Block ${whole.format(height)}${behind}${state}`
-    for (const place of document.querySelectorAll('[data-height]')) place.textContent = whole.format(height)
+    foot.textContent = `Block ${count(height)}${behind}${state}`
+    for (const place of document.querySelectorAll('[data-height]')) place.textContent = count(height)
   } catch {
     // The page works without it.
   }

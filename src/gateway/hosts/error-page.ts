@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { errorTitle, sentence } from '../../explorer/text.js'
+import { errorTitle, escaped, sentence } from '../../explorer/text.js'
 import type { ErrorPage } from '../http/error-response.js'
 
 /** The parts of the explorer's style that an error page needs. */
@@ -49,16 +49,4 @@ function howToMine({ name, mine }: { name: string; mine: string }): string {
   return `<p>It will belong to whoever first finds a proof of work for each of its characters.</p>
 <p><a class="button" href="${escaped(mine)}">Mine it in the browser</a></p>
 <p>Or in a terminal: <code>npx minetree mine ${escaped(name)} --url ${escaped(service)}</code></p>`
-}
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character)
 }
