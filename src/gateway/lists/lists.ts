@@ -1,15 +1,15 @@
-import type { ErrorRequestHandler, RequestHandler } from 'express'
+import type { ErrorRequestHandler, Request, Response } from 'express'
 import { z } from 'zod'
-import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { freeCharacters } from '../../../backend/src/graph/free-characters.js'
 import { type Attribute, attribute } from '../../../backend/src/graph/listings.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
 import type { GatewayParts } from '../gateway-options.js'
-import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
+import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
 import { described, NOT_CAUGHT_UP, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
 import {
   askedOutpoint,
@@ -23,15 +23,8 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
-import {
-  jsonResponse,
-  type NamesResponse,
-  namesJsonResponse,
-  type StoredResponse,
-  sendStored,
-  unlessAsked,
-} from '../http/stored-response.js'
-import { incomplete, NAMES_FIELDS, noName, requireCaughtUp } from '../http/tree-progress.js'
+import { jsonResponse, sendStored } from '../http/stored-response.js'
+import { NAMES_FIELDS, noName, requireCaughtUp } from '../http/tree-progress.js'
 import {
   countsShape,
   formatPlace,
@@ -96,65 +89,64 @@ const searchQuery = z.object({
 
 /** The routes for lists, below each of the prefixes (`docs/spec/http.md`, Lists). */
 export function listsRoutes(options: GatewayParts): Routes {
-  const { store, network, progress, responses } = options
+  const { store, network, progress } = options
   const { listings } = store
-  type Read<Path> = (asked: { path: Path; query: unknown }) => ListAnswer
-  const answering =
-    (isAboutNames: boolean) =>
-    <Path extends Record<string, string>>(
-      read: Read<Path>,
-      { shape = {} }: { shape?: object } = {},
-    ): RequestHandler<Path> => {
-      const queryKey = unlessAsked(Object.keys(shape))
-      return (request, response) => {
-        const made = (): StoredResponse => {
-          const answer = read({ path: request.params, query: request.query })
-          return isAboutNames ? namesList(answer, progress) : list(answer)
-        }
-        return responses.respond(request as never, response, made, { queryKey, isAboutNames })
-      }
-    }
-  const answered = answering(false)
-  const answeredAboutNames = answering(true)
-  const treeBelow = answeredAboutNames<{ domain: string }>(({ path }) => tree(options, path.domain))
-  const ordinalsFound: RequestHandler = async (request, response) => {
-    const stored = list(await ordinals(options, request.query))
-    return sendStored({ request, response, stored })
-  }
+  const treeBelow = jsonRoute<{ domain: string }>(options, ({ params }) => tree(options, params.domain), {
+    isAboutNames: true,
+  })
   return routes(
     {
-      counts: answeredAboutNames(() => ({ value: listings.counts() })),
-      newestNames: answeredAboutNames(({ query }) => {
-        const { shown, last, next } = newestPage(query, (asked) => listings.newestNames(asked))
-        if (shown.length === 0) requireCaughtUp(progress)
-        const names = withTimes(store, shown.map(nameJson))
-        // While catching up, no list is known to end.
-        const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
-        return { value: { names, ...more }, dependsOn: [dependency.names] }
-      }, newestQuery),
-      newestInscriptions: answered(({ query }) => {
-        const { shown, next } = newestPage(query, (asked) => listings.newestInscriptions(asked))
-        const inscriptions = withTimes(
-          store,
-          shown.map((each) => outputJson(each, network)),
-        )
-        return { value: { inscriptions, ...next }, dependsOn: [dependency.inscriptions] }
-      }, newestQuery),
+      counts: jsonRoute(options, () => ({ value: listings.counts() }), { isAboutNames: true }),
+      newestNames: jsonRoute(
+        options,
+        ({ query }) => {
+          const { shown, last, next } = newestPage(query, (asked) => listings.newestNames(asked))
+          if (shown.length === 0) requireCaughtUp(progress)
+          const names = withTimes(store, shown.map(nameJson))
+          // While catching up, no list is known to end.
+          const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
+          return { value: { names, ...more }, dependsOn: [dependency.names] }
+        },
+        { query: newestQuery, isAboutNames: true },
+      ),
+      newestInscriptions: jsonRoute(
+        options,
+        ({ query }) => {
+          const { shown, next } = newestPage(query, (asked) => listings.newestInscriptions(asked))
+          const inscriptions = withTimes(
+            store,
+            shown.map((each) => outputJson(each, network)),
+          )
+          return { value: { inscriptions, ...next }, dependsOn: [dependency.inscriptions] }
+        },
+        { query: newestQuery },
+      ),
       tree: treeBelow,
       treeBelow,
-      history: answered<{ outpoint: string }>(
-        ({ path, query }) => history(options, path.outpoint, query),
-        historyQuery,
+      history: jsonRoute<{ outpoint: string }>(
+        options,
+        ({ params, query }) => history(options, params.outpoint, query),
+        { query: historyQuery },
       ),
-      ordinals: ordinalsFound,
-      transaction: answered<{ txid: string }>(
-        ({ path, query }) => transaction(options, readTxid(path), query),
-        transactionQuery,
+      ordinals: async (request: Request, response: Response) => {
+        const stored = jsonResponse(await ordinals(options, request.query), {
+          ...{ cache: CACHE.revalidate, isTagged: true, dependsOn: [] },
+        })
+        return sendStored({ request, response, stored })
+      },
+      transaction: jsonRoute<{ txid: string }>(
+        options,
+        ({ params, query }) => transaction(options, readTxid(params), query),
+        { query: transactionQuery },
       ),
-      search: answeredAboutNames(({ query }) => {
-        const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
-        return { value: searchFor(options, asked.text) }
-      }, searchQuery),
+      search: jsonRoute(
+        options,
+        ({ query }) => {
+          const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
+          return { value: searchFor(options, asked.text) }
+        },
+        { query: searchQuery, isAboutNames: true },
+      ),
     },
     badEscapes,
   )
@@ -164,23 +156,6 @@ export function listsRoutes(options: GatewayParts): Routes {
 const badEscapes: ErrorRequestHandler = (error: unknown, { path }, _response, next) => {
   if (!(error instanceof URIError)) next(error)
   else next(path.startsWith('/tree/') ? badDomain() : new PointerError('BAD_OUTPOINT', path))
-}
-
-const ANYTHING = [dependency.all]
-const TAGGED = { cache: CACHE.revalidate, isTagged: true }
-
-function list({ value, dependsOn = ANYTHING }: ListAnswer): StoredResponse {
-  return jsonResponse(value, { ...TAGGED, dependsOn })
-}
-
-function namesList({ value, dependsOn = ANYTHING }: ListAnswer, progress: TreeProgress): NamesResponse {
-  return namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn })
-}
-
-interface ListAnswer {
-  value: object
-  /** By default, on everything. */
-  dependsOn?: readonly Dependency[]
 }
 
 function newestPage<Row extends ListPlace>(
@@ -199,7 +174,7 @@ function newestPage<Row extends ListPlace>(
   return { shown, last, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
 }
 
-function tree({ store, progress }: GatewayParts, asked = ''): ListAnswer {
+function tree({ store, progress }: GatewayParts, asked = ''): JsonAnswer {
   const prefix = validate(domain, asked, () => badDomain())
   const children = store.listings.childNodes(prefix)
   const node = store.names.liveNode(prefix)
@@ -228,7 +203,7 @@ function badDomain(): AnswerError {
   return new AnswerError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
 }
 
-function history({ store, network }: GatewayParts, asked: string, query: unknown): ListAnswer {
+function history({ store, network }: GatewayParts, asked: string, query: unknown): JsonAnswer {
   const outpoint = parseOutpoint(asked)
   const { order, from, limit } = validate(
     historyQuery,
@@ -252,7 +227,7 @@ function history({ store, network }: GatewayParts, asked: string, query: unknown
   }
 }
 
-async function ordinals({ store, network }: GatewayParts, query: unknown): Promise<ListAnswer> {
+async function ordinals({ store, network }: GatewayParts, query: unknown): Promise<object> {
   const asked = validate(
     ordinalsQuery,
     query,
@@ -270,13 +245,11 @@ async function ordinals({ store, network }: GatewayParts, query: unknown): Promi
   const shown = found.slice(0, asked.limit)
   const last = shown.at(-1)
   return {
-    value: {
-      ordinals: withTimes(
-        store,
-        shown.map((each) => ordinalJson(each, network)),
-      ),
-      ...(found.length > asked.limit && last && { next: formatOutpoint(last.outpoint) }),
-    },
+    ordinals: withTimes(
+      store,
+      shown.map((each) => ordinalJson(each, network)),
+    ),
+    ...(found.length > asked.limit && last && { next: formatOutpoint(last.outpoint) }),
   }
 }
 
@@ -300,7 +273,7 @@ function attributesOf({
   ]
 }
 
-function transaction({ store, network }: GatewayParts, txid: string, query: unknown): ListAnswer {
+function transaction({ store, network }: GatewayParts, txid: string, query: unknown): JsonAnswer {
   const { after, limit } = validate(
     transactionQuery,
     query,

@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
-import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { DEFAULT_FEE_RATE } from '../../../backend/src/protocol/mint-cost.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { type NameOffer, nameOffers } from '../../../backend/src/read/name-offer.js'
@@ -10,6 +10,7 @@ import type { GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
+import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import {
@@ -33,7 +34,7 @@ import {
   sendBeef,
 } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { namesJsonResponse, sendStored, unlessAsked } from '../http/stored-response.js'
+import { namesJsonResponse, sendStored } from '../http/stored-response.js'
 import { incomplete, NAMES_FIELDS, noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import {
   dependenciesOfName,
@@ -120,14 +121,13 @@ function available({ store, tree, progress }: GatewayParts, { available }: { ava
   }
 }
 
-const TAGGED = { cache: CACHE.revalidate, isTagged: true }
-
 /** Sends an answer made for a single request. */
 function sendNames(
   value: object,
   { progress, ...exchange }: { request: Request; response: Response; progress: TreeProgress },
 ): Promise<void> | void {
-  const stored = namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn: [] })
+  const options = { cache: CACHE.revalidate, isTagged: true, dependsOn: [] }
+  const stored = namesJsonResponse({ ...value, ...incomplete(progress) }, options)
   stored.stamp(progress)
   return sendStored({ ...exchange, stored })
 }
@@ -175,22 +175,15 @@ function record(options: GatewayParts): RequestHandler<{ name: string }> {
   })
 }
 
-type NamedRead = (name: string, query: unknown) => { value: object; dependsOn: Dependency[] }
-
-/** A route that answers with JSON about a name, from reads of one snapshot. */
+/** A route that answers with JSON about a name. */
 function named(
-  { responses, progress }: GatewayParts,
-  read: NamedRead,
-  queryKey = unlessAsked([]),
+  parts: GatewayParts,
+  read: (name: string, query: unknown) => JsonAnswer,
+  query?: { shape: object },
 ): RequestHandler<{ name: string }> {
-  return (request, response) => {
-    const name = nameOf(request.params.name)
-    const make = () => {
-      const { value, dependsOn } = read(name, request.query)
-      return namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn })
-    }
-    return responses.respond(request, response, make, { queryKey, isAboutNames: true })
-  }
+  return jsonRoute(parts, ({ params, query }) => read(nameOf(params.name), query), {
+    ...{ isAboutNames: true, ...(query && { query }) },
+  })
 }
 
 /** The proof that a name is genuine, for clients that know the genesis outpoint and have block headers (BRC-174). */
@@ -218,7 +211,7 @@ function notClaimed(name: string, { progress }: Pick<GatewayParts, 'progress'>):
 }
 
 function mine(options: GatewayParts): RequestHandler<{ name: string }> {
-  const read: NamedRead = (name, query) => {
+  const read = (name: string, query: unknown): JsonAnswer => {
     const { store, progress, asksNetwork } = options
     const { names, transactions } = store
     const { unseen } = validate(mineQuery, query, 'unseen must be true or false')
@@ -240,7 +233,7 @@ function mine(options: GatewayParts): RequestHandler<{ name: string }> {
       ],
     }
   }
-  return named(options, read, unlessAsked(['unseen']))
+  return named(options, read, mineQuery)
 }
 
 const mineQuery = z.object({

@@ -1,17 +1,17 @@
-import { type Request, type RequestHandler, type Response, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { NAME_PATTERN, nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { ChainView, Explorer, MadePage } from '../../explorer/index.js'
+import type { ChainView, Common, Explorer, MadePage } from '../../explorer/index.js'
 import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, retryAfter } from '../http/errors.js'
 import type { HeaderName } from '../http/operation.js'
 import { badName, domain, name as nameSchema, txid, validate } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
-import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
+import { type NamesResponse, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
 import { noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import { fileHandler, type PageFiles } from './page-files.js'
 import { loadExplorer, type PageHosts, pageHeaders, sendPage } from './send-page.js'
@@ -42,8 +42,11 @@ Disallow: /type
 
 type Pages = Awaited<ReturnType<typeof loadExplorer>>
 
-/** Makes a page from the modules of the explorer and a request. */
-type Make = (pages: Pages, request: Request) => MadePage
+/** Makes a page from the modules of the explorer and what a request asks. */
+type Make<Query> = (
+  pages: Pages,
+  asked: { query: Query; params: Readonly<Record<string, string>> },
+) => MadePage
 
 /** The pages of the explorer that need only the store; `docs/spec/http.md` documents them. */
 export function explorerRoutes(
@@ -58,73 +61,86 @@ export function explorerRoutes(
     await explorer.store.opened?.()
     return await loadExplorer()
   }
-  const page = (make: Make, ...queries: { shape: object }[]): RequestHandler =>
-    cachedPage({ load, responses, make, queries, headers })
+  const written = (pages: Pages, { html, dependsOn }: MadePage): NamesResponse => {
+    const place = { mark: pages.AS_OF, text: pages.asOfText }
+    return textResponse(html, { headers, type: HTML_TYPE, dependsOn, place })
+  }
+  /** A page that is cached until one of its dependencies changes, unless its query asks for a part of it. */
+  const page = <Query extends z.ZodObject>(
+    queryShape: Query,
+    make: Make<z.output<Query>>,
+    refusal = badQuery,
+  ): RequestHandler => {
+    const queryKey = unlessAsked(Object.keys(queryShape.shape))
+    return async (request, response) => {
+      const pages = await load()
+      const params = request.params as Record<string, string>
+      const read = () =>
+        written(pages, make(pages, { query: validate(queryShape, request.query, refusal), params }))
+      await responses.respond(request, response, read, { queryKey, isAboutNames: true })
+    }
+  }
   const found = (page: MadePage | undefined, message: string): MadePage => {
     if (page !== undefined) return page
     throw noName(message, { progress })
   }
+  /** The response with a key; while the host catches up, it is made for each request. */
+  const kept = async (key: string, make: () => NamesResponse): Promise<NamesResponse> =>
+    await explorer.store.afterLong(() =>
+      progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy(key, make),
+    )
   const feed = (
     of: 'names' | 'inscriptions',
     make: (pages: Pages, base: string) => string,
   ): RequestHandler => {
     return async (request, response) => {
       const pages = await load()
-      const read = () =>
-        textResponse(make(pages, publicUrl), {
-          headers: FEED_HEADERS,
-          type: ATOM_TYPE,
-          dependsOn: [dependency.all],
-        })
-      const stored = await explorer.store.afterLong(() =>
-        progress.isCatchingUp ? explorer.store.consistent(read) : responses.cachedBy(`feed:${of}`, read),
-      )
+      const options = { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [dependency.all] }
+      const stored = await kept(`feed:${of}`, () => textResponse(make(pages, publicUrl), options))
       if (of === 'names') stored.stamp(progress)
       await sendStored({ request, response, stored })
     }
   }
+  const ordinals = (pages: Pages, common: Common, after: string | undefined): MadePage =>
+    pages.ordinalsPage(explorer, common, after === undefined ? undefined : parseOutpoint(after))
   return Router()
     .get('/', async (request, response) => {
       const pages = await load()
       const view = await chain()
-      const make = () => {
-        const { html, dependsOn } = pages.homePage(explorer)
-        const place = { mark: pages.AS_OF, text: pages.asOfText }
-        return textResponse(pages.withChain(html, view), { headers, type: HTML_TYPE, dependsOn, place })
-      }
       // Open pages request it every few seconds.
-      const key = `page:home:${view.height}:${view.lag}`
-      const stored = await explorer.store.afterLong(() =>
-        progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy(key, make),
-      )
+      const stored = await kept(`page:home:${view.height}:${view.lag}`, () => {
+        const { html, dependsOn } = pages.homePage(explorer)
+        return written(pages, { html: pages.withChain(html, view), dependsOn })
+      })
       stored.stamp(progress)
       await sendStored({ request, response, stored })
     })
     .get(
       '/names',
-      page((pages, { query }) => {
-        const { order, prefix, after } = validate(namesQuery, query, badQuery)
-        if (order === 'name') return pages.namesInOrderPage(explorer, namesAfter(prefix, after))
-        return pages.newestNamesPage(explorer, placeOf(pages, after))
-      }, namesQuery),
+      page(namesQuery, (pages, { query: { order, prefix, after } }) =>
+        order === 'name'
+          ? pages.namesInOrderPage(explorer, namesAfter(prefix, after))
+          : pages.newestNamesPage(explorer, placeOf(pages, after)),
+      ),
     )
     .get(
       '/tree',
-      page((pages, { query }) => {
-        const { prefix } = validate(treeQuery, query, badName)
-        return found(pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
-      }, treeQuery),
+      page(
+        treeQuery,
+        (pages, { query: { prefix } }) =>
+          found(pages.treePage(explorer, prefix), `nobody has mined ${prefix}`),
+        badName,
+      ),
     )
     .get(
       '/charts',
-      page((pages) => pages.chartsPage(explorer)),
+      page(z.object(), (pages) => pages.chartsPage(explorer)),
     )
     .get(
       '/inscriptions',
-      page((pages, { query }) => {
-        const { after } = validate(afterQuery, query, badQuery)
-        return pages.newestInscriptionsPage(explorer, placeOf(pages, after))
-      }, afterQuery),
+      page(afterQuery, (pages, { query: { after } }) =>
+        pages.newestInscriptionsPage(explorer, placeOf(pages, after)),
+      ),
     )
     .get(
       '/name/:name',
@@ -136,70 +152,55 @@ export function explorerRoutes(
         response.set('Cache-Control', CACHE.immutable)
         return response.redirect(301, `${explorer.site.path}/name/${name}${query}`)
       },
-      page((pages, { params, query }) => {
+      page(stepQuery, (pages, { params, query: { from } }) => {
         const name = validate(nameSchema, params.name, badName)
-        const { from } = validate(stepQuery, query, badQuery)
         const mined = pages.namePage(explorer, name, from)
         if (mined !== undefined) return mined
         requireCaughtUp(progress)
         return found(pages.freeNamePage(explorer, name), `${name} cannot be mined in this tree`)
-      }, stepQuery),
+      }),
     )
     .get(
       '/ordinal/:outpoint',
-      page((pages, { params, query }) => {
-        const outpoint = parseOutpoint(String(params.outpoint))
-        const { from } = validate(stepQuery, query, badQuery)
-        return held(pages.ordinalPage(explorer, outpoint, from), 'this store does not hold this output')
-      }, stepQuery),
-    )
-    .get(
-      '/address/:address',
-      page((pages, { params, query }) => {
-        const address = String(params.address)
-        const owner = decodeAddress(address)
-        if (owner === undefined) throw new AnswerError('BAD_BODY', 'this is not a P2PKH address')
-        return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
-      }, afterQuery),
-    )
-    .get(
-      '/type',
-      page(
-        (pages, { query }) => {
-          const { type } = validate(typeQuery, query, badQuery)
-          return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
-        },
-        typeQuery,
-        afterQuery,
+      page(stepQuery, (pages, { params: { outpoint = '' }, query: { from } }) =>
+        held(
+          pages.ordinalPage(explorer, parseOutpoint(outpoint), from),
+          'this store does not hold this output',
+        ),
       ),
     )
     .get(
+      '/address/:address',
+      page(afterQuery, (pages, { params: { address = '' }, query: { after } }) => {
+        const owner = decodeAddress(address)
+        if (owner === undefined) throw new AnswerError('BAD_BODY', 'this is not a P2PKH address')
+        return ordinals(pages, { kind: 'address', address, owner }, after)
+      }),
+    )
+    .get(
+      '/type',
+      page(typeQuery, (pages, { query: { type, after } }) => ordinals(pages, { kind: 'type', type }, after)),
+    )
+    .get(
       '/map',
-      page(
-        (pages, { query }) => {
-          const { key, value } = validate(mapQuery, query, badQuery)
-          return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
-        },
-        mapQuery,
-        afterQuery,
+      page(mapQuery, (pages, { query: { key, value, after } }) =>
+        ordinals(pages, { kind: 'map', key, value }, after),
       ),
     )
     .get(
       '/parent/:outpoint',
-      page((pages, { params, query }) => {
-        const parent = parseOutpoint(String(params.outpoint))
-        return pages.ordinalsPage(explorer, { kind: 'parent', parent }, outpointAfter(query))
-      }, afterQuery),
+      page(afterQuery, (pages, { params: { outpoint = '' }, query: { after } }) =>
+        ordinals(pages, { kind: 'parent', parent: parseOutpoint(outpoint) }, after),
+      ),
     )
     .get(
       '/tx/:txid',
-      page((pages, { params, query }) => {
-        const id = String(params.txid).toLowerCase()
+      page(outputQuery, (pages, { params: { txid: asked = '' }, query: { after } }) => {
+        const id = asked.toLowerCase()
         if (!txid.safeParse(id).success)
           throw new AnswerError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
-        const { after } = validate(outputQuery, query, badQuery)
         return held(pages.transactionPage(explorer, id, after), 'this store does not have this transaction')
-      }, outputQuery),
+      }),
     )
     .get('/search', async (request, response) => {
       const { q } = validate(searchQuery, request.query, badQuery)
@@ -246,32 +247,6 @@ export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHo
   return Router().get('/explorer/:file', send)
 }
 
-/** A page that is cached until one of its dependencies changes, unless its query asks for a part of it. */
-function cachedPage({
-  load,
-  responses,
-  make,
-  queries,
-  headers,
-}: {
-  load: () => Promise<Pages>
-  responses: ResponseCache
-  make: Make
-  queries: { shape: object }[]
-  headers: ReturnType<typeof pageHeaders>
-}): RequestHandler {
-  const queryKey = unlessAsked(queries.flatMap(({ shape }) => Object.keys(shape)))
-  return async (request: Request, response: Response) => {
-    const pages = await load()
-    const place = { mark: pages.AS_OF, text: pages.asOfText }
-    const read = () => {
-      const { html, dependsOn } = make(pages, request)
-      return textResponse(html, { headers, type: HTML_TYPE, dependsOn, place })
-    }
-    await responses.respond(request, response, read, { queryKey, isAboutNames: true })
-  }
-}
-
 /** For pages not about names, which exist or not, whatever the host's progress. */
 function held(page: MadePage | undefined, message: string): MadePage {
   if (page === undefined) throw new AnswerError('NOT_FOUND', message)
@@ -297,10 +272,10 @@ const stepQuery = z.object({
   from: whole.optional().describe('The step from which its history is shown, backwards.'),
 })
 const outputQuery = z.object({ after: whole.optional().describe('Only outputs after this one.') })
-const typeQuery = z.object({
+const typeQuery = afterQuery.extend({
   type: z.string().min(1).max(300).describe('A content type. Its parameters are ignored.'),
 })
-const mapQuery = z.object({
+const mapQuery = afterQuery.extend({
   key: z.string().max(1000).describe('A key of MAP.'),
   value: z.string().max(1000).describe('The value of that key, or one of its values.'),
 })
@@ -322,9 +297,4 @@ function placeOf(pages: Pages, after: string | undefined) {
 function namesAfter(prefix: string, after = ''): { prefix: string; after: string } {
   if (after !== '' && !NAME_PATTERN.test(after)) throw badName()
   return { prefix, after }
-}
-
-function outpointAfter(query: unknown) {
-  const { after } = validate(afterQuery, query, badQuery)
-  return after === undefined ? undefined : parseOutpoint(after)
 }

@@ -1,6 +1,6 @@
 import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
-import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { type MapState, mapBytes } from '../../../backend/src/graph/map-merge.js'
 import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import { timeOf } from '../../../backend/src/protocol/block-header.js'
@@ -13,11 +13,11 @@ import { type ContentOutput, contentAt } from '../content/content-root.js'
 import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
+import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
 import { countTransactions } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, type Operation, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint, count, position, txid, txidParams, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
-import { jsonResponse } from '../http/stored-response.js'
 import { noName } from '../http/tree-progress.js'
 import { askedTransaction } from '../wallets/beef-routes.js'
 import {
@@ -46,16 +46,12 @@ const MAX_PAGE = 999
  * never renamed or removed (`docs/spec/http.md`, Recursion).
  */
 export function recursionRoutes(parts: GatewayParts): Routes {
-  const { graph, store, network, maxMapBytes, responses } = parts
-  const answered =
-    (
-      read: (params: Params, response: Response) => unknown,
-      { cache, dependsOn }: Kept = CHANGING,
-    ): RequestHandler<Params> =>
-    (request, response) => {
-      const made = () => jsonResponse(read(request.params, response), { cache, dependsOn, isTagged: true })
-      return responses.respond(request as never, response, made)
-    }
+  const { graph, store, network, maxMapBytes } = parts
+  const answered = (
+    read: (params: Params, response: Response) => unknown,
+    kept: Omit<JsonAnswer, 'value'> = {},
+  ): RequestHandler<Params> =>
+    jsonRoute(parts, ({ params }, response) => ({ value: read(params, response), ...kept }))
   const blocks = new Blocks(parts)
   const children = (params: Params, response: Response) => {
     const parent = inscriptionAt(store, params.id).outpoint
@@ -110,14 +106,8 @@ export function recursionRoutes(parts: GatewayParts): Routes {
 
 type Params = Record<string, string>
 
-/** How long an answer is valid, and its dependencies. */
-interface Kept {
-  cache: string
-  dependsOn: Dependency[]
-}
-const CHANGING: Kept = { cache: CACHE.revalidate, dependsOn: [dependency.all] }
-const LISTED: Kept = { cache: CACHE.revalidate, dependsOn: [dependency.inscriptions] }
-const FIXED: Kept = { cache: CACHE.immutable, dependsOn: [] }
+const LISTED = { dependsOn: [dependency.inscriptions] }
+const FIXED = { cache: CACHE.immutable, dependsOn: [] }
 
 /** @throws PointerError, BlockedError; AnswerError if this store has no inscription there. */
 function inscriptionAt(store: GraphReads, asked: string | undefined): ContentOutput {
