@@ -7,13 +7,11 @@ import { Table } from './parts.js'
 
 const WIDTH = 350
 const HEIGHT = 210
-/** Room for the axes. */
 const LEFT = 46
 const BOTTOM = 36
 const TOP = 10
 const RIGHT = 12
 
-/** A chart with its sentence and its table. */
 export function Figure({
   says,
   columns,
@@ -47,13 +45,11 @@ export function Figure({
 export interface Point {
   x: number
   y: number
-  /** The tooltip. */
   title?: string
 }
 
 interface PlotOptions {
   points: readonly Point[]
-  /** The lowest and the highest x. */
   from: number
   to: number
   /** The label below a place on the x axis, by lines. */

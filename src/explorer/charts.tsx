@@ -18,7 +18,6 @@ const KINDS: Record<TalliedKind, string> = {
   other: 'other',
 }
 
-/** Charts of the whole tree and of all content. */
 export function chartsPage(explorer: Explorer): MadePage {
   const { store, site, tree } = explorer
   const names = store.charts.namesByHeight()
@@ -227,7 +226,6 @@ function sumOf(content: readonly ContentTally[], what: 'count' | 'bytes'): numbe
   return content.reduce((sum, each) => sum + each[what], 0)
 }
 
-/** The size class of the median. */
 function middle(sizes: readonly [digits: number, sum: Sum][], all: number): number {
   let below = 0
   for (const [digits, { count }] of sizes) {

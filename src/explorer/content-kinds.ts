@@ -1,7 +1,6 @@
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { PATCH_TYPE } from '../../backend/src/protocol/patch.js'
 
-/** How a page shows content, by its type. */
 export type ContentKind =
   | 'name'
   | 'directory'
@@ -16,7 +15,6 @@ export type ContentKind =
   | 'patch'
   | 'other'
 
-/** Short names of the kinds. */
 export const KIND_LABELS: Record<ContentKind, string> = {
   name: 'name',
   directory: 'site',

@@ -7,7 +7,6 @@ import type { GraphReads } from '../../backend/src/read/fact-store.js'
 import { kindOf } from './content-kinds.js'
 
 export interface DirectoryFiles {
-  /** The first file names. */
   names: string[]
   total: number
   /** Whether the directory opens as a page: it has a default or an index. */
@@ -37,7 +36,6 @@ export function directoryFiles(
 export interface DirectorySize {
   /** The number of outputs; one with several names counts once. */
   files: number
-  /** The sum over the files. */
   bytes: number
   isMore: boolean
 }
@@ -110,7 +108,6 @@ function entriesOf(
 
 /** The longest directory that a preview reads, in bytes for each byte of a text that would be quoted. */
 const BYTES = 16
-/** How many file names a page lists. */
 export const LISTED_FILES = 100
 
 /** The files of a short directory that does not open as a page; undefined for any other. */

@@ -1,4 +1,3 @@
-/** The pages of a host: functions that return HTML. */
 export { type ApiView, apiPage } from './api.js'
 export { chartsPage } from './charts.js'
 export { errorPage } from './error-page.js'

@@ -199,7 +199,6 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
   }
 }
 
-/** The address of a name: its host if it has one. */
 function NameAddress({
   host,
   name,
@@ -263,7 +262,6 @@ export function Crumbs({ name, mined = name.length }: { name: string; mined?: nu
 
 /** The longest script that is searched for a binding, in bytes, and how many chunks may be read for that. */
 const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
-/** How many characters of each text of a profile are shown. */
 const MOST_SHOWN = 80
 
 function readBindingAt({ store }: Explorer, tip: Outpoint): UnverifiedBinding | undefined {
@@ -291,5 +289,4 @@ function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBi
   )
 }
 
-/** How many lookalikes of a name are looked up. */
 const MOST_ALIKE = 10

@@ -53,12 +53,10 @@ export function stepViews(
   })
 }
 
-/** What the heights of the steps depend on. */
 export function dependenciesOfHeights(steps: readonly StepView[]): Dependency[] {
   return steps.map(({ outpoint }) => dependency.proof(outpoint.txid))
 }
 
-/** A history as a timeline, latest step first. */
 export function Life({
   explorer,
   history,
@@ -69,7 +67,6 @@ export function Life({
   explorer: Explorer
   history: OrdinalHistory
   steps: readonly StepView[]
-  /** The path of the page, for links to further steps. */
   path: string
   /** The word for the first step: `Mined` or `Inscribed`. */
   began: string
@@ -156,10 +153,8 @@ function stepText(
   return to ? <span>Transferred to {to}</span> : <span>Transferred to a script of its own</span>
 }
 
-/** How many entries of a MAP a page shows. */
 const MAP_ENTRIES = 40
 
-/** The MAP of an ordinal, if it has any. */
 export function MapCard({ title, map }: { title: string; map: MapState | undefined }): VNode | null {
   if (map === undefined || map.size === 0) return null
   return (
@@ -253,7 +248,6 @@ export function VerifyButton(data: {
   )
 }
 
-/** Where a verification shows its steps. */
 export function Verification(): VNode {
   return <div id="verification" class="card" hidden />
 }

@@ -3,7 +3,6 @@ import { memoizeByObject } from '../../backend/src/graph/memoize-by-object.js'
 import { render } from './render.js'
 import { count, shortOutpoint } from './text.js'
 
-/** What all pages of a host say about it. */
 export interface Site {
   /** The network of its addresses, and whether it is a local one. */
   network: string
@@ -19,9 +18,7 @@ export interface Site {
   readonly catchingUp?: { height?: number | undefined; chainHeight?: number | undefined } | undefined
   /** The prefix of all paths of the service; empty at the root of its host. */
   path: string
-  /** Whether the host has a status page. */
   hasStatus: boolean
-  /** Whether the host resizes images. */
   hasImages: boolean
 }
 
@@ -49,7 +46,6 @@ export interface PageOptions {
   /** Whether search engines should leave the page out. */
   isUnlisted?: boolean
   hasSearch?: boolean
-  /** The text in the search field. */
   query?: string
   children: ComponentChildren
 }
@@ -221,7 +217,6 @@ function About({ site, title, description, ...options }: PageOptions): VNode {
   )
 }
 
-/** The logo: a small tree with a trunk, a fork and two leaves. */
 export function Mark({ size = 26 }: { size?: number }): VNode {
   return (
     <svg class="logo" width={size} height={size} viewBox="0 0 26 26" aria-hidden="true" focusable="false">

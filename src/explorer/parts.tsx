@@ -19,7 +19,6 @@ export function NameLink({ name, isLarge = false }: { name: string; isLarge?: bo
   )
 }
 
-/** How many prefixes share a row with a name. */
 export function prefixesText({ prefixes = 0, isMore = false }: Partial<FoldedPrefixes>): string | undefined {
   return prefixes === 0
     ? undefined
@@ -153,7 +152,6 @@ export function Facts({ facts }: { facts: Readonly<Record<string, ComponentChild
   )
 }
 
-/** A number with its noun, among others like it. */
 export function Stat({ value, noun }: { value: ComponentChildren; noun: ComponentChildren }): VNode {
   return (
     <div>
@@ -225,7 +223,6 @@ export function Table<Row>({
   )
 }
 
-/** Names as links, each with what else is known of it. */
 export function NameList({ names }: { names: readonly { name: string; more?: ComponentChildren }[] }): VNode {
   return (
     <ul class="rows">
@@ -290,7 +287,6 @@ export interface ContentView {
   stream?: { length: number; isMore: boolean; last: Outpoint } | undefined
 }
 
-/** How many file names fit into a tile. */
 const TILE_FILES = 5
 /** The largest image that a tile loads, in bytes. */
 const TILE_IMAGE = 2_000_000
@@ -316,7 +312,6 @@ export function contentLabel(
   return `${KIND_LABELS[kindShown(content)]} · ${sizeText(content)}`
 }
 
-/** A small preview of an inscription that links to its page. */
 export function Tile({ content }: { content: ContentView }): VNode {
   const kind = kindShown(content)
   const type = shown(content.contentType, 40)

@@ -161,7 +161,6 @@ export function blockTimes(
   }
 }
 
-/** A place in a list, as links write it. */
 export function writePlace({ recency, outpoint }: ListPlace): string {
   return `${recency}.${formatOutpoint(outpoint)}`
 }

@@ -6,7 +6,6 @@ const VOID: ReadonlySet<string> = new Set(['br', 'hr', 'img', 'input', 'link', '
 /** Attributes whose values `true` and `false` are written out: these, `aria-*` and `data-*`. */
 const ENUMERATED: ReadonlySet<string> = new Set(['draggable', 'spellcheck'])
 
-/** The props of elements and components of pages. */
 interface Props {
   children?: ComponentChildren
   dangerouslySetInnerHTML?: { __html: string }

@@ -26,7 +26,6 @@ export function shortened(word: string, { start = 8, end = 6 } = {}): string {
   return word.length <= start + end + 1 ? word : `${word.slice(0, start)}…${word.slice(-end)}`
 }
 
-/** An outpoint with a short txid and its whole output index. */
 export function shortOutpoint(outpoint: string): string {
   const [txid = '', vout = ''] = outpoint.split('_')
   return `${shortened(txid, { start: 8, end: 4 })}_${vout}`
@@ -77,7 +76,6 @@ export function isWellFormed(text: string): boolean {
   return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
 }
 
-/** What an error means to readers, by its status. */
 const ERROR_TITLES: Record<number, string> = {
   400: 'This address is invalid.',
   401: 'Only the operator may do this.',

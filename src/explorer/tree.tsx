@@ -133,7 +133,6 @@ function Child({ child: { domain, names } }: { child: Branch }): VNode {
   )
 }
 
-/** The names that are one character longer. */
 export function namesAfter(prefix: string): string[] {
   return prefix.length >= MAX_NAME_LENGTH
     ? []
@@ -165,7 +164,6 @@ export function Keys({
   return <ul class="keys" dangerouslySetInnerHTML={{ __html: keys }} />
 }
 
-/** How many rings the map has. */
 const LEVELS = 3
 /** Smaller branches are not split further, which would be too thin to see: they are 2 to 5 pixels wide themselves. */
 const LEAST_SHARE = 1 / 120

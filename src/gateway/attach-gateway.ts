@@ -65,13 +65,11 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
 
 /** The content paths in the form that `use` needs: the whole path. */
 const CONTENT = /^\/content\/.+/
-/** The methods of content, and the methods of all routes. */
 const READING = new Set(['GET', 'HEAD'])
 const ROUTED = new Set(['GET', 'HEAD', 'POST'])
 
 /** Excludes `/.` and `/..`, which clients resolve. */
 const PATH = /^(?:\/(?!\.\.?(?:\/|$))[\w.~-]+)*$/
-/** The folder of the built scripts and style sheet of pages in the package. */
 const PAGES = new URL('../../pages/', import.meta.url)
 
 /** Mounts the routes of a gateway and others of its host. If CORS headers are set, their preflights are answered. */
@@ -185,7 +183,6 @@ export function overlayPaths(
   }
 }
 
-/** Describes the paths that a host's engine answers itself; lookups only if `lookups`. */
 function overlayPathGroup(
   prefixes: readonly string[],
   { lookups = true }: { lookups?: boolean },

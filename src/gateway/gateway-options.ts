@@ -28,11 +28,9 @@ export interface GatewayStores {
 
 /** Follows the chain for a host, and fetches missing ancestors. */
 export interface GatewayFollower {
-  /** How far it has followed the name tree. */
   progress: TreeProgress
   /** If missing, it does not fetch missing ancestors of ordinals. */
   ancestors?: MissingAncestors
-  /** Whether it asks the network which transactions it has seen. */
   asksNetwork: boolean
   /** The height of the chain, and how many blocks have not been followed yet. */
   chain?: () => ChainPlace | Promise<ChainPlace>

@@ -45,7 +45,6 @@ export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others
   bodies?: RequestBodies
   /** The port the server listens on, once it does. */
   port?: () => number | undefined
-  /** Whether it has a status page. */
   hasStatus?: boolean
   /** If missing, images are only served as inscribed. */
   images?: ImageMaker | undefined
@@ -65,15 +64,12 @@ export interface Gateway {
   /** Handlers before each of these: in a host of another engine, the store is opened on first use. */
   opened: RequestHandler[]
   errors: ErrorRequestHandler
-  /** Hosts that show content, with their answers and errors; undefined if there are none. */
   sites: { hosts: ContentHosts; answer: HostHandler; errors: ErrorRequestHandler } | undefined
-  /** Shared with other routes that answer from the store. */
   bodies: RequestBodies
   responses: ResponseCache
   render: RenderPage
   /** Sends errors as pages to people; undefined without the explorer. */
   errorPage: ErrorPage | undefined
-  /** The hosts by which a browser may know the service. */
   hostsOf: PageHosts
 }
 

@@ -69,7 +69,6 @@ export class FollowedChain {
     return this.options.node.jobs?.isMine(job) ?? true
   }
 
-  /** Reads the stored progress. */
   async open(): Promise<void> {
     await this.progress.open({ isOwn: await isDeployedHere(this.options.node.graph) })
   }

@@ -6,7 +6,6 @@ import type { IsMine } from '../chain/ancestors/is-mine.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/as-of.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
 
-/** The setting that stores how far the tree was followed. */
 const FOLLOWED = 'tree_followed'
 /** If no source has answered for this long, in milliseconds, answers are given as if nothing were followed. */
 const UNANSWERED = 600_000
@@ -14,7 +13,6 @@ const UNANSWERED = 600_000
 const EVERY = 5_000
 
 const stored = z.object({
-  /** Whether a sweep has ever been complete. */
   complete: z.boolean(),
   asOf: asOf.optional(),
   /** For how many milliseconds no source had answered. */
@@ -50,7 +48,6 @@ export interface FollowedTreeOptions {
  */
 export class FollowedTree implements TreeProgress {
   private state: Stored = { complete: false }
-  /** The text that was last read or written. */
   private text: string | undefined
   private readonly now: () => number
   private startedAt: number | undefined

@@ -48,7 +48,6 @@ interface NodeOptions {
   deploy?: Deploy
   /** The compiled `writer-worker`; without it, this thread writes. */
   writerThread?: URL | undefined
-  /** Receives the state of the opening store. */
   onIndex?: (index: NodeIndex) => void
 }
 

@@ -35,7 +35,6 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-/** The setting that is written to check whether the store has space. */
 const PROBE: (typeof OWN_STATE)[number] = 'space probed'
 
 /**
@@ -62,7 +61,6 @@ export async function startServer({
   writerThread?: URL | undefined
   /** The compiled `image-process`, which makes images; if missing, none are made. */
   imageProgram?: URL
-  /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
   /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pages?: URL
@@ -181,7 +179,6 @@ export async function startServer({
 /** How long opening the store may take before the server listens without it, in milliseconds. */
 const PATIENCE = 2000
 
-/** A server that listens before its store is open. */
 interface EarlyServer {
   port: number
   /** Leaves the port to another server; resolves when its last answer is sent. */

@@ -25,7 +25,6 @@ class Steps {
     place.replaceChildren(this.#list)
   }
 
-  /** Shows a step while it runs, and then its result. */
   async take<Result>(
     title: string,
     step: () => Promise<Result>,

@@ -51,7 +51,6 @@ export class MiningForm {
   readonly #nameState: NameState
   /** The script that mines; undefined until it is needed. */
   #mining: Promise<Mining> | undefined
-  /** The paid mint that is being submitted. */
   #pending: PaidCard | undefined
 
   constructor(served: Served) {

@@ -30,7 +30,6 @@ export interface CardContent {
   transaction?: string
   /** Present if the mint is paid for. */
   beef?: Uint8Array
-  /** Whether only the owner can use the solution. */
   isBound?: boolean
 }
 
@@ -61,7 +60,6 @@ function ownerText(lock: Uint8Array, network: Network): string {
   return owner === undefined ? toHex(lock) : encodeAddress(owner, network)
 }
 
-/** Shows a mint: its solution, its transaction, and its state. */
 export class MintCard {
   readonly root: HTMLElement
   readonly name: string

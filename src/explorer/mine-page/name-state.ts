@@ -15,7 +15,6 @@ export class NameState {
   #waiting: ReturnType<typeof setTimeout> | undefined
   #asked = 0
 
-  /** @param url The server that knows what is mined. */
   constructor(url: string) {
     this.#url = url
   }

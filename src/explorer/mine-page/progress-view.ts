@@ -66,13 +66,11 @@ export class ProgressView {
     this.#afterwards.hidden = next.length === 0
   }
 
-  /** Ends the display of a search that failed. */
   fail(text: string): void {
     this.end(text)
     this.#section.dataset.kind = 'failed'
   }
 
-  /** Ends the display, whatever the result. */
   end(text: string): void {
     this.#section.dataset.kind = 'ended'
     this.#search.hidden = true

@@ -5,7 +5,6 @@ export interface Chosen {
   /** Whether the files are published as a folder. If not, there is one file, published as it is. */
   isFolder: boolean
   files: ChosenFile[]
-  /** Paths of hidden files. */
   leftOut: string[]
 }
 

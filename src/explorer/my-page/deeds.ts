@@ -31,7 +31,6 @@ import { planSite, type SitePlan } from '../../publish/plan.js'
 import { publishedOn } from '../../publish/published.js'
 import { forgetPayment, savePayment } from '../mine-page/saved-payments.js'
 
-/** The URL of the page's server, and its tree. */
 export interface Served {
   server: ServerDeployment
   /** Without a slash at the end. */
@@ -89,7 +88,6 @@ export function planOn(
   return planSite({ site, lock, profile, published })
 }
 
-/** The move that publishes a site. */
 export async function publishing(
   served: Served,
   opened: OpenedName,

@@ -12,14 +12,12 @@ import { forgetPayment, type SavedPayment, savedPayments } from '../mine-page/sa
 import { type Served, submitMove } from './deeds.js'
 import { NamePanel } from './name-panel.js'
 
-/** How many names are listed, of a network and of a wallet. */
 const MOST_LISTED = 100
 const MOST_KEPT = 1000
 
 const instructions = z.object({ keyID: z.string(), name: z.optional(z.string()) })
 const namesAnswer = z.object({ names: z.array(z.object({ name: z.string() })) })
 
-/** The names of a wallet, or of a local network, and the opened one. */
 export class MyNames {
   readonly #served: Served
   readonly #panel: NamePanel
@@ -100,7 +98,6 @@ export class MyNames {
     return { names, text: text + aside }
   }
 
-  /** Shows changes that are signed and did not reach the server. */
   #showUnsent(): void {
     element('unsent', HTMLElement).replaceChildren(
       ...savedPayments('move').map((saved) => this.#unsentRow(saved)),

@@ -18,17 +18,14 @@ import { boundLock, moveName, type OpenedName, openName, planOn, publishing, typ
 /** The longest transaction, in bytes: a wallet returns it as JSON, and this browser keeps it until it is sent. */
 const MOST_BYTES = 2 * 1024 * 1024
 
-/** A change of a name, and the messages while and after it is made. */
 interface Deed {
   doing: string
   done: string
   isIdentityNeeded: boolean
-  /** The size of the transaction. */
   bytes?: number
   move(opened: OpenedName): Promise<Pick<NameMove, 'lock' | 'behind' | 'outputs'>>
 }
 
-/** The opened name, and what can be done with it. */
 export class NamePanel {
   readonly #served: Served
   readonly #onFailure: () => void
@@ -319,7 +316,6 @@ const bytesOf = (outputs: readonly Pick<PublishOutput, 'lockingScript'>[]): numb
 /** The size of a move without content, with room for the fields of an identity binding. */
 const MOVE_BYTES = bytesOf([{ lockingScript: new Uint8Array(1000) }])
 
-/** How many changes are listed. */
 const MOST_LISTED = 8
 
 /** A row for each change; kept files are only counted. */

@@ -27,7 +27,6 @@ export interface ShownContent extends ContentSummary {
   made?: { bytes: () => Uint8Array; body: () => StoredResponse['body'] }
 }
 
-/** A pointer that stands by itself. */
 type AbsolutePointer = Exclude<Pointer, { kind: 'sibling' }>
 
 /** The output at a pointer, or the first one with content in its transaction. */
@@ -73,7 +72,6 @@ export interface ContentRoot {
   metadataHeaders: (options: MapHeaderOptions) => Record<string, string>
   /** `Cache-Control` of the root and of every file below it. */
   cache: string
-  /** The dependencies of all of this. */
   dependsOn: Dependency[]
 }
 

@@ -83,9 +83,7 @@ export interface ContentQuestion extends MapOptions {
   raw: boolean
   /** Whether the path is on the host of a name or an outpoint. */
   isSite?: boolean
-  /** Further headers of the answer. */
   headers?: readonly Header[]
-  /** The `Content-Security-Policy` of active content, if any. */
   policy: string | undefined
   /** Long reads that are done; see {@link afterLong}. */
   read: Ahead | undefined
@@ -241,7 +239,6 @@ function bytesOf({ content }: GraphReads, sha256: string, range: ByteRange): Ret
 }
 
 interface Flags extends MapOptions {
-  /** Whether to serve directories and patches as inscribed. */
   raw: boolean
   /** Whether the answer is for a frame that must reach no other host. */
   framed: boolean

@@ -116,7 +116,6 @@ class Walk implements Directories<ContentOutput> {
       patches: PatchReader
       types: ReadonlySet<string>
       maps: DirectoryMaps
-      /** Whether the target of the path is served as inscribed. */
       raw: boolean
       read: Ahead | undefined
       maxPathBytes: number

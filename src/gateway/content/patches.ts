@@ -26,7 +26,6 @@ import { type Ahead, afterLong, LongReads, type PatchReader } from './directory.
 /** The most patches that take several turns and are being made or wait: the longest take seconds. */
 const MAX_WAITING = 100
 
-/** The result of patches with its bytes, or why it cannot be shown. */
 type Made = { content: ContentSummary; bytes: Uint8Array } | PatchError
 
 /**

@@ -9,7 +9,6 @@ import { AnswerError } from '../http/errors.js'
 /** The label of the zone below which outpoints have their hosts. By itself it is the host of the name `c`. */
 const OUTPOINT_ZONE = 'c'
 
-/** What a host shows; `nothing` has a reason. */
 export type HostTarget =
   | { kind: 'name'; name: string }
   | { kind: 'outpoint'; outpoint: Outpoint }
@@ -31,7 +30,6 @@ export interface ContentHostsOptions {
   ownHosts: readonly string[]
   /** What other hosts are: the service too, domains that may show something, or nothing. */
   others: 'service' | 'domains' | 'nothing'
-  /** The common prefix of the service's paths. */
   path: string
   trustedProxies: number
 }
@@ -45,7 +43,6 @@ const MAX_AUTHORITY = 520
 /** How many parsed authorities are cached: parsing one takes longer than a lookup. */
 const REMEMBERED = 2000
 
-/** An authority, and what it means to this service. */
 interface ReadAuthority {
   host: string
   /** As written, with its colon: empty for the default port of the scheme. */
@@ -151,7 +148,6 @@ export class ContentHosts {
     return (hosts[Math.max(hosts.length - this.options.trustedProxies, 0)] ?? '').trim()
   }
 
-  /** Parses an authority; undefined if it is malformed. */
   private authority(written: string): ReadAuthority | undefined {
     const known = this.known.get(written)
     if (known !== undefined) return known
@@ -182,10 +178,8 @@ export class ContentHosts {
   }
 }
 
-/** The parts of a request that show how its client reached this host. */
 type OnTheWay = Pick<Request, 'secure' | 'url' | 'headers'>
 
-/** What the labels before the gateway's host refer to. */
 function targetBelow(labels: string): HostTarget {
   const outpoint = labels.endsWith(`.${OUTPOINT_ZONE}`) ? labels.slice(0, -2) : undefined
   if (outpoint !== undefined) {

@@ -18,7 +18,6 @@ code{padding:2px 6px;border-radius:6px;background:light-dark(#f0f2ec,#1f251f);fo
 /** Nothing runs or is loaded, and only this style applies. Framing stays allowed to all pages that may frame the site. */
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
 
-/** The logo of the explorer, with a fallen leaf. */
 const MARK = `<svg width="110" height="110" viewBox="0 0 26 28" aria-hidden="true" focusable="false"><path d="M13 25V14M13 14 6 8M13 14l7-6M6 8V4" stroke-width="1.2"/><circle cx="13" cy="14" r="1.6"/><circle cx="6" cy="8" r="1.4"/><circle cx="13" cy="25" r="1.5"/><circle class="leaf" cx="20.4" cy="24.6" r="1.4"/></svg>`
 
 /** An error as a page. It has the origin of the host's content, so it contains nothing that could harm that. */

@@ -56,7 +56,6 @@ export type HostHandler = (
   next: NextFunction,
 ) => void
 
-/** A request, and the results of its long reads. */
 interface Asked {
   request: Request
   read: Ahead | undefined
@@ -82,10 +81,8 @@ const ROUTES = Object.fromEntries(
  */
 const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.i:%/?]|$)/i
 
-/** The first segment of paths that ord's pages request. */
 const RECURSION = 'r'
 
-/** The answer for an unclaimed name, with how to mine it. */
 function unclaimed(
   name: string,
   { service, progress, hasPages }: { service: string; progress: TreeProgress; hasPages: boolean },

@@ -24,6 +24,5 @@ export interface TreeProgress {
   readonly isCatchingUp: boolean
   /** Whether the tree was never followed to its end, even if nobody answers any more. */
   readonly isIncomplete: boolean
-  /** The progress of catching up. */
   progress(): CatchUpProgress
 }

@@ -49,7 +49,6 @@ export type ErrorPage = (
   error: ShownError,
 ) => Promise<{ headers: Readonly<Record<string, HeaderFor[1]>>; html: string }>
 
-/** Sends errors in the shape that all routes share. */
 export function errorResponse({
   logger,
   overlay = false,

@@ -56,9 +56,7 @@ export interface ErrorLogger {
 export interface Answer {
   code: ErrorCode
   message: string
-  /** Further fields of the body. */
   data?: Readonly<Record<string, unknown>>
-  /** Headers that belong to the answer. */
   headers?: Record<string, string>
 }
 
@@ -76,7 +74,6 @@ interface AnswerDetails extends ErrorDetails {
   headers?: Record<string, string>
 }
 
-/** An error that is sent to the client with its message. */
 export class AnswerError extends GeneralError<ErrorCode> implements Answer {
   override readonly name: string = 'AnswerError'
   readonly headers: Record<string, string>

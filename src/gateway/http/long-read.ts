@@ -68,14 +68,12 @@ export function leavingOf(response: Response): AbortSignal {
   return leaving.signal
 }
 
-/** Counts the transactions that were read for a response, if the host limits clients by them. */
 type CountTransactions = (transactions: number) => void
 
 export function countTransactionsWith(response: Response, count: CountTransactions): void {
   response.locals.countTransactions = count
 }
 
-/** Reports how many transactions were read for a response. */
 export function countTransactions(response: Response, transactions: number): void {
   const count: unknown = response.locals.countTransactions
   if (typeof count === 'function') (count as CountTransactions)(transactions)
@@ -84,7 +82,6 @@ export function countTransactions(response: Response, transactions: number): voi
 /** A millisecond of CPU time counts as this many transactions of an answer; 2.5 milliseconds count as a read. */
 const TRANSACTIONS_PER_MILLISECOND = 40
 
-/** Reports the CPU time spent on a response. */
 export function countMilliseconds(response: Response, milliseconds: number): void {
   countTransactions(response, milliseconds * TRANSACTIONS_PER_MILLISECOND)
 }

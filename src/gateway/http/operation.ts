@@ -6,7 +6,6 @@ import { asOf, count, map, outpoint, text } from './schemas.js'
 /** The operations of a route group, from which its routes ({@link described}) and the OpenAPI document are made. */
 export interface OperationGroup<Id extends string = string> {
   tag: keyof typeof TAGS
-  /** Errors of every operation in the group. */
   errors?: Errors
   /** By id, which is unique in the document. */
   operations: Record<Id, Operation>
@@ -25,7 +24,6 @@ export interface Operation {
   /** Request headers, except those for preconditions and ranges. */
   headers?: z.ZodObject
   body?: Body
-  /** The answer with status 200. */
   answer: Answer
   /** Answers with other statuses, except those to preconditions and ranges. */
   otherAnswers?: Record<string, Answer>
@@ -64,19 +62,15 @@ export const STORE_ERRORS: Errors = {
   INTERNAL: '500: the fault of this host, and explained only in its log.',
 }
 
-/** The error of operations that send stored bytes. */
 export const DAMAGED =
   'The stored bytes are damaged: their hash does not match. The operator has to repair the store.'
 
-/** The error of operations that depend on the origin of an ordinal. */
 export const ORIGIN_PENDING =
   'Part of the history of the ordinal is missing here, and the host is fetching it. `Retry-After` says when to ask again.'
 
-/** The error of operations that answer about names. */
 export const NOT_CAUGHT_UP =
   'Not found, but the host has not finished following the tree, so it may still exist. `progress` says how far the host is, and `Retry-After` when to ask again.'
 
-/** The request header of operations that refuse service workers. */
 export const SERVICE_WORKER = z.object({
   'Service-Worker': z
     .string()
@@ -94,7 +88,6 @@ export const BYTES_HEADERS: readonly HeaderName[] = [
 /** Headers of bytes with a stranger's type. */
 export const CONTENT_HEADERS: readonly HeaderName[] = [...BYTES_HEADERS, 'Content-Security-Policy']
 
-/** The answer of operations that prove something. */
 export const PROOF_ANSWER: Answer = {
   description: 'An Outpoint BEEF (BRC-158), verifiable offline.',
   headers: [...BYTES_HEADERS, 'ETag'],
@@ -204,7 +197,6 @@ export interface RouteGroup {
   handler?: RequestHandler
 }
 
-/** The routes of described operations. */
 export type Routes = Pick<RouteGroup, 'operations'> & { handler: Router }
 
 /** The handlers of one operation. Only they know the types of its parameters. */
@@ -231,7 +223,6 @@ export function described<Id extends string>(group: OperationGroup<Id>) {
   }
 }
 
-/** The group of routes below each of the prefixes. */
 export function below(
   prefixes: readonly string[],
   routes: Routes,

@@ -48,7 +48,6 @@ const TINY = 16
 const MAX_TINY = 5000
 /** Up to this many bytes, a body does not wait for others. */
 const SHORT_BODY = 4 * 1024
-/** Bytes of inflated output at a time. */
 const INFLATED_CHUNK = 64 * 1024
 
 /** Both inflate in a window of 32 KiB; brotli's would be 16 MiB. */
@@ -127,7 +126,6 @@ export class RequestBodies {
     }
   }
 
-  /** @throws AnswerError */
   private codingOf({ headers }: IncomingMessage): Coding | 'identity' {
     const coding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
     if (coding === 'identity') return coding
@@ -274,7 +272,6 @@ class Received {
   /** @param options.announced The announced length in bytes; 0 if there is none. */
   constructor(private readonly options: { limit: number; announced: number; upload: Upload }) {}
 
-  /** Adds bytes that are within the limit. */
   add(chunk: Buffer): void {
     const needed = this.length + chunk.length
     if (needed > this.room.length) {

@@ -56,7 +56,6 @@ export const mapTruncated = z
   .meta({ id: 'MapTruncated', description: 'Present if `map` is incomplete because of its size limit.' })
 
 export const text = z.string().min(1)
-/** Optional text in a query or a header. */
 export const optionalText = (description: string) => z.string().optional().describe(description)
 export const count = z.int().nonnegative()
 export const txid = z.string().regex(/^[0-9a-f]{64}$/)

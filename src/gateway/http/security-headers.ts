@@ -116,7 +116,6 @@ export function isPreflight({ method, url, headers }: Request): boolean {
   return method === 'OPTIONS' && (headers['access-control-request-method'] !== undefined || url === '*')
 }
 
-/** A content type as it is sent. */
 interface ServedType {
   value: string
   active: boolean

@@ -16,7 +16,6 @@ import { AnswerError } from './errors.js'
 import { validate } from './schemas.js'
 import { bytesRepresentation, sendChunks, sendHead } from './send-body.js'
 
-/** A BEEF ready to be sent, with its entity tag. */
 export interface BeefAnswer {
   body: Pick<ListedBeef, 'length' | 'held' | 'bytes'>
   tag: string
@@ -32,7 +31,6 @@ export async function outpointBeefAnswer(options: {
   return { body, tag: await tagOf(body, options.transactions) }
 }
 
-/** Prepares the BEEF (BRC-62) of stored transactions, listed parents first. */
 export async function beefAnswer(options: {
   transactions: ListedTransaction[]
   store: Transactions

@@ -40,7 +40,6 @@ export const READ_TYPES: ReadonlySet<string> = new Set([
   'image/webp',
 ])
 const SVG = 'image/svg+xml'
-/** The longest source image, in bytes. */
 export const MAX_IMAGE_BYTES = 24 * 1024 * 1024
 const FITS = ['limit', 'fit', 'fill', 'pad', 'scale'] as const
 const GRAVITIES = [
@@ -77,7 +76,6 @@ export interface MadeImage {
   frames?: readonly [shown: number, all: number] | undefined
 }
 
-/** The bytes that an image is made of. */
 export interface ImageSource {
   /** In hex. The same bytes always give the same images. */
   sha256: string
@@ -91,7 +89,6 @@ export interface AskedImage {
   charge: (milliseconds: number) => void
 }
 
-/** Makes images, which may take a while. */
 export interface ImageMaker {
   /**
    * @param asked.request Identifies the client: clients take turns.
@@ -100,7 +97,6 @@ export interface ImageMaker {
    * @throws AnswerError if the image cannot be made; the reason of the signal.
    */
   image(source: ImageSource, asked: AskedImage): Promise<MadeImage>
-  /** Removes all images made from some bytes. */
   forget(sha256: string): Promise<void>
 }
 
@@ -173,7 +169,6 @@ const RULES: Record<string, string> = {
   q: 'a whole number from 1 to 100',
 }
 
-/** `GET /image/{pointer}[:seq]`, below each of the prefixes: a resized or converted inscribed image. */
 export function imageRoutes(images: ImageMaker, parts: GatewayParts): Routes {
   return routes({ image: [refuseServiceWorkers, serveImage(images, parts)] })
 }

@@ -87,7 +87,6 @@ const searchQuery = z.object({
   text: text.max(MAX_SEARCH_LENGTH).describe('A name or its beginning, an outpoint, a txid or an address.'),
 })
 
-/** The routes for lists, below each of the prefixes (`docs/spec/http.md`, Lists). */
 export function listsRoutes(options: GatewayParts): Routes {
   const { store, network, progress } = options
   const { listings } = store

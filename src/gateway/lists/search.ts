@@ -25,13 +25,11 @@ export type SearchResult = z.output<typeof searchResultShape>
 
 export interface SearchAnswer {
   results: SearchResult[]
-  /** Names that begin with the text, in order. */
   names: { name: string; outpoint: string }[]
 }
 
 /** The longest meaningful text: a name. */
 export const MAX_SEARCH_LENGTH = 255
-/** How many names that begin with the text are listed. */
 const NAMES = 10
 
 /**

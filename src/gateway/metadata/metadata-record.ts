@@ -108,7 +108,6 @@ function recordOf(
   }
 }
 
-/** The dependencies of a record. */
 export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRecord): Dependency[] {
   const place = parseOutpoint(outpoint)
   const ofOutput = [dependency.spend(place), dependency.proof(place.txid)]

@@ -26,7 +26,6 @@ import {
 /** Room for 100 pointers of at most 96 characters, with quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** The routes for metadata of outputs and ordinals (`docs/spec/http.md`, Metadata and proofs), below each of the prefixes. */
 export function metadataRoutes(options: GatewayParts): Routes {
   return routes({
     metadata: single(options),
@@ -79,10 +78,8 @@ interface ListedReference {
   reference: ContentReference
 }
 
-/** A record in a list. */
 interface ListedRecord {
   json: string
-  /** The length of its MAP. */
   mapLength: number
   dependsOn: readonly Dependency[]
   weight: number

@@ -39,7 +39,6 @@ export function proofRoutes(parts: GatewayParts): Routes {
   return routes({ proof: serveProof(parts) })
 }
 
-/** A proof that is assembled for each request. */
 interface LongProof {
   cache: string
   /** Collects its transactions, and returns its subject. */

@@ -48,7 +48,6 @@ import {
 /** Room for 1,000 outpoints of at most 78 characters, with quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
-/** The lookup routes for names (`docs/spec/http.md`, Names), below each of the prefixes. */
 export function namesRoutes(options: GatewayParts): Routes {
   return routes(
     {
@@ -175,7 +174,6 @@ function record(options: GatewayParts): RequestHandler<{ name: string }> {
   })
 }
 
-/** A route that answers with JSON about a name. */
 function named(
   parts: GatewayParts,
   read: (name: string, query: unknown) => JsonAnswer,

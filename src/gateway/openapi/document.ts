@@ -8,7 +8,6 @@ import { errorBodies, optionalText } from '../http/schemas.js'
 
 /** A JSON Schema (2020-12). */
 type JsonSchema = Record<string, unknown>
-/** Bodies by media type. */
 type Content = Record<string, { schema: JsonSchema }>
 /** A text described by a schema, or JSON. */
 type DescribedText = { description: string; schema?: JsonSchema; content?: Content }
@@ -31,7 +30,6 @@ export interface OperationObject {
 
 export type PathItem = Partial<Record<'get' | 'head' | 'post', OperationObject>>
 
-/** The used fields of an OpenAPI 3.1 document. */
 export interface OpenapiDocument {
   openapi: '3.1.1'
   info: { title: string; version: string; description: string; license: { name: string; identifier: string } }
@@ -58,11 +56,9 @@ Errors are \`{"error": "<sentence>", "code": "<CODE>"}\`, or a page for requests
 
 export interface DocumentOptions {
   groups: readonly RouteGroup[]
-  /** The common prefix of the paths. */
   path: string
   /** Whether the host is our server, which has its own limits, request ids and refusals before routes. */
   isServer: boolean
-  /** Whether the gateway sets CORS headers. */
   hasCors: boolean
 }
 
@@ -126,18 +122,15 @@ function isTextual({ json, types = [] }: Operation['answer']): boolean {
   return json !== undefined || types.some((type) => isText(type))
 }
 
-/** Whether an error concerns the head of a request, before any route. */
 function ofHead(key: string): boolean {
   return BEFORE_ROUTES.some((status) => key.startsWith(status))
 }
 
 type Group = Omit<OperationGroup, 'operations'> & Pick<RouteGroup, 'needs'>
 
-/** Collects paths, and the schemas that they refer to. */
 class DocumentWriter {
   readonly paths: Record<string, PathItem> = {}
   readonly schemas: Record<string, JsonSchema> = {}
-  /** The headers of any answer. */
   readonly headers = new Set<HeaderName>()
   /** Converted schemas: many operations share one, and converting takes a while. */
   private readonly known = {

@@ -42,7 +42,6 @@ Disallow: /type
 
 type Pages = Awaited<ReturnType<typeof loadExplorer>>
 
-/** Makes a page from the modules of the explorer and what a request asks. */
 type Make<Query> = (
   pages: Pages,
   asked: { query: Query; params: Readonly<Record<string, string>> },

@@ -79,7 +79,6 @@ export const blockInfoShape = z.strictObject({
   version: count,
 })
 
-/** An outpoint in the form of ord's inscription ids. */
 export function formatId({ txid, vout }: Outpoint): z.output<typeof inscriptionId> {
   return `${txid}i${vout}`
 }

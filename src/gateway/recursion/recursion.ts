@@ -126,7 +126,6 @@ function heightIn(text: string | undefined): number {
   return validate(heightParam, text, 'a height must be a whole number')
 }
 
-/** The blocks whose headers this host has. */
 class Blocks {
   constructor(private readonly options: Pick<GatewayParts, 'store' | 'progress'>) {}
 
@@ -188,7 +187,6 @@ function sendHex(graph: FactStore): RequestHandler<Params> {
   }
 }
 
-/** Bytes as a JSON string of hex. */
 function* hexOf(chunks: ReturnType<RawTransaction['chunks']>): Generator<string> {
   let before = '"'
   for (const { bytes } of chunks) {

@@ -263,7 +263,6 @@ async function valueIn(
   return known ?? (await farOutput(outpoint, transactions, NEAR_FRONT))?.satoshis
 }
 
-/** The index of a transaction in its block. */
 function indexOf(txid: string, { merklePath }: Proof): number | undefined {
   const hash = reversed(fromHex(txid))
   const { levels } = readBump(merklePath, (message) => new Error(message))
@@ -272,7 +271,6 @@ function indexOf(txid: string, { merklePath }: Proof): number | undefined {
   return undefined
 }
 
-/** The errors of a request about one output. */
 const ALONE = {
   BAD_OUTPOINT: 'The path does not have an outpoint.',
   NOT_FOUND: 'No topic of this host holds the output.',

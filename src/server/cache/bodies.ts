@@ -3,7 +3,6 @@ import { type BodyMemory, SHORT_BODY } from '../../../backend/src/read/content.j
 
 /** How many chunks of a longer body may be in memory: the first mebibyte. */
 const CHUNKS_OF_BODY = 4
-/** How many chunks are remembered as read once. */
 const READ_ONCE = 1000
 
 /** The largest share of the memory for a body made by patches. */
@@ -12,12 +11,10 @@ const MAX_SHARE = 1 / 4
 /** Short bodies, bodies made by patches, and first chunks of longer ones that were read twice. Keys are hashes: nothing goes stale. */
 export class Bodies implements BodyMemory {
   readonly chunksOfBody = CHUNKS_OF_BODY
-  /** Hits and misses since the start. */
   readonly use = { hits: 0, misses: 0 }
   private readonly chunks: LRUCache<string, Uint8Array>
   private readonly readOnce = new LRUCache<string, true>({ max: READ_ONCE })
 
-  /** @param maxBytes The limit for all entries together. */
   constructor(private readonly maxBytes: number) {
     this.chunks = new LRUCache({
       maxSize: Math.max(Math.floor(maxBytes), 1),

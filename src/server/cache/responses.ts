@@ -32,7 +32,6 @@ export class Responses implements AnswerMemory {
   private cursor = 0
   private seen: number | undefined
 
-  /** @param maxBytes The limit for all answers together. */
   constructor(
     private readonly reader: Reader,
     maxBytes: number,

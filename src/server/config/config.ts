@@ -173,7 +173,6 @@ const settings = {
     .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
     .transform((network) => (network.startsWith('main') ? ('main' as const) : ('test' as const)))
     .default('main'),
-  /** The public URL of this host. */
   hostingUrl: z
     .url({ protocol: /^https?$/, error: 'must be a URL' })
     .refine(hasNoUser, 'must have no user and no password: everybody gets to read it')
@@ -239,7 +238,6 @@ const settings = {
   seed: z.enum(['local', 'none'], 'must be local or none').optional(),
   /** The bearer token of the routes below `/admin`; if undefined, there are no such routes. */
   adminToken: bearerToken.optional(),
-  /** The URLs of the hosts to sync with. */
   syncPeers: z
     .string()
     .default('')

@@ -7,7 +7,6 @@ const KiB = 1024
 const MiB = 1024 * KiB
 const GiB = 1024 * MiB
 
-/** A limit as a setting: its bounds, and its default. */
 interface Limit {
   setting: string
   least: number
@@ -23,14 +22,12 @@ interface Limit {
 export const LIMITS = {
   /** Memory for bodies being received, and answers waiting to be read. */
   maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 192 * MiB },
-  /** The size of a directory's JSON. */
   maxDirectoryBytes: {
     setting: 'MAX_DIRECTORY_BYTES',
     least: 2,
     most: 16 * MiB,
     usual: GATEWAY_LIMITS.maxDirectoryBytes,
   },
-  /** The size of the MAP in a record. */
   maxMapBytes: {
     setting: 'MAX_MAP_BYTES',
     least: 4 * KiB,

@@ -74,7 +74,6 @@ function keyedUrl(written: string): KeyedUrl[] {
   return [{ host, paths: [...new Set([rest, read])] }]
 }
 
-/** Leaves only the origin of a URL in a text. */
 function withOrigin(text: string, { host, paths }: KeyedUrl): string {
   return paths.reduce((rest, path) => rest.replaceAll(host + path, `${host}/${HIDDEN}`), text)
 }

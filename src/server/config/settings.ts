@@ -73,7 +73,6 @@ const TOO_SHORT = 5
 /** The most wrong letters in a long name. */
 const MAX_APART = 2
 
-/** An environment variable that is no setting but resembles one. */
 export interface Misspelling {
   name: string
   setting: string

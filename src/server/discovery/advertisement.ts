@@ -37,10 +37,8 @@ const NAME = /^(?=.{1,50}$)(?:tm_|ls_)[a-z]+(?:_[a-z]+)*$/
 /** Enough for a token with a URL of 700 bytes. */
 export const MAX_ADVERTISEMENT_BYTES = 1000
 const MAX_KNOWN = 1000
-/** How many outputs of a transaction are examined. */
 const MAX_OUTPUTS = 32
 
-/** Whether a DER signature matches a message. */
 type Verify = (message: Uint8Array, signature: Uint8Array) => boolean
 
 /** Reads the tokens of one identity key and ignores all others. */
@@ -95,7 +93,6 @@ export class AdvertisementReader {
     return claims.filter((protocol) => protocol !== undefined).length
   }
 
-  /** The protocol that the beginning of a locking script claims. */
   private claimOf(lockingScript: Uint8Array): AdvertisementProtocol | undefined {
     if (lockingScript.length > MAX_ADVERTISEMENT_BYTES) return undefined
     return this.beginnings.find(({ bytes }) => equalBytes(lockingScript.subarray(0, bytes.length), bytes))
@@ -161,7 +158,6 @@ function approvalText(txid: string): Uint8Array {
   return utf8(`minetree advertises with ${txid}`)
 }
 
-/** The locking script of a token, signed by the host's key. */
 export async function advertisementLock(
   key: PrivateKey,
   { protocol, url, topicOrService }: Advertisement,
@@ -194,7 +190,6 @@ export function advertisedHost(
   return { key: PrivateKey.fromHex(serverPrivateKey), url: hostingUrl.replace(/\/+$/, '') }
 }
 
-/** Reads the advertisements of this host; undefined if it has none. */
 export function advertisementReader(
   config: Parameters<typeof advertisedHost>[0],
 ): AdvertisementReader | undefined {

@@ -167,7 +167,6 @@ type AdvertisementQuery = {
   sortOrder: 'asc' | 'desc'
 }
 
-/** The setting that holds the txids of approved transactions. */
 const APPROVED = 'advertisements'
 /** The most approved transactions: every query reads them all. A host has its tokens in one or two. */
 const MAX_APPROVED = 50
@@ -222,7 +221,6 @@ function firstRevoked(txids: string[], graph: FactStore): number {
   return Math.max(first, 0)
 }
 
-/** The transactions with which this host advertises, oldest first. */
 async function approvedTxids({ settings }: FactStore): Promise<string[]> {
   return JSON.parse((await settings.get(APPROVED)) ?? '[]') as string[]
 }

@@ -66,7 +66,6 @@ export class PeersSync {
   }
 }
 
-/** The sync of a node with the peers in its settings; undefined if there are none. */
 export function openPeersSync({
   config,
   graph,

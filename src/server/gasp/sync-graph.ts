@@ -21,7 +21,6 @@ export interface GraphLimits {
 export interface CollectOptions {
   offered: Outpoint
   topic: string
-  /** The topics to which its transactions are submitted. */
   topics: string[]
   /** Requests the transaction of an outpoint of a topic; undefined if the peer does not have it. */
   ask: (asked: { outpoint: Outpoint; topic: string }) => Promise<TransactionRecord | undefined>
@@ -45,7 +44,6 @@ export async function collectGraph(options: CollectOptions): Promise<SyncGraph> 
   return graph
 }
 
-/** Finds a transaction among those that another one was submitted with. */
 type SourceOf = (txid: string) => Promise<TransactionRecord | undefined>
 
 /** The transactions behind an offered output that this host lacks. */

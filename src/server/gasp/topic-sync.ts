@@ -22,13 +22,10 @@ import { collectGraph, type GraphLimits, isApplied, type SyncGraph } from './syn
 /** How many outputs are requested at once, and how many if all of these have the same score. */
 const PAGE = 1000
 const LONG_PAGE = 10_000
-/** How many graphs are processed in parallel. */
 const PARALLEL = 4
 /** Bytes of cached transactions: a graph often shares some with the one before. */
 const CACHE_BYTES = 64 * 1024 * 1024
-/** The most failed graphs that are logged in one round. */
 const MAX_LINES = 20
-/** The most invalid graphs in a row before the round ends. */
 const MAX_FAILURES = 100
 /** How often a graph waits for the lookup service of the peer; after that, it is taken without the missing parts. */
 const MAX_EARLY = 3
@@ -39,7 +36,6 @@ interface SyncTally {
   taken: number
   /** Graphs that could not be taken, and are retried. */
   open: number
-  /** Graphs that are not for this host. */
   unwanted: number
 }
 
@@ -50,7 +46,6 @@ export interface TopicSyncOptions {
   topic: string
   graph: FactStore
   engine: OverlayEngine
-  /** Called with the result of each graph. */
   emit: (event: OverlayEvent) => void
   limits: GraphLimits & {
     /** How long collecting one graph may take, in milliseconds. */
@@ -65,7 +60,6 @@ export interface SyncResult {
    * such as losers of a conflict.
    */
   isComplete: boolean
-  /** How far the peer has followed the name tree, by its own account. */
   peer: PeerProgress
 }
 
@@ -286,7 +280,6 @@ function resultOf(error: unknown): 'open' | 'unwanted' | undefined {
 
 /** How long a graph is retried, in milliseconds: by then a block is known everywhere, and most conflicts are mined. */
 const MAX_RETRY_TIME = 24 * 60 * 60 * 1000
-/** The most open graphs. */
 const MAX_OPEN = 1000
 
 /**
@@ -305,7 +298,6 @@ export class OpenGraphs {
     if (this.graphs.size > MAX_OPEN) this.dropLowest()
   }
 
-  /** How often taking a graph failed since it was opened. */
   triesOf(txid: string): number {
     return this.graphs.get(txid)?.tries ?? 0
   }

@@ -10,7 +10,6 @@ import {
 import type { CustomDomains } from '../../gateway/hosts/host-content.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 
-/** The part of Node's resolver that is used. */
 export interface TxtResolver {
   resolveTxt(name: string): Promise<string[][]>
 }
@@ -18,7 +17,6 @@ export interface TxtResolver {
 export interface DnsDomainsOptions {
   resolver: TxtResolver
   lookupRate: number
-  /** A clock, in milliseconds. */
   now?: () => number
 }
 
@@ -67,7 +65,6 @@ export class DnsDomains implements CustomDomains {
   /** Until when no server of a failed domain is asked again. */
   private readonly failed = new LRUCache<string, number>({ maxSize: REMEMBERED, sizeCalculation: () => 1 })
   private readonly lookups = new Map<string, Promise<ContentReference | undefined>>()
-  /** Lookups in progress. */
   private running = 0
   private minute = 0
   private inMinute = 0
@@ -151,7 +148,6 @@ function unanswered(cause?: unknown): AnswerError {
   return new AnswerError('NOT_READY', message, { cause, headers: RETRY })
 }
 
-/** A resolver for the servers in the settings, or else the system's. */
 export function dnsResolver(servers: readonly string[]): TxtResolver {
   const resolver = new Resolver({ timeout: 2 * SECOND, tries: 2 })
   if (servers.length > 0) resolver.setServers(servers)

@@ -12,7 +12,6 @@ export class ImageCache {
   private opened: Promise<void> | undefined
   private readonly files: LRUCache<string, number>
 
-  /** @param maxBytes The limit for all files together. */
   constructor(
     private readonly folder: string,
     maxBytes: number,

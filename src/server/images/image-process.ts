@@ -41,7 +41,6 @@ function line(outcome: Untimed<Outcome>): string {
   return `${JSON.stringify({ ...outcome, milliseconds: spent() } satisfies Outcome)}\n`
 }
 
-/** The CPU time of this process, in milliseconds. */
 function spent(): number {
   const { user, system } = process.cpuUsage()
   return Math.ceil((user + system) / 1000)

@@ -26,7 +26,6 @@ import type { Outcome } from './make-image.js'
 /** The program that makes an image, compiled beside this module or bundled with it. */
 export const IMAGE_PROGRAM = new URL('./image-process.js', import.meta.url)
 
-/** The most images waiting to be made. */
 const MAX_WAITING = 32
 /** How long the process of an image may run, in milliseconds; it ends itself earlier unless the machine is busy or it hangs. */
 const PATIENCE = 30_000
@@ -48,13 +47,11 @@ const outcomeShape: z.ZodType<Outcome> = z.union([
   z.strictObject({ refused: z.enum(['UNSUPPORTED_IMAGE', 'BAD_IMAGE']), message: z.string(), milliseconds }),
 ])
 
-/** The result for an image. */
 interface Read {
   outcome: Outcome
   body: Buffer
 }
 
-/** An image that is being made, or waits to be. */
 interface Job extends Promised<Read> {
   source: ImageSource
   wanted: WantedImage
@@ -93,7 +90,6 @@ export class Images implements ImageMaker {
   private readonly closing = new AbortController()
   private running: Promise<void> | undefined
 
-  /** @param sharp The path of the module `sharp`. */
   constructor(
     private readonly sharp: string,
     private readonly options: Options,
@@ -111,7 +107,6 @@ export class Images implements ImageMaker {
     return { ...outcome, body }
   }
 
-  /** How many images are being made, or wait to be. */
   get waiting(): number {
     return this.jobs.size
   }

@@ -11,21 +11,17 @@ const MAX_ANIMATED_PIXELS = 8_000_000
 /** The limit for the side of an image that was not asked for. */
 const MAX_SIDE = 4096
 
-/** The description of an image, sent before its bytes. */
 interface Made {
   type: 'image/jpeg' | 'image/png' | 'image/webp' | 'image/avif'
-  /** The hash of the bytes, in hex. */
   sha256: string
   /** See `MadeImage`. */
   frames?: [shown: number, all: number] | undefined
 }
 
-/** The result for an image, and the CPU time it took. */
 export type Outcome = (Made | { refused: RefusedImageError['code']; message: string }) & {
   milliseconds: number
 }
 
-/** An image that cannot be made for any client. */
 export class RefusedImageError extends Error {
   override readonly name = 'RefusedImageError'
 

@@ -87,7 +87,6 @@ function sightingIn(notice: Notice): SightingRecord[] {
   return status === undefined ? [] : [{ txid: notice.txid, status }]
 }
 
-/** @throws AnswerError */
 function noticesIn(body: unknown): Notice[] {
   const read = validateList(
     noticesBody,

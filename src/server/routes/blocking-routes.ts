@@ -21,7 +21,6 @@ const MAX_LISTED = 1000
 const MAX_REASON = 1000
 const SHA256 = /^[0-9a-fA-F]{64}$/
 
-/** The field of a body that contains the value of each kind. */
 const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as const satisfies Record<
   BlockedKind,
   string

@@ -163,7 +163,6 @@ export function healthRoutes(health: Health): Routes {
 }
 
 export interface Health {
-  /** Why the host is not ready, by part. */
   notReady(): Promise<Record<string, string>>
   report(): Promise<HealthReport>
 }

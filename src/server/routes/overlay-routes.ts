@@ -32,7 +32,6 @@ export interface OverlayRoutesOptions extends Pick<Config, 'profile' | 'maxBodyB
   submit: Submit
   /** See `GatewayLimits`. */
   maxPageBytes: number
-  /** How far the host has followed the name tree. */
   progress: TreeProgress
 }
 

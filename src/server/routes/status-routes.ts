@@ -2,7 +2,6 @@ import { Router } from 'express'
 import { type PageHosts, pageHeaders, type RenderPage, sendPage } from '../../gateway/pages/send-page.js'
 import type { Health } from './health-routes.js'
 
-/** The page with the status of the host. */
 export function statusRoutes({
   health,
   render,

@@ -8,7 +8,6 @@ type AdmissionConfig = Pick<
   'deployment' | 'maxContentBytes' | 'contentTypes' | 'limits' | 'serverPrivateKey' | 'hostingUrl'
 >
 
-/** The options with which a store of this host derives admissions. */
 export function admissionOptions(config: AdmissionConfig): AdmissionOptions {
   const { deployment, limits } = config
   const advertisements = advertisementReader(config)

@@ -30,7 +30,6 @@ export function incompleteError(status: IndexStatus): AnswerError | undefined {
   return isWrong && reason !== undefined ? new AnswerError('NOT_READY', reason) : undefined
 }
 
-/** Why a host is not ready, if its index may lack facts. */
 export function notReadyReason({ state, done, outdated }: IndexStatus): string | undefined {
   if (outdated !== undefined) return outdated
   if (state === 'rebuilding') return `rebuilding the index: ${Math.ceil((1 - done) * 100)} % left`
@@ -133,7 +132,6 @@ export class NodeIndex {
 export class Writes {
   /** See {@link assertComplete}: decisions from an incomplete index are wrong. */
   index: Pick<NodeIndex, 'status'> | undefined
-  /** Called after each write. */
   onWritten: () => void = () => {}
 
   async run<Result>(write: () => Promise<Result>): Promise<Result> {

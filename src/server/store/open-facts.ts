@@ -44,9 +44,7 @@ export interface Stores {
   graph: FactStore
   /** The same store as `graph`, without caches. */
   store: FactStore
-  /** Hits and misses of the caches. */
   caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
-  /** The state of the index. */
   index: NodeIndex
   held: FactStore['held']
   ancestors: AncestorQueue

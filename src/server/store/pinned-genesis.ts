@@ -8,7 +8,6 @@ import { placeOf } from '../config/place.js'
 /** A tree that was deployed for a local network. */
 export interface DeployedTree {
   genesis: Outpoint
-  /** The transaction that contains the root. */
   beef: Uint8Array
 }
 

@@ -10,7 +10,6 @@ import { admissionOptions } from './admission-options.js'
 import type { SharedLogPlace } from './open-shared-log.js'
 
 export interface WriterPlace {
-  /** The folder of the store's files. */
   folder: string
   /** The shared log that they are a copy of; if undefined, they are the log. */
   shared?: SharedLogPlace | undefined

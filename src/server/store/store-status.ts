@@ -12,7 +12,6 @@ export interface StoreStatus {
   /** Absent if the index has not been derived yet. */
   indexBytes?: number
   freeBytes: number
-  /** The settings in the log that derivation depends on. */
   settings: Record<string, string>
 }
 

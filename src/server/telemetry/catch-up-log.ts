@@ -35,7 +35,6 @@ export class CatchUpLog {
     else if (wasCatchingUp) this.options.logger.info(reached, 'caught up with the chain')
   }
 
-  /** The rates since the last call. */
   private measure({ follow, sources = [] }: ChainStatus): object {
     const { last } = this
     const at = monotonic()

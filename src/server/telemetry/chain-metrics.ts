@@ -64,7 +64,6 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
   ],
 }
 
-/** The metrics of each source, by use and name. */
 const OF_SOURCES: [name: string, help: string, value: (source: SourceStatus) => number][] = [
   ['minetree_source_requests_total', 'Requests to a chain source.', ({ requests }) => requests],
   ['minetree_source_failures_total', 'Failed requests to a chain source.', ({ failures }) => failures],

@@ -17,7 +17,6 @@ export interface ChainParts {
   sources?: Reporting<SourceStatus[]> & { readonly contradictions: number }
 }
 
-/** The status of those parts. */
 export interface ChainStatus {
   /** The height of the chain; missing while unknown. */
   height?: number

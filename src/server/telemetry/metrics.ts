@@ -16,7 +16,6 @@ export interface CacheUse {
 /** Values that are counted elsewhere, and read with the metrics. A missing one counts as 0. */
 export interface MetricsSources {
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
-  /** Facts that the index still lacks. */
   indexLag?: () => number | Promise<number>
   chain?: ChainParts
 }
@@ -87,7 +86,6 @@ export class Metrics {
     registers: [this.registry],
   })
 
-  /** Counts an overlay event of this or another thread. */
   readonly countEvent = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':

@@ -37,7 +37,6 @@ export interface FactDamage {
   rows?: number
 }
 
-/** The number of verified facts, and the length of their bodies. */
 interface Checked {
   facts: number
   bytes: number

@@ -49,7 +49,6 @@ export interface CopyOptions {
   onProgress: (copied: { facts: number; share: number }) => void
 }
 
-/** How many facts were copied, and the id of the copy. */
 export interface Copied {
   facts: number
   id: string

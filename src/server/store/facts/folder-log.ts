@@ -184,7 +184,6 @@ function unlessDamaged<Found>(read: () => Found): Found | 'damaged' {
   }
 }
 
-/** How much is read at once. */
 export const PAGE = { limit: 250, maxBytes: 8 * 1024 * 1024 }
 /** Rows of state to read at once; each may be long. */
 const STATE_AT_ONCE = 20

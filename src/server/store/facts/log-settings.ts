@@ -70,7 +70,6 @@ export async function readSettings(place: LogPlace): Promise<Map<string, string>
   })
 }
 
-/** The latest number and value of a setting. */
 async function latestIn(log: CommandLog, name: string): Promise<{ n: number; value?: string }> {
   let latest: { n: number; value?: string } = { n: 0 }
   for (;;) {

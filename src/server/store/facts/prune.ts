@@ -28,12 +28,10 @@ export interface Pruned {
 interface Dropped {
   /** The length of the raw transaction. */
   length: number
-  /** The transaction and its proofs. */
   facts: PrunedFact[]
 }
 
 interface Candidate {
-  /** The transaction's id in the index. */
   id: number
   txid: Buffer
   length: number

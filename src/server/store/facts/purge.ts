@@ -63,7 +63,6 @@ export async function purge(
   })
 }
 
-/** As {@link purge}. */
 export async function purgeLog(
   log: CommandLog,
   outpoints: readonly Outpoint[],
@@ -125,7 +124,6 @@ class Purge {
     return raw
   }
 
-  /** Reads the rest of the log. */
   private async read(): Promise<void> {
     const onDamage = ({ kind, key }: Pick<FoundRow, 'kind' | 'key'>): void => {
       if (kind === FACT.transaction) this.purged.unread.push(toHex(key))
