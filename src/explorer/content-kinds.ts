@@ -62,14 +62,8 @@ export function kindOf(contentType: string): ContentKind {
 }
 
 /** The kind of what is shown. @param content.shows For a patch, the type of its result. */
-export function kindShown({
-  contentType,
-  shows = contentType,
-}: {
-  contentType: string
-  shows?: string | undefined
-}): ContentKind {
-  return kindOf(shows)
+export function kindShown(content: { contentType: string; shows?: string | undefined }): ContentKind {
+  return kindOf(content.shows ?? content.contentType)
 }
 
 /** Whether a page can quote the bytes as text. */

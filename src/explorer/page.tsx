@@ -217,9 +217,9 @@ function About({ site, title, description, ...options }: PageOptions): VNode {
   )
 }
 
-export function Mark({ size = 26 }: { size?: number }): VNode {
+function Mark(): VNode {
   return (
-    <svg class="logo" width={size} height={size} viewBox="0 0 26 26" aria-hidden="true" focusable="false">
+    <svg class="logo" width="26" height="26" viewBox="0 0 26 26" aria-hidden="true" focusable="false">
       <path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" />
       <circle cx="13" cy="14" r="2.6" />
       <circle cx="6" cy="8" r="2.2" />

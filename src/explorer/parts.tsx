@@ -11,9 +11,9 @@ export function Text({ text, most }: { text: string; most?: number }): VNode {
 }
 
 /** A link to the page of a name. Names are ASCII. */
-export function NameLink({ name, isLarge = false }: { name: string; isLarge?: boolean }): VNode {
+export function NameLink({ name }: { name: string }): VNode {
   return (
-    <a class={isLarge ? 'name large' : 'name'} href={`/name/${name}`}>
+    <a class="name" href={`/name/${name}`}>
       {name}
     </a>
   )
@@ -97,17 +97,15 @@ export function Card({
   link,
   id,
   children,
-  ...rest
 }: {
   title?: string
   link?: { href: string; text: string }
   id?: string
-  class?: string
   children: ComponentChildren
 }): VNode {
   const heading = title === undefined ? undefined : (id ?? title.toLowerCase().replace(/[^a-z]+/g, '-'))
   return (
-    <section class={rest.class === undefined ? 'card' : `card ${rest.class}`} aria-labelledby={heading}>
+    <section class="card" aria-labelledby={heading}>
       {title !== undefined && (
         <header>
           <h2 id={heading}>{title}</h2>

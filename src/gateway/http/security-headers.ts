@@ -10,6 +10,7 @@ import {
   UNTYPED,
 } from '../../../backend/src/protocol/media-type.js'
 import { AnswerError } from './errors.js'
+import { HEADERS } from './operation.js'
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
 
@@ -51,41 +52,15 @@ export const refuseServiceWorkers: RequestHandler = (request, _response, next) =
   next()
 }
 
+/** Headers of answers that are for browsers alone, or for redirects and tokens. */
+const NOT_EXPOSED = /^(?:Access-Control-|Location$|WWW-Authenticate$)/
 /** All headers of `docs/spec/http.md`, of the mining page and of the log that pages of other origins may read. */
 export const EXPOSED_HEADERS = [
-  'Accept-Encoding',
-  'Accept-Ranges',
-  'Allow',
-  'Cache-Control',
-  'Content-Digest',
-  'Content-Encoding',
-  'Content-Length',
-  'Content-Range',
-  'Content-Security-Policy',
-  'Content-Type',
-  'Cross-Origin-Opener-Policy',
-  'Cross-Origin-Resource-Policy',
-  'ETag',
-  'Link',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Referrer-Policy',
-  'Repr-Digest',
-  'Retry-After',
-  'Vary',
-  'X-As-Of',
-  'X-Complete',
-  'X-Content-Type-Options',
-  'X-Image-Frames',
-  'X-Log-Position',
-  'X-Map',
-  'X-Name',
-  'X-Ord-Seq',
-  'X-Origin',
-  'X-Outpoint',
-  'X-Parent',
-  'X-Request-Id',
-].join()
+  ...Object.keys(HEADERS).filter((name) => !NOT_EXPOSED.test(name)),
+  ...['Allow', 'Content-Encoding', 'Content-Type', 'Link', 'X-Log-Position', 'X-Name'],
+]
+  .sort()
+  .join()
 
 /** How long a browser may cache a preflight, in seconds: a day. */
 const PREFLIGHT_AGE = 86_400

@@ -10,62 +10,20 @@ import type { Overlay } from '../writer/overlay.js'
 import { Peer, PeerError } from './peer.js'
 import { type SyncResult, TopicSync } from './topic-sync.js'
 
-export interface PeersSyncOptions {
-  /** For each URL of a peer: its topics, in the order in which they are synced. */
-  peers: Map<string, TopicSync[]>
-  /** Milliseconds from the end of one round to the next; 0: only one round. */
-  interval: number
-  /** Called after each round that was not interrupted. */
-  onRound(topic: string, result: SyncResult): Promise<void>
-  /** Whether this process syncs; by default, it always does. */
-  isMine?: IsMine | undefined
-  logger: Logger
+/** Syncs with peers until it is stopped. */
+export interface PeersSync {
+  start(): void
+  /** Resolves when the store is no longer in use. */
+  stop(): Promise<void>
 }
 
-/** Syncs with peers in rounds (`docs/follow.md`), each peer independently, so that none waits for another. */
-export class PeersSync {
-  private readonly stopping = new AbortController()
-  private polling: Promise<unknown> | undefined
-
-  constructor(private readonly options: PeersSyncOptions) {}
-
-  start(): void {
-    this.polling = Promise.all([...this.options.peers].map(([url, topics]) => this.poll(url, topics)))
-  }
-
-  /** Stops; resolves when the store is no longer in use. */
-  async stop(): Promise<void> {
-    this.stopping.abort(new PeerError('AWAY', 'the node is stopping'))
-    await this.polling
-  }
-
-  private async poll(peer: string, topics: TopicSync[]): Promise<void> {
-    const { interval, logger, onRound, isMine } = this.options
-    const { signal } = this.stopping
-    while (!signal.aborted) {
-      for (const topic of topics) {
-        await untilMine(isMine, signal)
-        try {
-          await onRound(topic.topic, await topic.round(signal))
-        } catch (err) {
-          if (signal.aborted) return
-          // Such an error ends a round, and may be gone by the next one.
-          const isTransient =
-            err instanceof PeerError ||
-            err instanceof ChainTrackerError ||
-            (err instanceof AnswerError && err.code === 'NOT_READY')
-          logger[isTransient ? 'warn' : 'error'](
-            { err, peer },
-            'a sync was interrupted; the next one continues there',
-          )
-        }
-      }
-      if (interval === 0) return
-      await setTimeout(interval, undefined, { signal, ref: false }).catch(() => {})
-    }
-  }
-}
-
+/**
+ * Prepares to sync in rounds with the peers in the settings of a node (`docs/follow.md`), each peer independently, so that none waits
+ * for another; undefined if there are none.
+ *
+ * @param options.onRound Called after each round that was not interrupted.
+ * @param options.isMine Whether this process syncs; by default, it always does.
+ */
 export function openPeersSync({
   config,
   graph,
@@ -78,7 +36,7 @@ export function openPeersSync({
   graph: FactStore
   overlay: Pick<Overlay, 'engine' | 'emit'>
   logger: Logger
-  onRound: PeersSyncOptions['onRound']
+  onRound(topic: string, result: SyncResult): Promise<void>
   isMine?: IsMine | undefined
 }): PeersSync | undefined {
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
@@ -91,12 +49,42 @@ export function openPeersSync({
     maxBytes: limits.maxAncestorBytes,
     graphTimeout: limits.syncGraphTimeout,
   }
-  const peers = syncPeers.map((url): [string, TopicSync[]] => {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const poll = async (url: string): Promise<void> => {
     const peer = new Peer({ url, timeout: limits.syncTimeout, maxBytes: maxBodyBytes })
-    const syncs = topics.map(
-      (topic) => new TopicSync({ peer, url, topic, graph, engine, emit, limits: bounds, logger }),
-    )
-    return [url, syncs]
-  })
-  return new PeersSync({ peers: new Map(peers), interval, logger, onRound, isMine })
+    const options = { peer, url, graph, engine, emit, limits: bounds, logger }
+    const syncs = topics.map((topic) => new TopicSync({ ...options, topic }))
+    while (!signal.aborted) {
+      for (const sync of syncs) {
+        await untilMine(isMine, signal)
+        try {
+          await onRound(sync.topic, await sync.round(signal))
+        } catch (err) {
+          if (signal.aborted) return
+          // Such an error ends a round, and may be gone by the next one.
+          const isTransient =
+            err instanceof PeerError ||
+            err instanceof ChainTrackerError ||
+            (err instanceof AnswerError && err.code === 'NOT_READY')
+          logger[isTransient ? 'warn' : 'error'](
+            { err, peer: url },
+            'a sync was interrupted; the next one continues there',
+          )
+        }
+      }
+      if (interval === 0) return
+      await setTimeout(interval, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+  let polling: Promise<unknown> | undefined
+  return {
+    start() {
+      polling = Promise.all(syncPeers.map(poll))
+    },
+    async stop() {
+      stopping.abort(new PeerError('AWAY', 'the node is stopping'))
+      await polling
+    },
+  }
 }

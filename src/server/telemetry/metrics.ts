@@ -61,10 +61,32 @@ export class Metrics {
   constructor({
     prefixes = [],
     chain = {},
-    ...sources
+    caches = {},
+    indexLag,
   }: MetricsSources & { prefixes?: readonly string[] } = {}) {
     this.countRequest = requestMetrics(this.registry, prefixes)
-    this.readSources(sources)
+    const registers = [this.registry]
+    new Gauge({
+      name: 'minetree_index_lag_transactions',
+      help: 'Facts that the index still lacks.',
+      registers,
+      async collect() {
+        this.set(await sampleOf(indexLag))
+      },
+    })
+    new Counter({
+      name: 'minetree_cache_lookups_total',
+      help: 'Cache lookups, by cache and result.',
+      labelNames: ['cache', 'result'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [cache, { hits, misses }] of Object.entries(caches)) {
+          this.inc({ cache, result: 'hit' }, hits)
+          this.inc({ cache, result: 'miss' }, misses)
+        }
+      },
+    })
     addChainMetrics(this.registry, chain)
   }
 
@@ -156,32 +178,6 @@ export class Metrics {
 
   private count(name: keyof typeof COUNTERS, labels: Record<string, string> = {}, by = 1): void {
     this.counters.get(name)?.inc(labels, by)
-  }
-
-  private readSources({ indexLag, caches = {} }: Omit<MetricsSources, 'chain'>): void {
-    this.gauge('minetree_index_lag_transactions', 'Facts that the index still lacks.', indexLag)
-    new Counter({
-      name: 'minetree_cache_lookups_total',
-      help: 'Cache lookups, by cache and result.',
-      labelNames: ['cache', 'result'],
-      registers: [this.registry],
-      collect() {
-        this.reset()
-        for (const [cache, { hits, misses }] of Object.entries(caches)) {
-          this.inc({ cache, result: 'hit' }, hits)
-          this.inc({ cache, result: 'miss' }, misses)
-        }
-      },
-    })
-  }
-
-  private gauge(name: string, help: string, source: (() => number | Promise<number>) | undefined): void {
-    new Gauge({
-      ...{ name, help, registers: [this.registry] },
-      async collect() {
-        this.set(await sampleOf(source))
-      },
-    })
   }
 }
 
