@@ -98,13 +98,6 @@ function unclaimed(
   })
 }
 
-/** Leads to the page about a name whose ordinal shows nothing yet but its mint. */
-class NamePage {
-  readonly weight = 0
-
-  constructor(readonly name: string) {}
-}
-
 /** The host's content leaves this path to the recursion routes. */
 class Recursion {
   readonly weight = 0
@@ -116,11 +109,12 @@ class HostAnswer {
   private linked: string | undefined
 
   constructor(
-    readonly found: StoredResponse | ContentRedirect | NamePage | Recursion,
+    readonly found: StoredResponse | ContentRedirect | Recursion,
     /** Paths of the service that prove the content, by link relation. */
     private readonly links: Readonly<Record<string, string>>,
-    readonly headers: readonly Header[],
     readonly dependsOn: readonly Dependency[],
+    /** The path of the service to redirect to instead, if any. */
+    readonly page?: string,
   ) {}
 
   linkTo(service: string): string {
@@ -163,17 +157,16 @@ export function hostContent(
       ['X-Outpoint', formatOutpoint(root.outpoint)],
       ...named,
     ]
-    const answer = (found: HostAnswer['found'], headers: readonly Header[]): HostAnswer =>
-      new HostAnswer(found, links, headers, root.dependsOn)
-    if (name !== undefined && hasPages && isNameClaim(root)) return answer(new NamePage(name), redirected)
-    if (name !== undefined && !isHostLabel(name)) {
-      const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
-      return answer(elsewhere, redirected)
-    }
+    const answer = (found: HostAnswer['found'], page?: string): HostAnswer =>
+      new HostAnswer(found, links, root.dependsOn, page)
+    const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
+    // Nothing is shown yet but its mint.
+    if (name !== undefined && hasPages && isNameClaim(root)) return answer(elsewhere, namePage(name))
+    if (name !== undefined && !isHostLabel(name)) return answer(elsewhere)
     const segments = decodedSegments(request.path.split('/').slice(1))
     const [first = '', ...others] = segments
     if (first === RECURSION && others.length > 0 && !answers.files.has(root.output, first, read))
-      return answer(new Recursion(), [])
+      return answer(new Recursion())
     const { raw, isMapAsked, framed } = flagsOf(request)
     const question = {
       isSite: true,
@@ -184,8 +177,7 @@ export function hostContent(
       policy: framed ? framedPolicy : policy,
       read,
     }
-    const found = answers.answer(root, question)
-    return answer(found, found instanceof ContentRedirect ? found.headers : [])
+    return answer(answers.answer(root, question))
   }
 
   const ofName = (name: string, asked: Asked): HostAnswer => {
@@ -249,11 +241,11 @@ export function hostContent(
     const service = hosts.serviceOf(request)
     response.setHeader('Link', answer.linkTo(service))
     if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
-    if (found instanceof NamePage) {
-      for (const [name, value] of answer.headers) response.setHeader(name, value)
+    if (answer.page !== undefined) {
+      response.set(Object.fromEntries(found.headers))
       response
         .status(302)
-        .set('Location', service + namePage(found.name))
+        .set('Location', service + answer.page)
         .end()
       return
     }

@@ -2,7 +2,6 @@ import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
-import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import {
   type ContentReference,
   decodedPointer,
@@ -12,6 +11,7 @@ import { outpointOf } from '../content/content-root.js'
 import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, unknownHere } from '../http/errors.js'
+import { jsonChunks } from '../http/json-chunks.js'
 import { described, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
@@ -116,26 +116,15 @@ function unlessHidden<Found>(read: () => Found): Found | undefined {
 /** The MAP in one response is limited to that of this many full records: most have some hundred bytes. */
 const MAPS_PER_ANSWER = 16
 
-/** Text is sent in chunks of at least this many characters: records are short and many. */
-const CHARACTERS_PER_CHUNK = 64 * 1024
-
 /** An object of records as JSON, a few at a time: a record has as much MAP as strangers wrote. */
-async function* recordsOf(options: ListOptions, references: ListedReference[]): AsyncGenerator<string> {
-  const slice = new TimeSlice()
-  let chunk = ''
+function recordsOf(options: ListOptions, references: ListedReference[]): AsyncGenerator<string> {
   let mapBytes = options.maxMapBytes * MAPS_PER_ANSWER
-  for (const [index, each] of references.entries()) {
+  return jsonChunks(references, '{}', (each) => {
     const shown = Math.min(options.maxMapBytes, mapBytes)
     const record = unlessHidden(() => listedRecord(options, each, shown))
     if (record !== undefined) mapBytes = Math.max(mapBytes - record.mapLength, 0)
-    // Reads are synchronous: without yielding, other requests would wait for the last record.
-    if (slice.isOver) await slice.yieldIfOver()
-    chunk += `${index === 0 ? '{' : ','}${JSON.stringify(each.text)}:${record?.json ?? 'null'}`
-    if (chunk.length < CHARACTERS_PER_CHUNK) continue
-    yield chunk
-    chunk = ''
-  }
-  yield references.length === 0 ? '{}' : `${chunk}}`
+    return `${JSON.stringify(each.text)}:${record?.json ?? 'null'}`
+  })
 }
 
 const routes = described({

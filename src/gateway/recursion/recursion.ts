@@ -209,9 +209,6 @@ const paged = {
   page: count,
 }
 const childrenIdsShape = z.strictObject({ ids: z.array(inscriptionId), ...paged })
-const childrenRecordsShape = z.strictObject({ children: z.array(relativeShape), ...paged })
-const parentsIdsShape = childrenIdsShape.extend({ page_index: count.describe('The same as `page`.') })
-const parentsRecordsShape = z.strictObject({ parents: z.array(relativeShape), ...paged })
 
 type Route = Operation['route']
 
@@ -251,7 +248,20 @@ function blockOperation(
 }
 
 const CHILDREN = 'Inscriptions with a valid claim to this parent'
+const CHILD_IDS = { json: childrenIdsShape, summary: CHILDREN }
+const CHILD_RECORDS = {
+  json: z.strictObject({ children: z.array(relativeShape), ...paged }),
+  summary: CHILDREN,
+}
 const PARENTS = 'The parent of an inscription, if the claim is valid'
+const PARENT_IDS = {
+  json: childrenIdsShape.extend({ page_index: count.describe('The same as `page`.') }),
+  summary: PARENTS,
+}
+const PARENT_RECORDS = {
+  json: z.strictObject({ parents: z.array(relativeShape), ...paged }),
+  summary: PARENTS,
+}
 
 const routes = described({
   tag: 'recursion',
@@ -305,21 +315,13 @@ const routes = described({
         BLOCKED: 'The operator has blocked the inscription.',
       },
     },
-    childInscriptions: listOperation('GET /children/{id}/inscriptions', {
-      ...{ json: childrenRecordsShape, summary: CHILDREN },
-    }),
-    childInscriptionsOnPage: listOperation('GET /children/{id}/inscriptions/{page}', {
-      ...{ json: childrenRecordsShape, summary: CHILDREN },
-    }),
-    children: listOperation('GET /children/{id}', { json: childrenIdsShape, summary: CHILDREN }),
-    childrenOnPage: listOperation('GET /children/{id}/{page}', { json: childrenIdsShape, summary: CHILDREN }),
-    parentInscriptions: listOperation('GET /parents/{id}/inscriptions', {
-      ...{ json: parentsRecordsShape, summary: PARENTS },
-    }),
-    parentInscriptionsOnPage: listOperation('GET /parents/{id}/inscriptions/{page}', {
-      ...{ json: parentsRecordsShape, summary: PARENTS },
-    }),
-    parents: listOperation('GET /parents/{id}', { json: parentsIdsShape, summary: PARENTS }),
-    parentsOnPage: listOperation('GET /parents/{id}/{page}', { json: parentsIdsShape, summary: PARENTS }),
+    childInscriptions: listOperation('GET /children/{id}/inscriptions', CHILD_RECORDS),
+    childInscriptionsOnPage: listOperation('GET /children/{id}/inscriptions/{page}', CHILD_RECORDS),
+    children: listOperation('GET /children/{id}', CHILD_IDS),
+    childrenOnPage: listOperation('GET /children/{id}/{page}', CHILD_IDS),
+    parentInscriptions: listOperation('GET /parents/{id}/inscriptions', PARENT_RECORDS),
+    parentInscriptionsOnPage: listOperation('GET /parents/{id}/inscriptions/{page}', PARENT_RECORDS),
+    parents: listOperation('GET /parents/{id}', PARENT_IDS),
+    parentsOnPage: listOperation('GET /parents/{id}/{page}', PARENT_IDS),
   },
 })

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
 import { farOutput, readOutline } from '../../../backend/src/graph/stored-transaction.js'
-import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { readBump } from '../../../backend/src/protocol/merkle-path.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -11,6 +10,7 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
+import { jsonChunks } from '../http/json-chunks.js'
 import { countTransactions } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, type Routes, STORE_ERRORS } from '../http/operation.js'
 import {
@@ -140,8 +140,6 @@ function listed(body: unknown, list: typeof outputsBody): Outpoint[] {
 
 /** Lists up to this length are sent with a Content-Length. */
 const FEW_OUTPUTS = 200
-/** Text is sent in chunks of at least this many characters. */
-const CHARACTERS_PER_CHUNK = 64 * 1024
 
 /** Reads each output in order, and sends the results as an array; leaves out undefined ones. */
 async function sendList(
@@ -151,7 +149,10 @@ async function sendList(
 ): Promise<void> {
   countTransactions(response, outpoints.length)
   response.set({ 'Cache-Control': CACHE.revalidate, 'Content-Type': JSON_TYPE })
-  const chunks = textOf(outpoints, read)
+  const chunks = jsonChunks(outpoints, '[]', async (outpoint) => {
+    const item = await read(outpoint)
+    return item === undefined ? undefined : JSON.stringify(item)
+  })
   if (outpoints.length > FEW_OUTPUTS) {
     await sendChunks(response, { chunks })
     return
@@ -160,26 +161,6 @@ async function sendList(
   for await (const chunk of chunks) body += chunk
   response.setHeader('Content-Length', Buffer.byteLength(body))
   response.end(body)
-}
-
-async function* textOf(
-  outpoints: readonly Outpoint[],
-  read: (outpoint: Outpoint) => unknown,
-): AsyncGenerator<string> {
-  const slice = new TimeSlice()
-  let chunk = ''
-  let separator = '['
-  for (const outpoint of outpoints) {
-    const item = await read(outpoint)
-    await slice.yieldIfOver()
-    if (item === undefined) continue
-    chunk += separator + JSON.stringify(item)
-    separator = ','
-    if (chunk.length < CHARACTERS_PER_CHUNK) continue
-    yield chunk
-    chunk = ''
-  }
-  yield separator === '[' ? '[]' : `${chunk}]`
 }
 
 function askedFields(query: unknown): z.output<typeof outputQuery> {
