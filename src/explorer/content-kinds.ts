@@ -66,7 +66,6 @@ export function kindShown(content: { contentType: string; shows?: string | undef
   return kindOf(content.shows ?? content.contentType)
 }
 
-/** Whether a page can quote the bytes as text. */
 export function isQuotable(kind: ContentKind): boolean {
   return kind === 'text' || kind === 'json'
 }

@@ -46,7 +46,6 @@ export type Common =
   | { kind: 'map'; key: string; value: string }
   | { kind: 'parent'; parent: Outpoint }
 
-/** Ordinals that share an attribute, in a stable order. */
 export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoint): MadePage {
   const { shared, path, title, heading, lede } = questionOf(common)
   const found = explorer.store.listings.ordinalsBy({

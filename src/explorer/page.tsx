@@ -6,11 +6,9 @@ import { count, shortOutpoint } from './text.js'
 export interface Site {
   /** The network of its addresses, and whether it is a local one. */
   network: string
-  /** The genesis of its tree; undefined if it follows none. */
   genesis: string | undefined
   /** The zone and port of names as hosts, such as `localhost:8080`; undefined if names are no hosts here. */
   gatewayHost?: string | undefined
-  /** The prefixes of the JSON routes. */
   namesPrefix: string
   gatewayPrefix: string
   version: string

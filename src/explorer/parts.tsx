@@ -70,7 +70,6 @@ export function Time({ at }: { at: number }): VNode {
   )
 }
 
-/** The block of a transaction, and how long ago it was mined. */
 export function When({ height, time }: { height?: number | undefined; time?: number | undefined }): VNode {
   return (
     <>
@@ -272,7 +271,6 @@ export interface ContentView {
   shows?: string | undefined
   /** In bytes. */
   length: number
-  /** The start of a short text. */
   quote?: string | undefined
   /** The path of the image in other sizes. */
   image?: string | undefined

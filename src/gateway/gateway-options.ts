@@ -26,7 +26,6 @@ export interface GatewayStores {
   lookupServices?: LookupServices
 }
 
-/** Follows the chain for a host, and fetches missing ancestors. */
 export interface GatewayFollower {
   progress: TreeProgress
   /** If missing, it does not fetch missing ancestors of ordinals. */

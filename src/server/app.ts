@@ -68,7 +68,6 @@ export interface AppOptions {
   chain?: ChainParts
   /** See `ArcIngestOptions`. */
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
-  /** How far the name tree was followed; by default, nothing is followed. */
   progress?: TreeProgress
   logger: Logger
 }

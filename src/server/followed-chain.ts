@@ -13,7 +13,6 @@ export interface FollowedChainOptions {
   logger: Logger
   /** Submits transactions; by default in this thread. */
   submit?: Submit | undefined
-  /** Whether the tree is also synced from peers. */
   hasPeers?: boolean
 }
 

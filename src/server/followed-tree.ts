@@ -95,7 +95,6 @@ export class FollowedTree implements TreeProgress {
     }, EVERY).unref()
   }
 
-  /** Call when a peer that is no further behind has answered. */
   heard(): void {
     this.heardAt = this.now()
   }
@@ -190,7 +189,6 @@ export class FollowedTree implements TreeProgress {
   }
 }
 
-/** Undefined if the text is not a state. */
 function parsed(text: string | undefined): Stored | undefined {
   try {
     return text === undefined ? undefined : stored.safeParse(JSON.parse(text)).data

@@ -64,7 +64,6 @@ export async function startServer({
   deploy?: Deploy
   /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pages?: URL
-  /** Whether the process runs only this server: then `/metrics` covers the process too. */
   ownsProcess?: boolean
 }): Promise<RunningServer> {
   const pageFiles = pageFolder && readFiles(pageFolder)

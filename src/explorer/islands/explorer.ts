@@ -27,7 +27,6 @@ function copyButtons(): void {
   }
 }
 
-/** Shows the whole text beside a button, and selects it. */
 function selectBeside(button: HTMLButtonElement): boolean {
   const shown = button.parentElement?.querySelector('.hex')
   if (!shown) return false
@@ -62,7 +61,6 @@ interface Health {
   follow?: { state?: string }
 }
 
-/** Shows in the foot of the page how far the host has come. */
 async function showChain(): Promise<void> {
   const foot = document.querySelector('[data-chain]')
   if (foot === null) return
@@ -226,7 +224,6 @@ async function suggest(
   }
 }
 
-/** Whether a suggestion was picked, rather than a key pressed. */
 function isChosen(event: Event): boolean {
   return !(event instanceof InputEvent) || event.inputType === 'insertReplacementText'
 }

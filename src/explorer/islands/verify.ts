@@ -12,7 +12,6 @@ import { make } from '../mine-page/elements.js'
 
 // Verifies a name or an ordinal with the code of `minetree/client`, and shows each step in words.
 
-/** The URL of the service, one folder above this script. */
 const service = new URL('..', import.meta.url).href.replace(/\/$/, '')
 /** The longest proof of an ordinal's moves that is read, in bytes. */
 const MAX_BYTES = 32 * 1024 * 1024

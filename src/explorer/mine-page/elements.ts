@@ -22,7 +22,6 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** Why something failed, as a sentence. */
 export function reasonOf(error: unknown): string {
   const message = typeof error === 'string' ? error : messageOf(error)
   return message.endsWith('.') ? message : `${message}.`

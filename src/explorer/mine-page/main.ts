@@ -5,7 +5,6 @@ import { serverDeployment } from '../../mining/server-deployment.js'
 import { element, make } from './elements.js'
 import { MiningForm } from './mining-form.js'
 
-/** The URL of the service, one folder above this script. */
 const url = new URL('..', import.meta.url).href.replace(/\/$/, '')
 const tree = element('tree', HTMLElement)
 

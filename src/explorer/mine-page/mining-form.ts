@@ -230,7 +230,6 @@ export class MiningForm {
     if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
   }
 
-  /** Offers to send a paid mint again after a failure. */
   #offerAgain(mining: Mining, { card, beef }: PaidCard, error: unknown): void {
     const { txid, name } = card
     const again = (): void => {

@@ -4,7 +4,6 @@ import { serverDeployment } from '../../mining/server-deployment.js'
 import { element } from '../mine-page/elements.js'
 import { MyNames } from './my-names.js'
 
-/** The URL of the service, one folder above this script. */
 const url = new URL('..', import.meta.url).href.replace(/\/$/, '')
 
 try {

@@ -91,7 +91,6 @@ export class FileFinder {
   }
 }
 
-/** Shows the results of patches (`patches.ts`). */
 export interface PatchReader {
   shown(output: ContentOutput, ahead: Ahead | undefined): ContentOutput
 }

@@ -75,7 +75,6 @@ export class ContentHosts {
     this.zone = gatewayHost && `.${gatewayHost}`
   }
 
-  /** Whether any request can be for a host that shows content. */
   get isNeeded(): boolean {
     return this.zone !== undefined || this.options.others !== 'service'
   }

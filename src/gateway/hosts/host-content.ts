@@ -45,7 +45,6 @@ export interface HostContentOptions {
   policy: string | undefined
   /** If missing, domains show nothing. */
   domains?: CustomDomains | undefined
-  /** Whether the service has pages of names, and the mine page. */
   hasPages: boolean
 }
 

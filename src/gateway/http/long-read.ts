@@ -5,7 +5,6 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type { Pace } from '../../../backend/src/read/provenance.js'
 
-/** The client has left: there is nothing to answer, and nothing went wrong. */
 export class ReaderLeftError extends Error {
   override readonly name = 'ReaderLeftError'
 

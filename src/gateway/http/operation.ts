@@ -18,7 +18,6 @@ export interface Operation {
   pattern?: RegExp
   summary: string
   description?: string
-  /** Parameters of the path, in order. */
   params?: z.ZodObject
   query?: z.ZodObject
   /** Request headers, except those for preconditions and ranges. */

@@ -22,7 +22,6 @@ export interface Upload {
   end(): void
 }
 
-/** The slot of a request among those of its client that are worked on. */
 interface Place {
   leave(): void
   /** Resolves when there is a slot again. */
@@ -264,7 +263,6 @@ const LEAST_ROOM = 4 * 1024
 /** The share of an announced body that has to arrive before all its memory is allocated. */
 const TRUSTED_SHARE = 1 / 16
 
-/** Collects bytes that arrive in chunks of any size in a buffer that doubles as needed. */
 class Received {
   length = 0
   private room = Buffer.alloc(0)

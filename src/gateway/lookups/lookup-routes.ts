@@ -34,7 +34,6 @@ const MAX_QUERY_BYTES = 128 * 1024
 
 export interface LookupRoutesOptions
   extends Pick<GatewayParts, 'graph' | 'maxPageBytes' | 'bodies' | 'progress'> {
-  /** By name. */
   services: Readonly<Record<string, AnsweringService>>
   aliases: Readonly<Record<string, string>>
   /** Whether the host has further services, which it answers itself. */

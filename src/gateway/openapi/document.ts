@@ -156,7 +156,6 @@ class DocumentWriter {
     }
   }
 
-  /** Describes the value of a header or a parameter. */
   text(schema: z.ZodType): DescribedText {
     const { description = '', ...body } = this.schema(schema, 'output')
     const isJson = [z.ZodRecord, z.ZodArray, z.ZodObject].some((kind) => schema instanceof kind)

@@ -177,7 +177,6 @@ export function blockInfo(
   }
 }
 
-/** The hash of a header, as hex in display order. */
 export function hashOf(header: Uint8Array): string {
   return toHex(reversed(nativeHash256(header)))
 }

@@ -15,7 +15,6 @@ const score = z.int().nonnegative()
 
 export const outputIndex = z.int().min(0).max(0xffffffff)
 
-/** An outpoint in GASP's form, with a dot. */
 const GASP_OUTPOINT = new RegExp(OUTPOINT_PATTERNS.written.source.replace('_', '\\.'))
 const gaspOutpoint = z
   .string()
@@ -37,7 +36,6 @@ const offeredOutput = z.object({ txid, outputIndex, score })
 export type OfferedOutput = z.output<typeof offeredOutput>
 
 export const syncResponse = z.object({ UTXOList: z.array(offeredOutput) })
-/** This host's answer, without further fields. */
 export const syncAnswer = z.strictObject({
   UTXOList: z.array(z.strictObject(offeredOutput.shape)),
   since: score,
@@ -52,7 +50,6 @@ export const gaspNode = z.object({
   outputIndex,
   proof: hex.nullish(),
 })
-/** Hex in this host's answers. */
 const writtenHex = hex.meta({ pattern: '^([0-9a-f]{2})+$' })
 export const nodeAnswer = z.strictObject({
   graphID: z.string().regex(GASP_OUTPOINT),

@@ -84,7 +84,6 @@ function notOffered(): AnswerError {
   return new AnswerError('NOT_FOUND', 'this host has no such output in any graph that it offers')
 }
 
-/** Whether a topic has admitted an output, and its transaction is active. */
 function isOffered({ txid, vout }: Outpoint, graph: FactStore): boolean {
   const admissions = graph.admissions.of({ txid, vout })
   return admissions.length > 0 && graph.transactions.reasonAgainst(txid) === undefined

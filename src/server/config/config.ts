@@ -72,7 +72,6 @@ function isDatabase({ protocol, hostname, pathname }: URL): boolean {
 /** The longest URL for which the store can keep the progress of a sync. */
 const MAX_PEER_URL = 255
 
-/** Whether a URL can be the base of a peer's routes. */
 function isPeerUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPlain = url?.search === '' && url.hash === '' && url.username + url.password === ''
@@ -274,7 +273,6 @@ export interface Config
   setTerms: TermsOverrides
   /** The tree to follow; if no genesis is set, the tree in the store. Undefined if there is none, which turns names off. */
   deployment: Deployment | undefined
-  /** Whether to fill an empty store with a local network. */
   seed: boolean
   /** The domain whose subdomains are hosts of names and outpoints; undefined: there are no such hosts. */
   gatewayHost: string | undefined
@@ -300,7 +298,6 @@ export const UNUSED_SETTINGS: Readonly<Record<string, string>> = {
   WORKERS: 'one process answers everything',
 }
 
-/** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(settings).map(variableOf),
   ...Object.values(LIMITS).map(({ setting }) => setting),

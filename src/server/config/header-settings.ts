@@ -14,7 +14,6 @@ import {
 
 type HeaderSourceAddress = SourceAddress<HeaderSourceKind>
 
-/** A list of sources of some kinds, such as `CHAIN_SOURCES`. */
 export function sourceList<Kind extends string>(kinds: readonly Kind[]) {
   return z.string().transform((list, context): SourceAddress<Kind>[] => {
     try {

@@ -12,7 +12,6 @@ export function isEmbedded({ knexUrl, mongoUrl }: Omit<Place, 'dataDir'>): boole
 /** The folder in `DATA_DIR` for a gateway's copy of a shared log, and its index. */
 const GATEWAY = 'gateway'
 
-/** The folder with the files of a host. */
 export function storeFolder({ dataDir, ...database }: Place): string {
   return isEmbedded(database) ? dataDir : join(dataDir, GATEWAY)
 }

@@ -16,7 +16,6 @@ import type { Config } from '../config/config.js'
 /** SHIP advertises a topic (BRC-88), SLAP a lookup service. */
 export type AdvertisementProtocol = 'SHIP' | 'SLAP'
 
-/** The content of a token: this host has a topic or a lookup service. */
 export interface Advertisement {
   protocol: AdvertisementProtocol
   url: string
@@ -99,7 +98,6 @@ export class AdvertisementReader {
       ?.protocol
   }
 
-  /** Whether the holder of the key approved a transaction: see {@link approvalOf}. */
   isApproved({ txid, signature }: Approval): boolean {
     return this.isSignedByKey(approvalText(txid), fromHex(signature))
   }
@@ -172,7 +170,6 @@ export async function advertisementLock(
   )
 }
 
-/** Unlocks a token to spend it, which revokes it. */
 export function advertisementUnlock(key: PrivateKey, protocol: AdvertisementProtocol) {
   return new PushDrop(new CompletedProtoWallet(key)).unlock(
     [2, ADVERTISEMENTS[protocol].protocolName],

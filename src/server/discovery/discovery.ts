@@ -173,7 +173,6 @@ const MAX_APPROVED = 50
 /** Bounds for reading an early output of a transaction that may have many inputs. */
 const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
 
-/** The unspent tokens of each protocol, oldest first, without blocked ones; all from one snapshot. */
 async function liveTokens(
   protocols: readonly AdvertisementProtocol[],
   { reader, graph }: { reader: AdvertisementReader; graph: FactStore },

@@ -54,7 +54,6 @@ export class SyncGraph {
   /** The topics that need each transaction. */
   private readonly wanted = new Map<string, Set<string>>()
   private readonly steps: { outpoint: Outpoint; topic: string }[] = []
-  /** Visited ancestors of unproven transactions. */
   private readonly walked = new Set<string>()
   private readonly missing = new Set<string>()
   private asked = 0
@@ -95,7 +94,6 @@ export class SyncGraph {
       throw new PeerError('BAD_GRAPH', 'the peer does not have all ancestors of the output that it offers')
   }
 
-  /** Follows a transaction for a topic, unless the topic has it. */
   private want(outpoint: Outpoint, topic: string): void {
     const { txid } = outpoint
     const topics = this.wanted.get(txid) ?? new Set()

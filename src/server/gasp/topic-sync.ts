@@ -68,7 +68,6 @@ interface SyncRound {
   signal: AbortSignal
 }
 
-/** An offered output, which stands for all of its transaction. */
 interface Offer {
   outpoint: Outpoint
   score: number
@@ -302,7 +301,6 @@ export class OpenGraphs {
     return this.graphs.get(txid)?.tries ?? 0
   }
 
-  /** Whether a graph was tried at most this often. */
   hasEarly(tries: number): boolean {
     return [...this.graphs.values()].some((graph) => graph.tries <= tries)
   }

@@ -181,7 +181,6 @@ function readReference(text: string): ContentReference | undefined {
   }
 }
 
-/** Whether a server said that there is no such record. */
 function isAbsent(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'ENOTFOUND' || code === 'ENODATA'

@@ -120,7 +120,6 @@ export class Images implements ImageMaker {
     await this.running
   }
 
-  /** Waits for a job, together with all others that want the same image. */
   private async made(name: string, source: ImageSource, asked: AskedImage): Promise<Read> {
     const { wanted, request, signal, charge } = asked
     signal.throwIfAborted()

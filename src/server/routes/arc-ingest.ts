@@ -29,7 +29,6 @@ export interface ArcIngestOptions {
   bodies: RequestBodies
   /** Passes on a verified proof of an unknown transaction: another gateway on the same log may be waiting for it. */
   passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
-  /** Records what a callback with the token says about transactions. */
   record(sightings: SightingRecord[]): Promise<unknown>
   maxTrackerBlocks: number
   /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */

@@ -35,7 +35,6 @@ export interface OverlayRoutesOptions extends Pick<Config, 'profile' | 'maxBodyB
   progress: TreeProgress
 }
 
-/** The topics or lookup services of a host, by name and alias. */
 const runningShape = z.record(
   z.string(),
   z.strictObject({

@@ -5,7 +5,6 @@ import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { type Config, ConfigError } from '../config/config.js'
 import { placeOf } from '../config/place.js'
 
-/** A tree that was deployed for a local network. */
 export interface DeployedTree {
   genesis: Outpoint
   beef: Uint8Array

@@ -29,7 +29,6 @@ export class StoreSpace {
     this.checkedAt = this.now()
   }
 
-  /** Why the host is not ready; undefined if there is space, as far as known. */
   reason(): string | undefined {
     if (!this.full) return undefined
     if (!this.isProbing && this.now() - this.checkedAt >= PROBE_AFTER) void this.probe()

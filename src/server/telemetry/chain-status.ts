@@ -30,7 +30,6 @@ export interface ChainStatus {
   contradictions?: number
 }
 
-/** The progress of the parts that catch up with the chain. */
 export function catchUpProgress({ headers, follower }: ChainParts): CatchUpProgress {
   const chainHeight = headers?.status().height
   const { found: height, sweep } = follower?.status() ?? {}

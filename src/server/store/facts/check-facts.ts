@@ -80,7 +80,6 @@ interface LogCheckOptions extends Pick<FactCheckOptions, 'signal' | 'onDamage' |
   copy?: LocalLog | undefined
 }
 
-/** Verifies the facts of a log, and compares a copy of it. */
 export class LogCheck {
   private readonly checked: Checked = { facts: 0, bytes: 0 }
   /** Facts that do not match their keys or the copy, which includes those from which content was removed. */
@@ -226,7 +225,6 @@ async function compareIndex(
   return true
 }
 
-/** The number of rows that only one of the lists has. */
 function difference(some: string[], others: string[]): number {
   const [one, other] = [new Set(some), new Set(others)]
   return some.filter((row) => !other.has(row)).length + others.filter((row) => !one.has(row)).length

@@ -178,7 +178,6 @@ class Copy {
     return { facts: counts.facts + 1, id: into.id }
   }
 
-  /** A row as it should be in the copy. */
   private checked({ kind, key, body, at, seq = 0 }: FoundRow): NewRow {
     const time = at !== undefined && { at }
     if (kind === CHANGE) return { kind, key, body: body ?? EMPTY, ...time }

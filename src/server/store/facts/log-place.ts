@@ -29,7 +29,6 @@ export function logPlaceIn(config: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUr
   return isEmbedded(config) ? { folder: config.dataDir } : { database: config }
 }
 
-/** A place for display, without credentials. */
 export function shownPlace(place: LogPlace): string {
   return 'folder' in place ? place.folder : placeOf({ dataDir: '', ...place.database })
 }

@@ -156,7 +156,6 @@ function pruned(dropped: readonly Dropped[]): Pruned {
   return { transactions: dropped.length, bytes: dropped.reduce((sum, { length }) => sum + length, 0) }
 }
 
-/** The transactions that may be dropped, children first. */
 function unneeded(folder: string, { now = Date.now(), keepsNames }: PruneOptions): Dropped[] {
   const { index, log } = storeFiles(folder)
   const sql = new Sql(index)

@@ -227,7 +227,6 @@ export async function removePurged(log: CommandLog, outpoints: Iterable<string>)
   }
 }
 
-/** Removes a body that is stored as a fact. */
 export async function removeBody(log: CommandLog, hash: string): Promise<void> {
   const key = fromHex(hash)
   const row = await log.get(FACT.body, key)

@@ -51,7 +51,6 @@ const CHECKS: Record<Fact['kind'], (fact: Fact) => boolean> = {
   },
 }
 
-/** The double SHA-256, in display order. */
 function hashOf(bytes: Uint8Array): Uint8Array {
   return reversed(nativeHash256(bytes))
 }
