@@ -8,7 +8,7 @@ import { Crumbs } from './name.js'
 import { renderPage } from './page.js'
 import { Card, Facts, NameList } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
-import { byteSize, count, counted, duration } from './text.js'
+import { byteSize, count, counted, lasting } from './text.js'
 
 /** The assumed speed of a laptop in hashes a second, until a script has measured this machine. */
 const ASSUMED_RATE = 5_000_000
@@ -124,8 +124,7 @@ function Figures({ offer, difficulty }: { offer: Free; difficulty: number }): VN
         Work: `${counted(hashes, 'hash', 'hashes')}, ${difficulty} zero bits for each mint`,
         Time: (
           <span data-hashes={hashes}>
-            {duration(hashes / ASSUMED_RATE).replace(/^(?!about )/, 'about ')} at {count(ASSUMED_RATE)} hashes
-            a second, as a laptop does
+            {lasting(hashes / ASSUMED_RATE)} at {count(ASSUMED_RATE)} hashes a second, as a laptop does
           </span>
         ),
         Fee:

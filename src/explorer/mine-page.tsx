@@ -1,4 +1,3 @@
-import type { Payer as PayerKind } from './mine-page/mining-order.js'
 import { renderPage, type Site } from './page.js'
 import { Card, Head, Steps, VERBATIM } from './parts.js'
 
@@ -170,7 +169,7 @@ function Figure({ term, id, value }: { term: string; id: string; value: string }
 }
 
 /** Who may pay for a name. @param more What that means. */
-function Payer({ value, label, more }: { value: PayerKind; label: string; more: string }) {
+function Payer({ value, label, more }: { value: string; label: string; more: string }) {
   return (
     <label class="choice" id={value === 'fake' ? 'fake-choice' : undefined} hidden={value === 'fake'}>
       <input type="radio" name="payer" value={value} />

@@ -50,19 +50,18 @@ export function byteSize(bytes: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]}`
 }
 
-const SPANS: [units: string, seconds: number, below: number][] = [
-  ['seconds', 1, 120],
-  ['minutes', 60, 120],
-  ['hours', 3600, 48],
-  ['days', 86_400, 730],
+const SPANS: [unit: string, seconds: number, below: number][] = [
+  ['second', 1, 120],
+  ['minute', 60, 120],
+  ['hour', 3600, 48],
+  ['day', 86_400, 730],
 ]
 
-/** A duration in words. Each unit is used up to just below two of the next: 119 seconds, 119 minutes, 47 hours. */
-export function duration(seconds: number): string {
-  if (!Number.isFinite(seconds)) return 'unknown'
+/** A duration in words: each unit is used up to two of the next one. */
+export function lasting(seconds: number): string {
   if (seconds < 1.5) return 'about a second'
-  const [units, length] = SPANS.find(([, each, below]) => seconds / each < below) ?? ['years', 31_557_600]
-  return `${count(Math.round(seconds / length))} ${units}`
+  const [unit, length] = SPANS.find(([, each, below]) => seconds / each < below) ?? ['year', 31_557_600]
+  return `about ${counted(Math.round(seconds / length), unit)}`
 }
 
 /** A time, to the minute, in UTC. */

@@ -1,18 +1,13 @@
 import { MAX_MAP_BYTES } from '../../backend/src/graph/map-merge.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import type { AnsweringService } from '../../backend/src/read/answering-service.js'
-import type { FactStore, GraphReads } from '../../backend/src/read/fact-store.js'
-import type { TreeTerms } from '../../backend/src/read/name-offer.js'
-import type { ContentAnswers } from './content/content.js'
-import type { ContentHosts } from './hosts/content-hosts.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
 import type { TreeProgress } from './http/as-of.js'
 import type { ErrorLogger } from './http/errors.js'
+import type { GatewayLimits } from './http/gateway-parts.js'
 import type { MissingAncestors } from './http/pending-origins.js'
-import type { RequestBodies } from './http/request-body.js'
-import type { ResponseCache } from './http/stored-response.js'
 
 export type LookupServices = (options: {
   deployment: Deployment | undefined
@@ -77,47 +72,12 @@ export interface GatewayOptions {
   logger?: ErrorLogger
 }
 
-/** Limits of a single request (`docs/settings.md`). */
-export interface GatewayLimits {
-  /** The longest JSON of a directory that paths may lead into, in bytes; all those on one path may have twice as much. */
-  maxDirectoryBytes: number
-  /** The longest body that a patch may make, in bytes: as for content inscribed as a whole. */
-  maxContentBytes: number
-  /** The BEEF of a page of a lookup, in bytes; a page has at least one output. As JSON it is four times as long. */
-  maxPageBytes: number
-  /** The most bytes of MAP in a record; no more than the default is ever stored. */
-  maxMapBytes: number
-}
-
 export const GATEWAY_LIMITS: GatewayLimits = {
   maxDirectoryBytes: 1024 * 1024,
   maxContentBytes: 64 * 1024 * 1024,
   // Clients of SDK 3 accept 4 MiB of JSON.
   maxPageBytes: 1_000_000,
   maxMapBytes: MAX_MAP_BYTES,
-}
-
-/** What the routes of a gateway share. */
-export interface GatewayParts extends GatewayLimits {
-  /** The graph with blocked outputs: a blocked ancestor is still evidence of where an output comes from. */
-  graph: FactStore
-  /** The graph without blocked outputs, and for content without tips that are still unknown. */
-  store: GraphReads
-  responses: ResponseCache
-  bodies: RequestBodies
-  answers: ContentAnswers
-  hosts: ContentHosts
-  /** The `Content-Security-Policy` of content that a browser would run. */
-  policy: string
-  profile: Profile
-  network: Network
-  deployment: Deployment | undefined
-  genesis: Outpoint | undefined
-  tree: TreeTerms | undefined
-  progress: TreeProgress
-  /** Whether the host asks the network about transactions: then mining continues from what is proven or seen. */
-  asksNetwork: boolean
-  path: string
 }
 
 type Handler = (...parameters: never[]) => unknown

@@ -3,8 +3,8 @@ import { pino } from 'pino'
 import { longestName } from '../../backend/src/protocol/mint.js'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
-import { CONTENT_OPERATIONS, ContentAnswers, contentHandler } from './content/content.js'
-import type { GatewayOptions, GatewayParts, GatewayStores } from './gateway-options.js'
+import { CONTENT_OPERATIONS, ContentAnswers, type ContentParts, contentHandler } from './content/content.js'
+import type { GatewayOptions, GatewayStores } from './gateway-options.js'
 import { GATEWAY_LIMITS } from './gateway-options.js'
 import { ContentHosts, type ContentHostsOptions } from './hosts/content-hosts.js'
 import { errorPage as siteErrorPage } from './hosts/error-page.js'
@@ -23,7 +23,7 @@ import { lookupRoutes } from './lookups/lookup-routes.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { proofRoutes } from './metadata/proof.js'
 import { provenanceRoutes } from './metadata/provenance.js'
-import { type DeploymentOptions, deploymentRoutes } from './names/deployment-routes.js'
+import { type AboutServer, deploymentRoutes } from './names/deployment-routes.js'
 import { ownerAddress } from './names/name-record.js'
 import { namesRoutes } from './names/names.js'
 import { explorerFileRoutes, explorerRoutes } from './pages/explorer-routes.js'
@@ -50,7 +50,7 @@ export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others
   images?: ImageMaker | undefined
   /** The setting `CONTENT_TYPES`. */
   contentTypes?: string[] | undefined
-  advertisedAs?: DeploymentOptions['advertisedAs']
+  advertisedAs?: AboutServer['advertisedAs']
   /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
   pageFiles?: PageFiles | undefined
 }
@@ -104,8 +104,8 @@ export function openGateway(
     others: options.others ?? 'service',
   })
   const hostsOf = (request: Request): string[] => hosts.hostsOf(request).map((host) => host + path)
-  const parts: GatewayParts = {
-    ...{ graph, store, responses, bodies, hosts, policy, progress, asksNetwork: follower.asksNetwork },
+  const parts: ContentParts = {
+    ...{ graph, store, responses, bodies, policy, progress, asksNetwork: follower.asksNetwork },
     ...{ profile, network, deployment, genesis, tree, path, ...limits },
     answers: new ContentAnswers({ store, profile, ...limits }),
   }
@@ -134,7 +134,7 @@ export function openGateway(
     below(prefixes, listsRoutes(all)),
     below(wallets('/beef'), beefRoutes(graph), { capability: 'beef' }),
     below(wallets('/txo'), txoRoutes(parts), { capability: 'txo' }),
-    below([''], deploymentRoutes(parts, options)),
+    below([''], deploymentRoutes(parts, { ...options, sitesOf: (request) => hosts.sitesOf(request) })),
   ]
   const { images } = options
   if (images !== undefined) groups.push(below(prefixes, imageRoutes(images, parts), { capability: 'image' }))
@@ -178,7 +178,7 @@ export function openGateway(
       ? {
           hosts,
           answer: hostContent(parts, {
-            ...{ content, domains },
+            ...{ hosts, content, domains },
             recursion: mounted([recursion]),
             policy: contentPolicy,
             hasPages: errorPage !== undefined,

@@ -2,8 +2,7 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { coreCount, workerHost } from '../../client/workers.js'
 import { searchInWorkers } from '../../mining/search/search-workers.js'
 import { make } from '../mine-page/elements.js'
-import { rate } from '../mine-page/figures.js'
-import { count, duration } from '../text.js'
+import { count, duration, rate } from '../mine-page/figures.js'
 
 // The script of every page. Every page works without it.
 

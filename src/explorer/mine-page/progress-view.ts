@@ -1,8 +1,7 @@
 import type { MiningEvent } from '../../mining/mine-name.js'
 import type { SearchProgress } from '../../mining/search/search-nonce.js'
-import { count, duration } from '../text.js'
 import { element, make } from './elements.js'
-import { percent, rate } from './figures.js'
+import { count, duration, percent, rate } from './figures.js'
 
 /** Shows the progress of mining. Events are announced to screen readers; the figures of a search are not announced. */
 export class ProgressView {

@@ -13,9 +13,9 @@ import {
 import { withQuery } from '../../../backend/src/protocol/redirects.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import type { GatewayLimits, GatewayParts } from '../gateway-options.js'
 import { CACHE, digestField } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
+import type { GatewayLimits, GatewayParts } from '../http/gateway-parts.js'
 import {
   CONTENT_HEADERS,
   DAMAGED,
@@ -89,6 +89,11 @@ export interface ContentQuestion extends MapOptions {
   read: Ahead | undefined
 }
 
+/** What routes share that show content. */
+export interface ContentParts extends GatewayParts {
+  answers: ContentAnswers
+}
+
 /** Answers paths below a root, wherever the root was found: the only way from a path to a response. */
 export class ContentAnswers {
   readonly patches: Patches
@@ -138,7 +143,7 @@ export class ContentAnswers {
  * @param originOf If missing, pages are served here, too.
  */
 export function contentHandler(
-  { store, policy, responses, answers }: GatewayParts,
+  { store, policy, responses, answers }: ContentParts,
   originOf: OriginOf | undefined,
 ): RequestHandler {
   const framedPolicy = `${policy}; ${FRAMED_POLICY}`

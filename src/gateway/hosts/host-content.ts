@@ -8,6 +8,7 @@ import {
   formatOutpoint,
   type Outpoint,
 } from '../../../backend/src/protocol/outpoint.js'
+import type { ContentParts } from '../content/content.js'
 import {
   ContentRedirect,
   decodedSegments,
@@ -18,14 +19,13 @@ import {
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
 import { type Ahead, afterLong } from '../content/directory.js'
-import type { GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, methodNotAllowed } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
 import { passingErrors, StoredResponse, sendStored } from '../http/stored-response.js'
 import { namesHeaders, notCaughtUp } from '../http/tree-progress.js'
-import type { HostedRequest, HostTarget } from './content-hosts.js'
+import type { ContentHosts, HostedRequest, HostTarget } from './content-hosts.js'
 
 /** Finds out what other people's domains show, from their DNS records. */
 export interface CustomDomains {
@@ -37,6 +37,7 @@ export interface CustomDomains {
 }
 
 export interface HostContentOptions {
+  hosts: ContentHosts
   /** Answers below `/content/`, as on the service's own hosts. */
   content: (request: Request, response: Response, next: NextFunction) => unknown
   /** Answers below `/r/`, unless the host's content has an entry of that name. */
@@ -135,8 +136,8 @@ class HostAnswer {
  * not sandboxed, and may install service workers.
  */
 export function hostContent(
-  { hosts, store, responses, answers, profile, progress }: GatewayParts,
-  { content, recursion, policy, domains, hasPages }: HostContentOptions,
+  { store, responses, answers, profile, progress }: ContentParts,
+  { hosts, content, recursion, policy, domains, hasPages }: HostContentOptions,
 ): HostHandler {
   const isNameClaim = ({ output }: ContentRoot): boolean =>
     output.content.contentType === profile.nameContentType

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from './caching.js'
+import type { GatewayParts } from './gateway-parts.js'
 import { jsonResponse, namesJsonResponse, type StoredResponse, unlessAsked } from './stored-response.js'
 import { incomplete } from './tree-progress.js'
 

@@ -7,10 +7,9 @@ import {
   formatOutpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
-import { bodyOf } from '../content/content.js'
+import { bodyOf, type ContentParts } from '../content/content.js'
 import { type ContentRoot, contentRoot, type ShownContent } from '../content/content-root.js'
 import { type Ahead, afterLong, shownBy } from '../content/directory.js'
-import type { GatewayParts } from '../gateway-options.js'
 import { digestField, entityTag } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countMilliseconds, leavingOf } from '../http/long-read.js'
@@ -169,11 +168,11 @@ const RULES: Record<string, string> = {
   q: 'a whole number from 1 to 100',
 }
 
-export function imageRoutes(images: ImageMaker, parts: GatewayParts): Routes {
+export function imageRoutes(images: ImageMaker, parts: ContentParts): Routes {
   return routes({ image: [refuseServiceWorkers, serveImage(images, parts)] })
 }
 
-function serveImage(images: ImageMaker, { store, answers, policy }: GatewayParts): RequestHandler {
+function serveImage(images: ImageMaker, { store, answers, policy }: ContentParts): RequestHandler {
   return async (request, response) => {
     const reference = parseContentReference(decodedPointer(request.path.slice('/image/'.length)))
     const { wanted, varies } = wantedImage(request)

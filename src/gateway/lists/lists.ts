@@ -6,9 +6,9 @@ import { type Attribute, attribute } from '../../../backend/src/graph/listings.j
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
-import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
 import { described, NOT_CAUGHT_UP, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
 import {

@@ -4,7 +4,7 @@ import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, readOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import type { GatewayParts } from '../gateway-options.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { address, domain, name, outpoint, txid } from '../http/schemas.js'
 import { requireCaughtUp } from '../http/tree-progress.js'
 

@@ -9,7 +9,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { outpointOf, outputAt } from '../content/content-root.js'
-import type { GatewayParts } from '../gateway-options.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 

@@ -8,9 +8,9 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import { outpointOf } from '../content/content-root.js'
-import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, unknownHere } from '../http/errors.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { jsonChunks } from '../http/json-chunks.js'
 import { described, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'

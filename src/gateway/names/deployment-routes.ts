@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express'
+import type { Request, RequestHandler } from 'express'
 import { z } from 'zod'
 import { versionOfTree } from '../../../backend/src/graph/pinned-tree.js'
 import { readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -11,8 +11,8 @@ import {
 } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
-import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { described, type Routes } from '../http/operation.js'
 import { outpoint, text } from '../http/schemas.js'
 
@@ -73,16 +73,22 @@ const deploymentShape = z.strictObject({
     ),
 })
 
+type DeploymentAnswer = z.input<typeof deploymentShape>
+
+interface DeploymentOptions extends AboutServer {
+  sitesOf: (request: Request) => DeploymentAnswer['sites']
+}
+
 /** What only our server says of itself. */
-export type DeploymentOptions = Pick<z.input<typeof deploymentShape>, 'advertisedAs' | 'contentTypes'>
+export type AboutServer = Pick<DeploymentAnswer, 'advertisedAs' | 'contentTypes'>
 
 /**
  * `/deployment.json`: the name tree of this host, and the rules by which names are mined in it. Clients that need a certain tree
  * must not trust this, but know its genesis from elsewhere.
  */
 export function deploymentRoutes(
-  { profile, network, deployment, hosts, path, graph }: GatewayParts,
-  { advertisedAs, contentTypes }: DeploymentOptions,
+  { profile, network, deployment, path, graph }: GatewayParts,
+  { advertisedAs, contentTypes, sitesOf }: DeploymentOptions,
 ): Routes {
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
@@ -98,7 +104,7 @@ export function deploymentRoutes(
     await graph.opened?.()
     // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
-    const sites = hosts.sitesOf(request)
+    const sites = sitesOf(request)
     response.set('Cache-Control', CACHE.revalidate).json({
       ...{ profile: profile.name, network, ...tree },
       ...(version && { covenantVersion: version }),

@@ -10,7 +10,7 @@ import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import type { GatewayParts } from '../gateway-options.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
 import { NAMES_FIELDS } from '../http/tree-progress.js'
 

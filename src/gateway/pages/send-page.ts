@@ -3,11 +3,10 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { VERSION } from '../../../backend/src/graph/service-metadata.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Site } from '../../explorer/index.js'
-import type { ServerOptions } from '../gateway.js'
-import type { GatewayOptions, GatewayParts } from '../gateway-options.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import type { ErrorPage } from '../http/error-response.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import type { HeaderName } from '../http/operation.js'
 import { type HeaderFor, HTML_TYPE, setHeaders } from '../http/send-body.js'
 
@@ -18,9 +17,16 @@ type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
-type SiteOptions = GatewayOptions & ServerOptions
+/** See `GatewayOptions` and `ServerOptions`. */
+interface SiteOptions {
+  gatewayHost?: string | undefined
+  publicUrl?: string | undefined
+  port?: () => number | undefined
+  hasStatus?: boolean
+  images?: unknown
+}
 
-export function siteOf(parts: Omit<GatewayParts, 'answers'>, options: SiteOptions): Site {
+export function siteOf(parts: GatewayParts, options: SiteOptions): Site {
   const { profile, network, deployment, path, progress } = parts
   return {
     network: profile.name === 'local' ? 'local' : network,

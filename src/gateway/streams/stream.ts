@@ -13,9 +13,9 @@ import {
 import { decodedPointer, formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import type { GatewayParts } from '../gateway-options.js'
 import { CACHE } from '../http/caching.js'
 import { OriginUnknownError } from '../http/errors.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { leavingOf } from '../http/long-read.js'
 import {
   CONTENT_HEADERS,

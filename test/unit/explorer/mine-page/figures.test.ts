@@ -1,5 +1,11 @@
-import { percent, rate } from '../../../../src/explorer/mine-page/figures.js'
-import { duration } from '../../../../src/explorer/text.js'
+import { count, duration, percent, rate } from '../../../../src/explorer/mine-page/figures.js'
+
+test.each([
+  [0, '0'],
+  [1234567.4, '1,234,567'],
+])('%d hashes are %s', (value, text) => {
+  expect(count(value)).toBe(text)
+})
 
 test.each([
   [999_999, '999,999 a second'],
