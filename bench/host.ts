@@ -15,10 +15,10 @@ const SERVICE: Record<Kind, string> = { mint: 'ls_names', inscription: 'ls_ordin
 const ROUNDS = 9
 const A_ROUND: Record<Kind, number> = { inscription: 40, mint: 20 }
 /**
- * How many submissions come before the first round. Each thread compiles frequent code by itself, over some hundreds of them, which
- * would count against the plugin.
+ * How many submissions come before the first round. Each thread compiles frequent code by itself, over some thousands of them,
+ * which would count against the plugin.
  */
-const WARM_UP: Record<Kind, number> = { inscription: 1500, mint: 300 }
+const WARM_UP: Record<Kind, number> = { inscription: 4000, mint: 300 }
 const LAGS = 45
 /** The admitted outputs of a mint, and of an inscription; mints are longer than `longer`. */
 const ADMITTED: HostSetup['admitted'] = {
@@ -64,19 +64,26 @@ async function* compared(
       const [cpu, lags]: number[][][] = [[], []].map(() => hosts.map(() => []))
       for (let round = -1; round < ROUNDS; round++) {
         const some = await made(material, kind, round < 0 ? WARM_UP[kind] : A_ROUND[kind])
-        for (const [at, each] of hosts.entries()) {
-          const cost = await costOf(each, kind, some)
+        for (const at of inTurn(round)) {
+          const cost = await costOf(hosts[at] as Host, kind, some)
           if (round >= 0) cpu?.[at]?.push(cost)
         }
       }
-      for (const { beef, query } of await made(material, kind, LAGS))
-        for (const [at, host] of hosts.entries())
-          lags?.[at]?.push(await host.ask({ beef, topics: TOPICS, find: { service: SERVICE[kind], query } }))
+      for (const [round, { beef, query }] of (await made(material, kind, LAGS)).entries())
+        for (const at of inTurn(round))
+          lags?.[at]?.push(
+            await (hosts[at] as Host).ask({ beef, topics: TOPICS, find: { service: SERVICE[kind], query } }),
+          )
       yield `${title}, ${kind}: ${comparison(cpu, 'ms of CPU', 2)}; found ${comparison(lags, 'ms after the answer', 1)}`
     }
   } finally {
     for (const each of hosts) await each.end()
   }
+}
+
+/** The order of both hosts in a round. */
+function inTurn(round: number): readonly number[] {
+  return round % 2 === 0 ? [0, 1] : [1, 0]
 }
 
 /** Compares a plugin that does nothing with ours: each measurement with the one that was made beside it. */

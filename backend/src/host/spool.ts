@@ -11,8 +11,9 @@ export interface Submission {
   verified: Uint8Array | undefined
 }
 
+/** Checkpoints are synced to disk in the thread of the host, so there are few. */
 const SCHEMA = `
-pragma journal_mode = wal; pragma synchronous = normal;
+pragma journal_mode = wal; pragma synchronous = normal; pragma wal_autocheckpoint = 4000;
 create table if not exists submission (place integer primary key, txid text not null unique, seen blob, verified blob);
 create table if not exists eviction (txid text not null, vout integer not null, primary key (txid, vout)) without rowid;`
 

@@ -71,7 +71,7 @@ export class SharedState {
   /** Publishes committed changes. What cannot be published now follows with the next. */
   async publish(): Promise<void> {
     const { logFile } = this.options
-    const changed = logFile.all('select distinct name from noted')
+    const changed = logFile.all('select name from noted')
     if (changed.length > 0) logFile.run('delete from noted')
     for (const { name } of changed) this.due.set(name, valueIn(logFile, name))
     if (this.due.size === 0) return
