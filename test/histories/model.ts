@@ -97,7 +97,9 @@ export class Model {
   }
 
   private doesCount(proof: Proof): boolean {
-    return this.host.tracker === 'headers' ? this.accepts(proof) : !this.refused.has(blockOf(proof))
+    const { tracker } = this.host
+    if (tracker === 'scripts-only') return true
+    return tracker === 'headers' ? this.accepts(proof) : !this.refused.has(blockOf(proof))
   }
 
   /**

@@ -234,7 +234,7 @@ export class Transactions {
 
 /**
  * What decides which proofs count. `headers`: the best chain. `tracker`: its verdicts on blocks; all proofs count that it did not
- * refuse. `scripts-only`: nothing; of the proofs that no earlier tracker refused, the last one of a transaction counts.
+ * refuse. `scripts-only`: nothing, also no verdict of an earlier tracker; the last proof of a transaction counts.
  */
 export type ProofTracker = 'headers' | 'tracker' | 'scripts-only'
 
@@ -304,7 +304,8 @@ export class Proofs {
 
   /** @param rootOf Reads the root, which is rarely needed. */
   private isValid(height: number, rootOf: () => Uint8Array): boolean {
-    if (this.tracker !== 'headers') return !this.hasVerdicts || !this.isRefused(height, rootOf())
+    if (this.tracker === 'scripts-only') return true
+    if (this.tracker === 'tracker') return !this.hasVerdicts || !this.isRefused(height, rootOf())
     const known = rootAt(this.sql, height)
     return known !== undefined && equalBytes(known, rootOf())
   }

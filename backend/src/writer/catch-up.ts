@@ -146,10 +146,7 @@ function keyAt(log: LocalLog, seq: number): string | undefined {
 
 /** The settings that all derivation depends on: a change of one cannot be applied like other facts. */
 function rulesOf(log: LocalLog): string {
-  const values = TREE_SETTINGS.map((name) => latestOf(log, register.setting(name))?.value ?? null)
-  // Indexes were derived before the last one was a setting, by what is the usual value.
-  if (values.at(-1) !== '2') values.pop()
-  return JSON.stringify(values)
+  return JSON.stringify(TREE_SETTINGS.map((name) => latestOf(log, register.setting(name))?.value ?? null))
 }
 
 /** What decides which proofs count. */
