@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
@@ -13,6 +13,7 @@ function opened(folder: string, maxBytes?: number): Spool {
   return spool
 }
 
+const LARGE = 200_000
 const bytes = (count: number): Uint8Array => new Uint8Array(count)
 
 test('what was seen and what was verified is there until it is deleted, after a restart too', () => {
@@ -38,6 +39,25 @@ test('what was seen and what was verified is there until it is deleted, after a 
   again.see('b', bytes(2))
   expect(again.get('b')?.seen).toHaveLength(2)
   expect([spool.txids(), spool.evictions()]).toEqual([['b'], []])
+})
+
+test('a large BEEF is a file, which replaces a shorter one and goes with its submission', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spool-'))
+  const files = join(folder, 'spool')
+  const spool = opened(folder, 10 * LARGE)
+  for (const length of [3, LARGE, LARGE + 5, LARGE + 1, 4]) spool.see('a', bytes(length))
+  for (const n of [2, 4]) spool.see(`b${n}`, bytes(n * LARGE))
+  writeFileSync(join(files, 'left by a kill'), bytes(1))
+  const again = opened(folder, 10 * LARGE)
+  expect(again.get('a')?.seen).toHaveLength(LARGE + 5)
+  expect(readdirSync(files)).toEqual(['a', 'b2', 'b4'])
+  again.delete('a')
+  again.flush()
+  expect(readdirSync(files)).toEqual(['b2', 'b4'])
+  again.see('b5', bytes(5 * LARGE))
+  expect([readdirSync(files), again.txids()]).toEqual([['b5'], ['b5']])
+  truncateSync(join(files, 'b5'), LARGE)
+  expect(again.get('b5')).toMatchObject({ seen: undefined })
 })
 
 test('a restart leaves nothing of what was deleted, as it may be content that the operator has removed', () => {
