@@ -27,8 +27,6 @@ create table if not exists held (txid blob primary key, lock_height integer not 
 create index if not exists held_lock on held (lock_height, lock_time);
 -- How far a host has come with something.
 create table if not exists state (name text primary key, value text not null) without rowid;
-create table if not exists interaction (host text not null, topic text not null, since integer not null,
-  primary key (host, topic)) without rowid;
 -- Attempts to find what is missing in front of an ordinal. Without a row: none yet.
 create table if not exists ancestor (txid blob not null, vout integer not null, hole integer not null, due integer not null,
   place integer not null, tries integer not null, transactions integer not null, bytes integer not null,
@@ -72,11 +70,6 @@ export class State {
       name,
       value,
     )
-  }
-
-  interaction(host: string, topic: string, since: number): void {
-    const replace = 'on conflict do update set since = excluded.since'
-    this.sql.run(`insert into interaction values (?, ?, ?) ${replace}`, host, topic, since)
   }
 
   /** Over the limit, deletes those that would wait longest. */

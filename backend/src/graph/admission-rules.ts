@@ -21,19 +21,17 @@ export interface AdmissionRules {
   /**
    * The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent.
    *
-   * @param isPurged Whether the operator has removed content from the transaction.
+   * @param options.isPurged Whether the operator has removed content from the transaction.
    */
-  names(transaction: TransactionView, nodeInputs: NodeInput[], isPurged?: boolean): number[]
+  names(
+    transaction: TransactionView,
+    nodeInputs: NodeInput[],
+    options?: { isPurged?: boolean | undefined; onRefusal?: OnRefusal },
+  ): number[]
   /** Whether `tm_ordinals` admits an output that has content or MAP, or receives an admitted ordinal. */
-  permits(transaction: TransactionView, vout: number): boolean
+  permits(transaction: TransactionView, vout: number, onRefusal?: OnRefusal): boolean
   /** The outputs that other topics of a host admit, by the bytes of the transaction alone. */
   others?: ((transaction: TransactionView) => { topic: string; vout: number }[]) | undefined
-  /**
-   * Called for a transaction without outputs that `tm_ordinals` admits.
-   *
-   * @param unknownInput The first input whose value is unknown, if the transaction spends an admitted ordinal at or after it.
-   */
-  onNoOrdinal?(transaction: TransactionView, unknownInput: number | undefined): void
 }
 
 /** Why a topic admitted nothing of a transaction, or not one of its outputs: a code to count, a sentence for a person. */
@@ -55,8 +53,7 @@ export interface PendingLimits {
 
 /** How a store derives admissions. */
 export interface AdmissionOptions {
-  /** The rules for one write; `onRefusal` is called for everything that they refuse. */
-  rules: (onRefusal: OnRefusal) => AdmissionRules
+  rules: AdmissionRules
   pending: PendingLimits
   /** The same for submissions that wait because they lost a conflict; by default 500 of 100 MiB in total. */
   waiting?: PendingLimits

@@ -24,7 +24,7 @@ export const dependency = {
   /** Which inscriptions there are, and when they were mined. */
   inscriptions: 'inscriptions',
   /** The ordinals found by a parent, but only additions: one that is no longer found has moved. */
-  children: (parent: Attribute): Dependency => `children ${parent.hash}`,
+  children: (parent: Pick<Attribute, 'hash'>): Dependency => `children ${parent.hash}`,
   /** Any change. */
   all: 'all',
 } as const

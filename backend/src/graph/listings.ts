@@ -7,7 +7,7 @@ import type { OutputRecord } from './records.js'
 
 /**
  * Something by which an ordinal is found, at its current output: an entry of its merged MAP, its parent, the type of its content,
- * or its owner. It is looked up by the SHA-256, in hex, of kind and value.
+ * or its owner. It is looked up by the first {@link HASH_BYTES} of the SHA-256, in hex, of kind and value.
  */
 export interface Attribute {
   kind: AttributeKind
@@ -34,8 +34,12 @@ export const attribute = {
   owner: (owner: string): Attribute => attributeOf('owner', owner),
 }
 
+/** Finding two values with the same 16 bytes takes 2^64 attempts, and both only find each other's ordinals. */
+const HASH_BYTES = 16
+
 function attributeOf(kind: AttributeKind, ...values: string[]): Attribute {
-  return { kind, hash: sha256(Buffer.from(JSON.stringify([kind, ...values]), 'utf8')).toString('hex') }
+  const hash = sha256(Buffer.from(JSON.stringify([kind, ...values]), 'utf8'))
+  return { kind, hash: hash.toString('hex', 0, HASH_BYTES) }
 }
 
 export function mapAttributes(state: MapState): Attribute[] {

@@ -13,7 +13,7 @@ import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
-import type { AdmissionOptions, AdmissionRules, NodeInput, OnRefusal } from './admission-rules.js'
+import type { AdmissionRules, NodeInput, OnRefusal, TopicRefusal } from './admission-rules.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import { nativeHash256 } from './native-hash.js'
 import type { BeefContents } from './read-beef.js'
@@ -33,37 +33,39 @@ export function admissionRules({
   /** The tree to follow; undefined: none. */
   deployment: Deployment | undefined
   policy?: OrdinalsPolicy | undefined
-}): AdmissionOptions['rules'] {
+}): AdmissionRules {
   const refusalOf = policyCheck(policy)
-  return (onRefusal) => ({
+  return {
     ...others,
     genesis: deployment?.genesis,
     // A spend of a node that is neither strict nor proven is never stored (`src/server/writer/submission-rules.ts`). So
     // these rules need not know what is proven, and admission depends on nothing but bytes.
-    names: (transaction, nodeInputs, isPurged) =>
+    names: (transaction, nodeInputs, { isPurged, onRefusal = () => {} } = {}) =>
       admittedNames({ transaction, nodeInputs, isProven: true, isPurged, deployment, onRefusal }),
-    permits(transaction, vout) {
+    permits(transaction, vout, onRefusal) {
       const refusal = refusalOf(transaction, vout)
-      if (refusal !== undefined) onRefusal({ topic: TOPICS.ordinals, txid: transaction.txid, ...refusal })
+      if (refusal !== undefined) onRefusal?.({ topic: TOPICS.ordinals, txid: transaction.txid, ...refusal })
       return refusal === undefined
     },
-    onNoOrdinal({ txid, inputs }, unknownInput) {
-      const unknown = unknownInput === undefined ? undefined : inputs[unknownInput]
-      onRefusal({
-        topic: TOPICS.ordinals,
-        txid,
-        ...(unknown === undefined
-          ? {
-              code: 'NO_ORDINAL',
-              message: 'no output has content or MAP, or receives an admitted ordinal',
-            }
-          : {
-              code: 'UNKNOWN_VALUES',
-              message: `the value of ${formatOutpoint(unknown)} is unknown, so the ordinals after it cannot be placed`,
-            }),
-      })
-    },
-  })
+  }
+}
+
+/**
+ * Why `tm_ordinals` admits no output of a transaction.
+ *
+ * @param unknownInput The first input whose value is unknown, if the transaction spends an admitted ordinal at or after it.
+ */
+export function noOrdinal({ txid, inputs }: TransactionView, unknownInput?: number): TopicRefusal {
+  const refused = { topic: TOPICS.ordinals, txid }
+  const unknown = unknownInput === undefined ? undefined : inputs[unknownInput]
+  if (unknown === undefined)
+    return {
+      ...refused,
+      code: 'NO_ORDINAL',
+      message: 'no output has content or MAP, or receives an admitted ordinal',
+    }
+  const message = `the value of ${formatOutpoint(unknown)} is unknown, so the ordinals after it cannot be placed`
+  return { ...refused, code: 'UNKNOWN_VALUES', message }
 }
 
 /** The outputs that `tm_names` admits of a transaction that spends these nodes (`docs/spec/protocol.md`, Mints). */

@@ -8,7 +8,7 @@ import type { AdmissionRecord } from '../graph/records.js'
 import { equalBytes } from '../protocol/bytes.js'
 import type { HeaderRange } from '../protocol/header-store.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
-import { isCoinbase } from '../protocol/transaction.js'
+import { isCoinbase, type TransactionView } from '../protocol/transaction.js'
 import { decide, improvedBy, Ranks, rankBy, reasonIn, statusIn } from './active.js'
 import { Admissions, firstScore } from './admissions.js'
 import { Attributes } from './attributes.js'
@@ -30,13 +30,13 @@ import {
 
 export interface IndexOptions {
   /** The rules of the topics. The policy for ordinals is not asked: its decisions are in the notes of transactions. */
-  rules: (onRefusal: OnRefusal) => AdmissionRules
+  rules: AdmissionRules
   tracker: ProofTracker
 }
 
 /** State of an index in memory, to restore after a rollback. */
 export interface IndexMark {
-  ids: [transactions: number, outputs: number, attributes: number]
+  ids: [transactions: number, outputs: number]
   journal: JournalMark
 }
 
@@ -76,7 +76,7 @@ export class Index {
   constructor(
     private readonly sql: Sql,
     source: TransactionSource,
-    private readonly options: IndexOptions,
+    { rules, tracker }: IndexOptions,
   ) {
     if (sql.get("select 1 as one from sqlite_master where name = 'tx'") === undefined) {
       sql.exec(SCHEMA)
@@ -85,7 +85,7 @@ export class Index {
     this.journal = new Journal(sql)
     this.transactions = new Transactions(sql, source)
     this.registers = new Registers(sql, this.transactions)
-    this.proofs = new Proofs(sql, source, options.tracker)
+    this.proofs = new Proofs(sql, source, tracker)
     const { agenda, journal, transactions, registers } = this
     this.ranks = new Ranks(sql, { transactions, journal, agenda })
     this.attributes = new Attributes(sql, { transactions, journal, agenda })
@@ -93,7 +93,6 @@ export class Index {
     this.lineages = new Lineages(sql, { transactions, attributes, registers, journal, agenda })
     this.admissions = new Admissions(sql, { journal, agenda })
     const { lineages, admissions } = this
-    const rules = options.rules(() => {})
     if (rules.genesis !== undefined) transactions.assumeNode(rules.genesis)
     this.judge = new Judge(sql, { transactions, lineages, admissions, journal, agenda }, rules)
   }
@@ -120,14 +119,13 @@ export class Index {
   }
 
   mark(): IndexMark {
-    const { transactions, lineages, attributes, journal } = this
-    return { ids: [transactions.lastId, lineages.lastId, attributes.lastId], journal: journal.mark() }
+    const { transactions, lineages, journal } = this
+    return { ids: [transactions.lastId, lineages.lastId], journal: journal.mark() }
   }
 
-  restore({ ids: [transactions, outputs, attributes], journal }: IndexMark): void {
+  restore({ ids: [transactions, outputs], journal }: IndexMark): void {
     this.transactions.lastId = transactions
     this.lineages.lastId = outputs
-    this.attributes.lastId = attributes
     this.base = undefined
     this.journal.restore(journal)
     this.agenda.clear()
@@ -152,17 +150,6 @@ export class Index {
     return taken.map((each) => ({ ...each, score: first + each.score }))
   }
 
-  /** The topics that hold outputs of transactions since {@link takeAdmitted}, by txid. */
-  topicsAdmitted(): Map<string, Set<string>> {
-    const found = new Map<string, Set<string>>()
-    for (const { topic, outpoint } of this.journal.admitted) {
-      const topics = found.get(outpoint.txid)
-      if (topics === undefined) found.set(outpoint.txid, new Set([topic]))
-      else topics.add(topic)
-    }
-    return found
-  }
-
   /** The new transactions since {@link takeFlips} that are active because they conflict with nothing, by txid. */
   uncontested(): Set<string> {
     const { added, flips } = this.journal
@@ -170,11 +157,6 @@ export class Index {
     for (const { txid, active } of added) if (active === 1) found.add(txid)
     for (const { txid } of flips) found.delete(txid)
     return found
-  }
-
-  /** Whether a new transaction since {@link takeFlips} may spend a genuine node. */
-  spendsNode(txid: string): boolean {
-    return this.journal.spendNodes.has(txid)
   }
 
   /** Whether the last verdict on a block is that the chain does not have it. */
@@ -205,7 +187,6 @@ export class Index {
     const { journal } = this
     const flipped = this.flipped()
     journal.flips.length = 0
-    journal.spendNodes.clear()
     return {
       ...flipped,
       added: journal.added.splice(0).map(({ txid }) => txid),
@@ -234,10 +215,9 @@ export class Index {
     return row?.needed === 1
   }
 
-  /** Reports again why the rules admit nothing of a stored transaction, except refusals of the policy. */
-  explain(txid: string, onRefusal: OnRefusal): void {
-    const row = this.transactions.byTxid(Buffer.from(txid, 'hex'))
-    if (row !== undefined && row.seq !== null) this.judge.explain(row, this.options.rules(onRefusal))
+  /** Reports which topics hold nothing of a transaction, and why, except refusals of the policy. */
+  explain(view: TransactionView, onRefusal: OnRefusal): void {
+    this.judge.explain(view, onRefusal)
   }
 
   private applyOne(fact: Fact): void {

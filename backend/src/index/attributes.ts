@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { dependency } from '../graph/dependencies.js'
 import { type Attribute, attribute, mapAttributes } from '../graph/listings.js'
@@ -10,9 +9,6 @@ import { mapAt } from './map-snapshots.js'
 import { type NewOutput, type OutputRow, outpointIn, outputWith } from './outputs.js'
 import { Runs } from './runs.js'
 import type { Transactions } from './transactions.js'
-
-/** How many ids of attributes are cached. */
-const CACHED_IDS = 10_000
 
 /** The place of an ordinal in lists, by the outpoint of its first output. */
 interface ListPlace {
@@ -26,25 +22,12 @@ interface ListPlace {
  */
 export class Attributes {
   private readonly runs: Runs
-  private readonly ids = new LRUCache<string, number>({ maxSize: CACHED_IDS, sizeCalculation: () => 1 })
-  private last: number
 
   constructor(
     private readonly sql: Sql,
     private readonly tables: { transactions: Transactions; journal: Journal; agenda: Agenda },
   ) {
     this.runs = new Runs(sql)
-    this.last = sql.get('select max(id) as id from attribute')?.id ?? 0
-  }
-
-  /** The last id given. Setting it takes ids back. */
-  get lastId(): number {
-    return this.last
-  }
-
-  set lastId(id: number) {
-    if (id !== this.last) this.ids.clear()
-    this.last = id
   }
 
   index(): void {
@@ -58,14 +41,17 @@ export class Attributes {
   /** Replaces the owner of an ordinal that moved and did nothing else. */
   setOwner(lin: number, before: Uint8Array | null, after: Uint8Array | null): void {
     if (before && after && Buffer.compare(before, after) === 0) return
-    const [old, now] = [before, after].map((owner) => owner && this.idOf(ownerAttribute(owner)))
+    const [old, now] = [before && ownerAttribute(before), after && ownerAttribute(after)]
     const isReplaced =
       old &&
       now &&
-      this.sql.run('update or replace found set attribute = ? where lin = ? and attribute = ?', now, lin, old)
+      this.sql.run(
+        'update or replace found set attribute = ? where lin = ? and attribute = ?',
+        ...[keyOf(now), lin, keyOf(old)],
+      )
     if (isReplaced) return
-    if (old) this.sql.run('delete from found where lin = ? and attribute = ?', lin, old)
-    if (now && after) this.add(lin, this.placeOf(lin), new Map([[now, ownerAttribute(after)]]))
+    if (old) this.sql.run('delete from found where lin = ? and attribute = ?', lin, keyOf(old))
+    if (now) this.add(lin, this.placeOf(lin), [now])
   }
 
   /** Adds the attributes of an unspent output that begins a lineage or a run: they follow from that output alone. */
@@ -77,7 +63,7 @@ export class Attributes {
       ...(row.latestparent === row.oid && row.parent ? [attribute.parent(outpointIn(row.parent))] : []),
       ...(row.lastmap === row.oid && row.map ? mapAttributes(mergeMap(EMPTY_MAP, decodeMap(row.map))) : []),
     ]
-    this.add(row.lin ?? -row.oid, row, new Map(attributes.map((each) => [this.idOf(each), each])))
+    this.add(row.lin ?? -row.oid, row, attributes)
   }
 
   private indexLineage(lin: number): void {
@@ -147,19 +133,15 @@ export class Attributes {
   private write(lin: number, first: number, attributes: Attribute[]): void {
     const isNew = Math.abs(lin) > this.tables.agenda.lastEarlierOutput
     if (isNew && attributes.length === 0) return
-    const wanted = new Map(attributes.map((each) => [this.idOf(each), each]))
-    for (const { attribute: id } of this.sql.all('select attribute from found where lin = ?', lin))
-      if (!wanted.delete(id)) {
-        this.noteLost(id)
-        this.sql.run('delete from found where lin = ? and attribute = ?', lin, id)
-      }
-    if (wanted.size > 0) this.add(lin, this.placeOf(first), wanted)
-  }
-
-  /** Treats every lost attribute as a parent, as only its hash is stored: answers list what is found by a parent. */
-  private noteLost(id: number): void {
-    const hash: Buffer = this.sql.get('select hash from attribute where id = ?', id)?.hash
-    this.tables.journal.change(dependency.children({ kind: 'parent', hash: hash.toString('hex') }))
+    const wanted = new Map(attributes.map((each) => [each.hash, each]))
+    for (const { attribute: key } of this.sql.all('select attribute from found where lin = ?', lin)) {
+      const hash = key.toString('hex')
+      if (wanted.delete(hash)) continue
+      // Treats every lost one as a parent, as only its hash is stored: answers list what is found by a parent.
+      this.tables.journal.change(dependency.children({ hash }))
+      this.sql.run('delete from found where lin = ? and attribute = ?', lin, key)
+    }
+    if (wanted.size > 0) this.add(lin, this.placeOf(first), [...wanted.values()])
   }
 
   private placeOf(oid: number): ListPlace {
@@ -168,25 +150,16 @@ export class Attributes {
     return { tkey: row.tkey, vout: row.vout }
   }
 
-  private add(lin: number, { tkey, vout }: ListPlace, wanted: ReadonlyMap<number, Attribute>): void {
-    for (const each of wanted.values())
+  private add(lin: number, { tkey, vout }: ListPlace, wanted: readonly Attribute[]): void {
+    for (const each of wanted)
       if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
-    const rows = [...wanted.keys()].map((id) => [id, tkey, vout, lin])
+    const rows = wanted.map((each) => [keyOf(each), tkey, vout, lin])
     this.sql.insertAll('insert or ignore into found (attribute, okey, vout, lin)', rows)
   }
+}
 
-  private idOf({ hash }: Attribute): number {
-    const known = this.ids.get(hash)
-    if (known !== undefined) return known
-    const bytes = Buffer.from(hash, 'hex')
-    let id: number | undefined = this.sql.get('select id from attribute where hash = ?', bytes)?.id
-    if (id === undefined) {
-      id = ++this.last
-      this.sql.run('insert into attribute (id, hash) values (?, ?)', id, bytes)
-    }
-    this.ids.set(hash, id)
-    return id
-  }
+function keyOf({ hash }: Attribute): Buffer {
+  return Buffer.from(hash, 'hex')
 }
 
 function ownerAttribute(owner: Uint8Array): Attribute {

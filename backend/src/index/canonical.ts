@@ -26,8 +26,7 @@ const TABLES: Record<string, string> = {
   out: 'select o.*, r.head as run, r.head is not null as has_run from out o left join run r on r.id = o.run',
   run: 'select head, size from run',
   snap: 'select * from snap',
-  found:
-    'select a.hash, f.okey, f.vout, abs(f.lin) as lin from found f join attribute a on a.id = f.attribute',
+  found: 'select attribute, okey, vout, abs(lin) as lin from found',
   admission: 'select tid, vout, topic from admission',
   missing: 'select * from missing',
   tally: 'select * from tally where n <> 0 or bytes <> 0',

@@ -56,8 +56,6 @@ export class Journal {
   readonly counters: Counters
   /** New transactions, and whether each was active when it came, as those without conflicts are. */
   readonly added: { id: number; txid: string; active: number }[] = []
-  /** Txids of those among them that spend genuine nodes. One whose fact was rolled back may be left. */
-  readonly spendNodes = new Set<string>()
   readonly admitted: AdmissionRecord[] = []
   /** Transactions that became active or inactive, in order, by id. */
   readonly flips: { id: number; txid: string; active: boolean }[] = []
@@ -68,24 +66,22 @@ export class Journal {
   private readonly keys: Dependency[] = []
   private isEverything = false
   private isTouched = false
-  /** The cursor when changes were last written. */
-  private flushed: number
 
   constructor(private readonly sql: Sql) {
     this.counters = countersIn(sql)
-    this.flushed = this.counters.cursor
   }
 
   /** Notes that a fact was applied. */
   moveTo({ seq, kind, key }: Pick<Fact, 'seq' | 'kind' | 'key'>): void {
     if (seq > this.counters.cursor) Object.assign(this.counters, { cursor: seq, key: keyText({ kind, key }) })
+    this.touch()
   }
 
   change(key: Dependency): void {
     if (!this.isEverything) this.keys.push(key)
   }
 
-  /** Notes a change beside the index: of pending transactions. */
+  /** Notes a change, also one beside the index: of pending transactions. */
   touch(): void {
     this.isTouched = true
   }
@@ -108,8 +104,8 @@ export class Journal {
   }
 
   /**
-   * Writes the notes, before a commit. A commit with facts, or one that was touched, always has a row in `changes`, as some
-   * answers depend on any change (`dependency.all`).
+   * Writes the notes, before a commit. One that was touched always has a row in `changes`, as some answers depend on any change
+   * (`dependency.all`).
    */
   flush(): void {
     const { sql } = this
@@ -117,7 +113,7 @@ export class Journal {
     const isEverything = this.isEverything || keys.length > MAX_KEYS
     if (this.isEverything) this.counters.reorgs++
     sql.run(WRITE_COUNTERS, ...COUNTERS.map((name) => this.counters[name]))
-    if (isEverything || this.isTouched || this.flushed !== this.counters.cursor) {
+    if (isEverything || this.isTouched) {
       const id = sql.insert(WRITE_CHANGES, isEverything ? EVERYTHING : JSON.stringify(keys))
       if (id !== undefined && id % CHANGES_A_DELETION === 0)
         sql.run('delete from changes where id <= ?', id - MAX_CHANGES)
@@ -125,7 +121,6 @@ export class Journal {
     this.keys.length = 0
     this.isEverything = false
     this.isTouched = false
-    this.flushed = this.counters.cursor
   }
 
   private get lists(): unknown[][] {

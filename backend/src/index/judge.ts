@@ -1,7 +1,8 @@
 import type { Sql, SqlValue } from '../facts/connection.js'
-import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
+import type { AdmissionRules, NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { dependency } from '../graph/dependencies.js'
 import { isListed, recencyOf } from '../graph/listings.js'
+import { noOrdinal } from '../graph/topic-rules.js'
 import {
   holdsOrdinal,
   inscriptionOf,
@@ -20,7 +21,7 @@ import {
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
-import { type Admissions, encodeTopic, type Held } from './admissions.js'
+import { type Admissions, decodeTopic, encodeTopic, type Held } from './admissions.js'
 import { Heap } from './heap.js'
 import type { Agenda, Journal } from './journal.js'
 import type { Lineages, Link } from './lineages.js'
@@ -90,23 +91,21 @@ export class Judge {
     }
   }
 
-  /** Has the rules report again why they admit nothing of a stored transaction. */
-  explain(row: TransactionRow, rules: AdmissionRules): void {
-    const { transactions } = this.tables
-    const { view } = transactions.parsedOf(row.id)
-    const inputs = this.inputsOf(row.id, view)
-    const coins = this.coinsOf(inputs)
-    rules.names(view, this.nodeInputs(inputs), transactions.source.isPurged?.(fromHex(view.txid)))
-    const admitted = this.sql.get(
-      'select 1 as one from admission where tid = ? and +topic = ? limit 1',
-      row.id,
-      encodeTopic(TOPICS.ordinals),
-    )
+  /** Reports why topics hold nothing of a transaction. One that is not stored spends nothing that they hold. */
+  explain(view: TransactionView, onRefusal: OnRefusal): void {
+    const row = this.tables.transactions.byTxid(fromHex(view.txid))
+    const held = this.sql.all('select distinct topic from admission where tid = ?', row?.id ?? 0)
+    const topics = new Set(held.map(({ topic }) => decodeTopic(topic)))
+    if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
+    const inputs = row === undefined || row.seq === null ? [] : this.inputsOf(row.id, view)
+    if (!topics.has(TOPICS.names))
+      this.rules.names(view, this.nodeInputs(inputs), { isPurged: this.isPurged(view), onRefusal })
     const isHeld = firstOutputs(view, OUTPUTS_WITH_ORDINALS).some((output) => holdsOrdinal(output))
-    if (admitted !== undefined || isHeld) return
+    if (topics.has(TOPICS.ordinals) || isHeld) return
     const unknown = inputs.findIndex(({ value }) => value === undefined)
-    const isBehind = unknown !== -1 && coins.some((coin, input) => coin?.carrier === 0 && input >= unknown)
-    rules.onNoOrdinal?.(view, isBehind ? unknown : undefined)
+    const isBehind =
+      unknown !== -1 && this.coinsOf(inputs).some((coin, input) => coin?.carrier === 0 && input >= unknown)
+    onRefusal(noOrdinal(view, isBehind ? unknown : undefined))
   }
 
   private stored(row: TransactionRow): NewTransaction {
@@ -123,9 +122,12 @@ export class Judge {
   /** The outputs that `tm_names` admits. */
   names(view: TransactionView, inputs: Input[]): number[] {
     const nodeInputs = this.nodeInputs(inputs)
-    if (nodeInputs.length > 0) this.tables.journal.spendNodes.add(view.txid)
     if (nodeInputs.length === 0 && !this.isRoot(view)) return []
-    return this.rules.names(view, nodeInputs, this.tables.transactions.source.isPurged?.(fromHex(view.txid)))
+    return this.rules.names(view, nodeInputs, { isPurged: this.isPurged(view) })
+  }
+
+  private isPurged({ txid }: TransactionView): boolean | undefined {
+    return this.tables.transactions.source.isPurged?.(fromHex(txid))
   }
 
   isRoot({ txid }: TransactionView): boolean {

@@ -135,10 +135,9 @@ create table run (id integer primary key, head integer not null, size integer no
 
 create table snap (oid integer primary key, bytes blob not null);
 
--- What an ordinal at its active tip is found by. okey, vout: those of the first output of the lineage, so that lists sort as outpoints.
--- Without number: of the first one that is known; then lin is the output at the tip, below 0.
-create table attribute (id integer primary key, hash blob not null unique);
-create table found (attribute integer not null, okey integer not null, vout integer not null, lin integer not null,
+-- What an ordinal at its active tip is found by. attribute: the first 16 bytes of its hash. okey, vout: those of the first output of the
+-- lineage, so that lists sort as outpoints. Without number: of the first one that is known; then lin is the output at the tip, below 0.
+create table found (attribute blob not null, okey integer not null, vout integer not null, lin integer not null,
   primary key (attribute, okey, vout, lin)) without rowid;
 create index found_lin on found (lin);
 create index found_run on found (okey, vout) where lin < 0;

@@ -249,16 +249,6 @@ export class FactStore extends GraphReads {
     }
   }
 
-  /** How far the sync with a peer has come, by host and topic. */
-  readonly interactions = {
-    last: (host: string, topic: string): Promise<number> =>
-      this.whenOpened(() =>
-        Number(this.options.reader.answer((sql) => sql.get(SINCE, host, topic))?.since ?? 0),
-      ),
-    setLast: (host: string, topic: string, since: number): Promise<void> =>
-      this.after(this.options.writer.note('interaction', host, topic, since)),
-  }
-
   /** Submissions that wait until they are final. They are in no answer and in no conflict. */
   readonly held = {
     /** Stores a submission; over the limit, those that would wait longest are deleted. */
@@ -389,7 +379,6 @@ const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit
 const ANY_PENDING = 'select 1 from log.pending limit 1'
 
 const STATE = 'select value from log.state where name = ?'
-const SINCE = 'select since from log.interaction where host = ? and topic = ?'
 const SAID = 'select said from tx where txid = ? and said is not null'
 
 const HELD_COLUMNS = 'select txid, lock_height, lock_time, beef from log.held'

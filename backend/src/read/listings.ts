@@ -447,7 +447,6 @@ interface FoundPlace {
   lin: number
 }
 
-const ATTRIBUTE = 'select id from attribute where hash = ?'
 const COUNT = 'select count(*) as count from (select 1 from found where attribute = ? limit ?)'
 const FOUND_PLACE = 'select tkey as okey, vout from out where oid = ?'
 /** The place of an ordinal without a number: that of the first known output of its run. */
@@ -489,29 +488,23 @@ function foundPage(
   sql: Sql,
   { hashes, from, limit }: { hashes: string[]; from: FoundPlace | undefined; limit: number },
 ): (FoundPlace & { matches: number })[] {
-  const ids = hashes.map((hash) => sql.get(ATTRIBUTE, blobOf(hash))?.id)
-  if (ids.length === 0 || ids.includes(undefined)) return []
-  const [first, ...others] = rarestFirst(sql, ids)
+  const [first, ...others] = rarestFirst(sql, hashes.map(blobOf))
+  if (first === undefined) return []
   const matches = others.length === 0 ? '1' : others.map(() => HAS_OTHER).join(' and ')
   const { okey, vout, lin } = from ?? { okey: -1, vout: 0, lin: 0 }
   return sql.all(
     `select okey, vout, lin, ${matches} as matches from found
      where attribute = ? and (okey, vout, lin) > (?, ?, ?) order by okey, vout, lin limit ?`,
-    ...others,
-    first ?? 0,
-    okey,
-    vout,
-    lin,
-    limit,
+    ...[...others, first, okey, vout, lin, limit],
   ) as (FoundPlace & { matches: number })[]
 }
 
-function rarestFirst(sql: Sql, ids: number[]): number[] {
-  if (ids.length < 2) return ids
-  return ids
-    .map((id) => ({ id, count: sql.get(COUNT, id, COUNTED)?.count }))
+function rarestFirst(sql: Sql, keys: Buffer[]): Buffer[] {
+  if (keys.length < 2) return keys
+  return keys
+    .map((key) => ({ key, count: sql.get(COUNT, key, COUNTED)?.count }))
     .sort((a, b) => a.count - b.count)
-    .map(({ id }) => id)
+    .map(({ key }) => key)
 }
 
 /** An outpoint has a place in the order even if the index does not hold it. */

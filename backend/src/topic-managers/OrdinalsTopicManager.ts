@@ -14,6 +14,7 @@ import { decodeSyncHint, type SyncHint } from '../graph/sync-hint.js'
 import {
   describePolicy,
   isLooseMint,
+  noOrdinal,
   type OrdinalsPolicy,
   type PolicyCheck,
   policyCheck,
@@ -131,14 +132,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     const about = { topic: TOPICS.ordinals, txid: subject.txid, onRefusal }
     for (const vout of await unlessOtherTree(receiving, about)) found.add(vout)
     const admitted = this.permitted(subject, { outputs: found, onRefusal })
-    if (found.size === 0) {
-      onRefusal({
-        topic: TOPICS.ordinals,
-        txid: subject.txid,
-        code: 'NO_ORDINAL',
-        message: 'no output has content or MAP, or receives an admitted ordinal',
-      })
-    }
+    if (found.size === 0) onRefusal(noOrdinal(subject))
     return { outputsToAdmit: admitted, coinsToRetain: retained }
   }
 

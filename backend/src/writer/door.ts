@@ -33,7 +33,6 @@ import { nativeHash256 } from '../graph/native-hash.js'
 import type { AdmissionRecord, Block, Proof, TransactionRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
 import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
-import { decodeTopic } from '../index/admissions.js'
 import type { Index } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
 import { Heap } from '../index/heap.js'
@@ -42,7 +41,6 @@ import { headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
 import type { HeaderStore } from '../protocol/header-store.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs } from '../protocol/transaction.js'
 import {
   type Candidate,
@@ -111,11 +109,10 @@ interface Entering {
   candidates: Candidate[]
   /** Proofs of transactions that are in the log. */
   proofs?: readonly { txid: string; proof: Proof }[]
-  rules: AdmissionRules
   /** Makes further writes, before the transactions are applied. */
   prepare?: () => void
   subjects?: readonly string[]
-  /** Called for everything that the rules refuse of the subjects. */
+  /** Called for outputs that the policy refuses. */
   onRefusal?: OnRefusal
   /** Whether subjects that lose may wait. */
   mayKeep?: (lost: readonly Lost[]) => boolean
@@ -125,14 +122,6 @@ interface Entering {
   behind?: ReadonlyMap<string, string> | undefined
   /** Whether the task has written nothing yet. */
   isFirst?: boolean
-}
-
-interface Explanation {
-  /** A subject that is not among them was in the log before. */
-  tried: readonly Candidate[]
-  /** The topics that hold outputs of what was tried, by txid. */
-  admitted: ReadonlyMap<string, ReadonlySet<string>>
-  onRefusal: OnRefusal
 }
 
 /**
@@ -185,10 +174,11 @@ export class Door {
     transactions: readonly TransactionRecord[],
     { subjects = [], keepLost }: RecordTransactions = {},
   ): { refused: TopicRefusal[]; lost: Lost[] } {
-    const { log, pending, admission } = this.options
+    const { log, index, pending, admission } = this.options
     const refused: TopicRefusal[] = []
-    const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
-    const rules = admission.rules(onRefusal)
+    const onRefusal: OnRefusal = (refusal) => {
+      if (subjects.includes(refusal.txid)) refused.push(refusal)
+    }
     const records = byTxid(transactions)
     const fresh = new Map<string, Candidate>()
     const proofs: { txid: string; proof: Proof }[] = []
@@ -228,11 +218,12 @@ export class Door {
     const mayFree = isAnyWaiting && proofs.length + confirmed.length + raising.size > 0
     // Transactions that begin to count by this may decide about its subjects, so the outcome is read at the end.
     const all = mayFree ? this.savepoint(this.isAlone) : undefined
-    const entering = { candidates, proofs, rules, prepare, client: keepLost?.client, isFirst: true }
+    const client = keepLost?.client
+    const entering = { candidates, proofs, prepare, client, onRefusal, isFirst: true }
     const left = mayFree && isUnproven ? this.enterProven(entering) : undefined
     const entered = this.enter({
-      ...(left === undefined ? entering : { candidates: left, rules, client: keepLost?.client }),
-      ...{ subjects, onRefusal },
+      ...(left === undefined ? entering : { candidates: left, client, onRefusal }),
+      subjects,
       behind: isAnyWaiting && !mayFree ? this.behindLosers(candidates, raising) : undefined,
       mayKeep: (lost) => mayFree || mayKeep(lost),
     })
@@ -246,7 +237,12 @@ export class Door {
     }
     all?.release()
     count?.()
-    return { refused: lost.length > 0 ? [] : refusalsOf(subjects, refused), lost }
+    if (lost.length > 0) return { refused: [], lost }
+    for (const txid of subjects) {
+      const record = records.get(txid)
+      if (record !== undefined) index.explain(viewOf(record), onRefusal)
+    }
+    return { refused, lost }
   }
 
   /** See `Writer.disprove`. @returns How many transactions lost their proof. */
@@ -402,8 +398,8 @@ export class Door {
    * @returns The subjects that do not count. If these may not wait, nothing is changed.
    */
   private enter(entering: Entering): { lost: Lost[]; isRefused: boolean } {
-    const { candidates, proofs = [], subjects = [], rules, prepare, client } = entering
-    const { mayKeep = () => true, onRefusal = () => {}, behind = new Map<string, string>() } = entering
+    const { candidates, proofs = [], subjects = [], prepare, client, onRefusal } = entering
+    const { mayKeep = () => true, behind = new Map<string, string>() } = entering
     const { index, pending, admission } = this.options
     const limits = admission.waiting ?? WAITING
     const fresh = candidates.filter((each) => each.pending === undefined)
@@ -413,7 +409,8 @@ export class Door {
     const facts = new Map<string, NewFact[]>()
     const applied = (some: readonly Candidate[]): void => {
       prepare?.()
-      for (const each of some) if (!facts.has(each.txid)) facts.set(each.txid, factsOf(each, rules))
+      for (const each of some)
+        if (!facts.has(each.txid)) facts.set(each.txid, factsOf(each, admission.rules, onRefusal))
       const wanted = [...some.flatMap(({ txid }) => facts.get(txid) ?? []), ...inLog]
       if (wanted.length > 0) index.apply(this.insert(wanted))
     }
@@ -428,10 +425,9 @@ export class Door {
       trial.rollback()
       return { lost, isRefused: true }
     }
-    const topics = index.topicsAdmitted()
     // Mined transactions that do not count become facts, so pending ones that do not count are unmined and wait.
     const needed = neededOf(all, {
-      isNeeded: (txid) => outranked.has(txid) || topics.has(txid) || index.isNeeded(txid),
+      isNeeded: (txid) => outranked.has(txid) || index.isNeeded(txid),
       isEligible: ({ txid, pending: before }) =>
         counting.has(txid) || outranked.has(txid) || !(before?.isWaiting ?? isLost),
       ...{ indexed: this.indexed, pending },
@@ -440,17 +436,11 @@ export class Door {
       all.flatMap(({ txid }) => (counting.has(txid) || !this.indexed.isMint(txid) ? [] : [txid])),
     )
     const entered = new Set(needed.map(({ txid }) => txid))
-    const explained = isLost ? [] : subjects
-    // Subjects that enter the log are explained after their ancestors are applied.
-    const explanation = { tried: all, admitted: topics, onRefusal }
-    for (const txid of explained) if (!entered.has(txid)) this.explain(txid, explanation)
     if (needed.length === all.length && all.every(({ txid }) => entered.has(txid))) trial.release()
     else {
       trial.rollback()
       applied(needed)
-      if (explained.length > 0) explanation.admitted = index.topicsAdmitted()
     }
-    for (const txid of explained) if (entered.has(txid)) this.explain(txid, explanation)
     for (const { txid, pending: before } of needed) if (before !== undefined) pending.delete(txid)
     const others = [...all, ...candidates.filter(({ txid }) => behind.has(txid))]
     for (const each of others) {
@@ -554,9 +544,8 @@ export class Door {
     const isWaiting = new Set(line)
     const first = line.find((each) => !pending.parentsOf(each).some((parent) => isWaiting.has(parent)))
     const tried = this.candidates([first ?? waiting])
-    const rules = admission.rules(() => {})
     const { trial } = this.attempt(tried, (all) =>
-      this.options.index.apply(this.insert(all.flatMap((each) => factsOf(each, rules)))),
+      this.options.index.apply(this.insert(all.flatMap((each) => factsOf(each, admission.rules)))),
     )
     const lost = this.lossesOf(tried.map((each) => each.txid))
     trial.rollback()
@@ -650,9 +639,8 @@ export class Door {
 
   /** Tries queued transactions until nothing changes any more, always the oldest first. */
   private drain(): void {
-    const { pending, admission } = this.options
+    const { pending } = this.options
     if (this.queue.size === 0) return
-    const rules = admission.rules(() => {})
     const left = new Heap<PendingOutline>((one, other) => one.arrived < other.arrived)
     const isLeft = new Set<string>()
     const tries = new Map<string, number>()
@@ -670,8 +658,7 @@ export class Door {
       isLeft.delete(txid)
       const tried = (tries.get(txid) ?? 0) + 1
       tries.set(txid, tried)
-      if (tried <= MOST_TRIES && !this.isHopeless(txid))
-        this.enter({ candidates: this.candidates([txid]), rules })
+      if (tried <= MOST_TRIES && !this.isHopeless(txid)) this.enter({ candidates: this.candidates([txid]) })
     }
   }
 
@@ -707,26 +694,6 @@ export class Door {
       const reason = isMined ? undefined : index.reasonAgainst(txid)
       return reason === undefined ? [] : [{ txid, reason }]
     })
-  }
-
-  /** Reports why topics admit nothing of a subject. */
-  private explain(txid: string, { tried, admitted, onRefusal }: Explanation): void {
-    const { index, admission } = this.options
-    const candidate = tried.find((each) => each.txid === txid)
-    const topics = (candidate && admitted.get(txid)) ?? this.topicsOf(txid)
-    if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
-    // Most are ordinals that spend no node, which can be said without a look-up.
-    if (candidate !== undefined && topics.has(TOPICS.ordinals) && !index.spendsNode(txid))
-      admission.rules(onRefusal).names(viewOf(candidate), [])
-    else index.explain(txid, onRefusal)
-  }
-
-  private topicsOf(txid: string): Set<string> {
-    const held = this.options.indexFile.all(
-      'select distinct topic from admission join tx on tx.id = admission.tid where tx.txid = ?',
-      fromHex(txid),
-    )
-    return new Set(held.map(({ topic }) => decodeTopic(topic)))
   }
 
   private insert(facts: readonly NewFact[]): Fact[] {
@@ -779,12 +746,12 @@ function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionR
 }
 
 /** The facts of a transaction: bodies that are not contiguous in it, itself, and its proofs. */
-function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
+function factsOf(record: Candidate, rules: AdmissionRules, onRefusal?: OnRefusal): NewFact[] {
   const view = viewOf(record)
   const bodies: NewFact[] = []
   const refused: number[] = []
   for (const [vout, output] of firstOutputs(view, OUTPUTS_WITH_ORDINALS).entries()) {
-    if (!rules.permits(view, vout)) refused.push(vout)
+    if (!rules.permits(view, vout, onRefusal)) refused.push(vout)
     const body = inscriptionOf(output).content?.body
     if (body !== undefined && body.buffer !== view.raw.buffer) bodies.push(bodyFact(body))
   }
@@ -792,12 +759,4 @@ function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
   const own = transactionFact(record, { refused, others })
   shareView(own.body, view)
   return [...bodies, own, ...record.proofs.map((each) => proofFact(record.txid, each))]
-}
-
-function refusalsOf(subjects: readonly string[], refused: readonly TopicRefusal[]): TopicRefusal[] {
-  const found = new Map<string, TopicRefusal>()
-  for (const each of refused)
-    if (subjects.includes(each.txid))
-      found.set(`${each.txid} ${each.topic} ${each.code} ${each.message}`, each)
-  return [...found.values()]
 }

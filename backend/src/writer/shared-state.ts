@@ -5,11 +5,9 @@ import type { Proof } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 
 /**
- * Progress of background jobs: rows of the tables `state`, `interaction` and `ancestor` of the copy are notes beside the shared
- * log, so that another gateway can continue a job. `ancestor` sorts first: only a gateway that takes over reads it.
+ * Progress of background jobs: rows of the tables `state` and `ancestor` of the copy are notes beside the shared log, so that another gateway can continue a job. `ancestor` sorts first: only a gateway that takes over reads it.
  */
 const ANCESTORS = 'ancestor '
-const INTERACTIONS = 'interaction '
 const STATE = 'state '
 /** The first name after those of ancestors. */
 export const WITHOUT_ANCESTORS = 'ancestor~'
@@ -42,7 +40,6 @@ export function proofInNote({ name, value = '' }: Note): { txid: string; proof: 
 const PAGE = 500
 
 const ANCESTOR_NAME = "'ancestor ' || lower(hex(each.txid)) || ' ' || each.vout"
-const INTERACTION_NAME = "'interaction ' || each.host || ' ' || each.topic"
 const own = OWN_STATE.map((name) => `'${name}'`).join(', ')
 const capture = (table: string, name: string, where = ''): string =>
   ['insert', 'update', 'delete']
@@ -55,7 +52,6 @@ const capture = (table: string, name: string, where = ''): string =>
 const CAPTURE = `
 create temp table if not exists noted (place integer primary key, name text not null);
 ${capture('state', "'state ' || each.name", `when each.name not in (${own})`)}
-${capture('interaction', INTERACTION_NAME)}
 ${capture('ancestor', ANCESTOR_NAME)}`
 
 /** Shares the progress of jobs between gateways. */
@@ -132,10 +128,6 @@ function valueIn(sql: Sql, name: string): string | undefined {
   const [, one = '', two = ''] = name.split(' ')
   if (name.startsWith(STATE))
     return sql.get('select value from state where name = ?', name.slice(STATE.length))?.value
-  if (name.startsWith(INTERACTIONS)) {
-    const row = sql.get('select since from interaction where host = ? and topic = ?', one, two)
-    return row && String(row.since)
-  }
   if (!name.startsWith(ANCESTORS)) return undefined
   const row = sql.get('select * from ancestor where txid = ? and vout = ?', fromHex(one), Number(two))
   return row && JSON.stringify(Object.values({ ...row, txid: toHex(row.txid) }).slice(2))
@@ -146,8 +138,6 @@ export function writeNote(sql: Sql, name: string, value: string): void {
   const [, one = '', two = ''] = name.split(' ')
   if (name.startsWith(STATE))
     sql.run('insert or replace into state values (?, ?)', name.slice(STATE.length), value)
-  else if (name.startsWith(INTERACTIONS))
-    sql.run('insert or replace into interaction values (?, ?, ?)', one, two, Number(value))
   else if (name.startsWith(ANCESTORS))
     sql.run(
       'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
@@ -158,13 +148,12 @@ export function writeNote(sql: Sql, name: string, value: string): void {
 /** The notes in the file of a log, except those that its host keeps about itself. */
 export function notesIn(sql: Sql): Note[] {
   const names = sql.all(
-    `select ${ANCESTOR_NAME} as name from ancestor as each union all select ${INTERACTION_NAME} from interaction as each
-      union all select 'state ' || name from state where name not in (${own})`,
+    `select ${ANCESTOR_NAME} as name from ancestor as each union all select 'state ' || name from state where name not in (${own})`,
   )
   return names.map(({ name }) => ({ name, value: valueIn(sql, name) }))
 }
 
 /** Whether a note stands for a row in the file of a log. */
 export function isState(name: string): boolean {
-  return [ANCESTORS, INTERACTIONS, STATE].some((start) => name.startsWith(start))
+  return [ANCESTORS, STATE].some((start) => name.startsWith(start))
 }

@@ -23,7 +23,7 @@ export type DoorMethod =
   | 'replaceHeaders'
   | 'addHeadersBelow'
   | 'clearHeaders'
-export type StateMethod = 'interaction' | 'hold' | 'release' | 'postpone'
+export type StateMethod = 'hold' | 'release' | 'postpone'
 
 export interface Recorded extends Written {
   /** The outputs that topics admitted, also of transactions that were pending. */

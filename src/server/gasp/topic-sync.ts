@@ -112,7 +112,8 @@ export class TopicSync {
   /** @returns Whether the peer has offered everything. */
   private async takeAll({ tally, signal }: SyncRound): Promise<boolean> {
     const { peer, url, topic, graph } = this.options
-    let since = await graph.interactions.last(url, topic)
+    const progress = `synced ${url} ${topic}`
+    let since = Number((await graph.settings.get(progress)) ?? 0)
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
@@ -122,7 +123,7 @@ export class TopicSync {
       if (last > since) {
         since = last
         limit = PAGE
-        await graph.interactions.setLast(url, topic, this.open.startFrom(since))
+        await graph.settings.set(progress, String(this.open.startFrom(since)))
       } else if (page.length < limit) return true
       else if (limit < LONG_PAGE) limit = LONG_PAGE
       // There is no way to page past the outputs of one score if a peer returns only so many of them.

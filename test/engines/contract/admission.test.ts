@@ -36,10 +36,7 @@ describe('a store of facts', () => {
       const spend = chain.spend({ inputs: [{ transaction: token, vout: 1 }], outputs })
       const others = ({ txid }: { txid: string }) =>
         txid === token.txid ? [0, 1].map((vout) => ({ topic: 'tm_tokens', vout })) : []
-      const rules = () => ({
-        ...admissionRules({ deployment: chain.deployment })(() => {}),
-        others,
-      })
+      const rules = { ...admissionRules({ deployment: chain.deployment }), others }
       store.deriveBy({ rules, pending: { maxTransactions: 100, maxBytes: 1024 * 1024 } })
       const held = [0, 1].map((vout) => `tm_tokens ${token.outpoint(vout)}`)
       if (when === 'first') await record(store, spend)

@@ -116,12 +116,6 @@ export async function submitAll(
   for (const beef of beefs) await server.take(beef, topics)
 }
 
-/** What a store holds, but for how far it has synced. */
-export function heldRows(all: Record<string, string[]>): Record<string, string[]> {
-  const { interaction: _, ...rows } = all
-  return rows
-}
-
 /** How many outputs topics hold on a server. */
 export async function admittedOn({ dataDir }: TestServer): Promise<number> {
   const index = new Sql(storeFiles(dataDir).index)
@@ -136,7 +130,7 @@ export async function admittedOn({ dataDir }: TestServer): Promise<number> {
 export async function inStep(admitted: number, ...servers: TestServer[]): Promise<void> {
   for (const server of servers)
     await until(async () => (await admittedOn(server)) >= admitted, `a host holds ${admitted} outputs`)
-  const [first = {}, ...others] = servers.map((server) => heldRows(server.rows()))
+  const [first = {}, ...others] = servers.map((server) => server.rows())
   for (const other of others)
     for (const [table, rows] of Object.entries(first))
       expect([table, ...(other[table] ?? [])]).toEqual([table, ...rows])

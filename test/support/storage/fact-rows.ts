@@ -34,7 +34,6 @@ export function storedRows(dataDir: string): Record<string, string[]> {
       log.all(`select ${columns} from ${table}`).map(textOf).sort()
     rows.pending = [...state('pending', 'txid, waiting'), ...state('pending_proof', 'txid, height')]
     rows.held = state('held', 'txid, lock_height, lock_time')
-    rows.interaction = state('interaction', '*')
     rows.transactions = [
       ...log.all('select key as txid from log where kind = 1').map(textOf),
       ...log.all('select txid from pending').map(textOf),

@@ -43,15 +43,13 @@ describe('pending transactions', () => {
 describe('state', () => {
   const open = (): State => new State(sql)
 
-  test('a text, the progress with a peer and an attempt replace earlier ones', () => {
+  test('a text and an attempt replace earlier ones', () => {
     const state = open()
     for (const value of ['one', 'two']) state.set('name', value)
-    for (const since of [1, 1.5]) state.interaction('https://host', 'tm_names', since)
     const attempt = { hole: false, tries: 1, due: 5, place: 6, transactions: 2, bytes: 30 }
     state.postpone([coin(1), coin(1, 0xffffffff)], attempt)
     state.postpone([coin(1)], { ...attempt, hole: true, tries: 2 })
     expect(sql.all('select * from state')).toEqual([{ name: 'name', value: 'two' }])
-    expect(sql.all('select since from interaction')).toEqual([{ since: 1.5 }])
     expect(
       sql.all('select vout, hole, tries, due, place, transactions, bytes from ancestor order by vout'),
     ).toEqual([

@@ -51,10 +51,8 @@ function fill(sql: Sql): void {
   insert('out', { ...first, oid: 2, tid: 2, vout: 0, ptid: 1, pvout: 0, step: 1, latestparent: 1, tkey: 6 })
   insert('out', { ...coin, ...content, oid: 3, tid: 1, vout: 3, ptid: 3, pvout: 0, tkey: 6 })
   insert('snap', { oid: 1, bytes: map })
-  for (const [id, text] of ['a', 'b'].entries()) {
-    insert('attribute', { id: id + 1, hash: Buffer.from(hash(text), 'hex') })
-    insert('found', { attribute: id + 1, okey: 6, vout: 0, lin: 1 })
-  }
+  for (const text of ['a', 'b'])
+    insert('found', { attribute: Buffer.from(hash(text), 'hex'), okey: 6, vout: 0, lin: 1 })
   insert('admission', { tid: 1, vout: 0, topic: 'tm_ordinals', score: 5 })
   insert('missing', { tid: 1, vout: 3, seq: 1 })
 }
@@ -178,7 +176,6 @@ test.each<[string, () => unknown]>([
   ...every('chain', { range: [], headers: [{ from: 3, count: 4 }], heightOf: [txid] }),
   ...every('headers', { range: [], read: [{ from: 3, count: 4 }] }),
   ...every('settings', { get: ['genesis'] }),
-  ...every('interactions', { last: ['a', 'b'] }),
   ...every('held', { held: [txid], heldUntil: [{ height: 3, time: 4 }, 5] }),
   ['isEmpty', () => store.isEmpty()],
 ])('%s is answered from indexes', async (_, read) => {

@@ -252,13 +252,10 @@ describe('what stands beside the facts', () => {
 
   const txid = (number: number): string => number.toString(16).padStart(64, 'b')
 
-  test('settings and interactions', async () => {
+  test('settings', async () => {
     expect(await store.settings.get('checked_tip')).toBeUndefined()
     state.set('checked_tip', '7')
     expect(await store.settings.get('checked_tip')).toBe('7')
-    expect(await store.interactions.last('host', 'tm_names')).toBe(0)
-    state.interaction('host', 'tm_names', 12)
-    expect(await store.interactions.last('host', 'tm_names')).toBe(12)
   })
 
   test('submissions that are not final, the shortest locks first', async () => {

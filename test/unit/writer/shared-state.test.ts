@@ -26,7 +26,7 @@ test('who takes a job over goes on where the other one was', async () => {
   expect([one, two].map(({ writer }) => writer.status.jobs)).toEqual([['follow', 'collect'], []])
   await one.writer.setting('tree_followed', '{"complete":true}')
   await one.writer.setting('space probed', '1')
-  await one.writer.note('interaction', 'https://peer.example', 'tm_names', 17)
+  await one.writer.setting('synced https://peer.example tm_names', '17')
   const { chain } = gateways
   const unknown = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('moved') })
@@ -44,14 +44,12 @@ test('who takes a job over goes on where the other one was', async () => {
   await one.writer.setting('follow_position', 'name a')
   expect(rows.notes?.get('state follow_position')).toBeUndefined()
   if (first !== undefined) first.onTheWay = () => {}
-  await one.writer.note('interaction', 'https://peer.example', 'tm_names', 18)
+  await one.writer.setting('synced https://peer.example tm_names', '18')
   await two.writer.beat()
   expect(state(two, 'tree_followed')).toBe('{"complete":true}')
   expect(state(two, 'follow_position')).toBe('name a')
   expect(state(two, 'space probed')).toBeUndefined()
-  expect(read(two.folder, 'select * from interaction')).toEqual([
-    { host: 'https://peer.example', topic: 'tm_names', since: 18 },
-  ])
+  expect(state(two, 'synced https://peer.example tm_names')).toBe('18')
   // Of which there may be very many: only who does the job reads them.
   expect(read(two.folder, 'select * from ancestor')).toEqual([])
   await one.writer.close()
@@ -71,6 +69,6 @@ test('who takes a job over goes on where the other one was', async () => {
 test('a gateway that comes later knows how far others have come', async () => {
   const three = await open()
   expect(state(three, 'tree_followed')).toBe('{"complete":true}')
-  expect(read(three.folder, 'select since from interaction')).toEqual([{ since: 18 }])
+  expect(state(three, 'synced https://peer.example tm_names')).toBe('18')
   await gateways.expectEqual()
 })

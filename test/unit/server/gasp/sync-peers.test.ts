@@ -10,7 +10,7 @@ import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
 import { type Fault, openFront } from '../../../support/server/peer-front.js'
-import { admittedOn, heldRows, inStep, SyncedWorld, submitAll } from '../../../support/server/synced-world.js'
+import { admittedOn, inStep, SyncedWorld, submitAll } from '../../../support/server/synced-world.js'
 import {
   type Environment,
   OPERATOR,
@@ -201,7 +201,7 @@ test('a graph of which a peer lies is dropped, with nothing stored, and the othe
   for (const { what, name } of told) {
     const isAbsent = async () => (await late.ask(`/svc/names/${name}`)).status === 404
     await until(isAbsent, `a name counts as one that never comes where the peer tells ${what}`)
-    expect(JSON.stringify(heldRows(late.rows())), what).not.toContain(mintOf(name).txid)
+    expect(JSON.stringify(late.rows()), what).not.toContain(mintOf(name).txid)
   }
   // Once it tells the truth, it is believed.
   front.fault = undefined
@@ -220,13 +220,13 @@ test('a proof that the chain does not have brings nothing of its graph into the 
   const stranger = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
   headers.mine([stranger])
   await submitAll(full, [headers.branch.beef(stranger)], ORDINALS)
-  const before = heldRows(server.rows())
+  const before = server.rows()
   front.host = full
   await until(async () => (await server.ask(`/content/${stranger.outpoint(0)}`)).status === 200)
   await until(() => front.nodes.filter((txid) => txid === ab.txid).length > 2, 'the names were tried again')
-  const held = JSON.stringify(heldRows(server.rows()))
+  const held = JSON.stringify(server.rows())
   for (const { txid } of [a, ab]) expect(held).not.toContain(txid)
-  expect(heldRows(server.rows()).names).toEqual(before.names)
+  expect(server.rows().names).toEqual(before.names)
   // In the end the chain has it, and the same peer is believed.
   headers.mine([a, ab])
   await submitAll(full, [headers.branch.beef(a), headers.branch.beef(ab), headers.branch.beef(b)])
@@ -271,11 +271,11 @@ test('a graph without end is given up at its limits, with nothing stored, and ot
   await submitAll(full, world.inscribe(2), ORDINALS)
   const late = await host(world, { SYNC_PEERS: front.url, MAX_ANCESTORS: '8' })
   await until(async () => (await admittedOn(late)) === (await admittedOn(full)) - 41, 'the others are here')
-  const held = JSON.stringify(heldRows(late.rows()))
+  const held = JSON.stringify(late.rows())
   for (const { txid } of hops) expect(held).not.toContain(txid)
   const byBytes = await host(world, { SYNC_PEERS: front.url, MAX_ANCESTOR_BYTES: '3000' })
   await until(async () => (await admittedOn(byBytes)) >= (await admittedOn(full)) - 41, 'here, too')
-  expect(JSON.stringify(heldRows(byBytes.rows()))).not.toContain(step.txid)
+  expect(JSON.stringify(byBytes.rows())).not.toContain(step.txid)
   // As long as it may be, it is followed from one end to the other.
   const patient = await host(world, { SYNC_PEERS: front.url })
   await inStep(await admittedOn(full), full, patient)
