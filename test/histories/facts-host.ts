@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { Sql } from '../../backend/src/facts/connection.js'
 import { LocalLog } from '../../backend/src/facts/local-log.js'
 import { FACT, PROOF_ROOT } from '../../backend/src/facts/log.js'
+import { register } from '../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
+import { registerIn } from '../../backend/src/index/registers.js'
 import type { ProofTracker } from '../../backend/src/index/transactions.js'
 import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
@@ -220,9 +222,8 @@ export class FactsHost extends Host {
 
   override async fateOf(txid: string, { height, root }: Proof): Promise<'held' | 'gone' | 'refused'> {
     return this.reading((sql) => {
+      if (registerIn(sql, register.verdict({ height, root })) === false) return 'refused'
       const block = [height, fromHex(root)]
-      if (sql.get('select 1 from verdict where height = ? and root = ? and ok = 0', ...block))
-        return 'refused'
       const ofPending = 'select 1 from log.pending_proof where txid = ? and height = ? and root = ?'
       if (sql.get('select 1 from log.pending where txid = ?', fromHex(txid)) !== undefined)
         return sql.get(ofPending, fromHex(txid), ...block) ? 'held' : 'gone'

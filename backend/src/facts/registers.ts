@@ -43,6 +43,12 @@ export const register = {
   setting: (name: string): string => `setting ${name}`,
 } as const
 
+/** What a register of the kind `block` is about. */
+export function blockedSubject(subject: string): BlockedSubject {
+  const [, kind, value = ''] = /^block (\w+) (.*)$/s.exec(subject) ?? []
+  return { kind: kind as BlockedSubject['kind'], value }
+}
+
 export type RegisterValue = BlockedValue | PurgedValue | Sighting | boolean | string
 
 /** The tree, its rules (`pinned-tree.ts`), and what decides which proofs count: `headers`, `tracker` or `scripts-only`. */

@@ -1,5 +1,6 @@
 import type { Sql } from '../facts/connection.js'
 import { FACT, type Fact, readProofFact } from '../facts/log.js'
+import { register } from '../facts/registers.js'
 import type { AdmissionRules, OnRefusal } from '../graph/admission-rules.js'
 import type { TransactionStatus } from '../graph/conflict-resolution.js'
 import { dependency } from '../graph/dependencies.js'
@@ -17,7 +18,7 @@ import { Agenda, Journal, type JournalMark } from './journal.js'
 import { Judge, type NewTransaction } from './judge.js'
 import { Lineages } from './lineages.js'
 import { outputAt } from './outputs.js'
-import { type RegisterChange, Registers } from './registers.js'
+import { type RegisterChange, Registers, registerIn } from './registers.js'
 import { INDEX_VERSION, SCHEMA } from './schema.js'
 import {
   type Input,
@@ -145,7 +146,7 @@ export class Index {
   takeAdmitted(): AdmissionRecord[] {
     const taken = this.journal.admitted.splice(0)
     if (taken.length === 0) return []
-    this.base ??= Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
+    this.base ??= Number(registerIn(this.sql, register.setting('base')) ?? 0)
     const first = firstScore(this.base)
     return taken.map((each) => ({ ...each, score: first + each.score }))
   }

@@ -10,17 +10,14 @@ const OUTPUTS = new Set(['oid', 'run', 'head', 'lin', 'latest', 'latestparent', 
 
 /** Everything that follows from the set of facts, in any order. Scores do not, and neither do counters of writes. */
 const TABLES: Record<string, string> = {
-  tx: 'select txid, seq, length, ord, own, mined, seen, said, active, mint from tx where seq is not null or said is not null',
+  tx: 'select txid, seq, length, ord, own, mined, seen, said, sighting, active, mint from tx where seq is not null or said is not null',
   spend: 'select * from spend',
   proof: 'select * from proof',
   header: `select height / 100 as hundred, cast(group_concat(hex(header) || seq || best) as blob) as headers
     from (select * from header order by height, header) group by height / 100`,
   header_hash: `select height / 100 as hundred, cast(group_concat(hex(start)) as blob) as starts
     from (select * from header_hash order by height, start) group by height / 100`,
-  verdict: 'select * from verdict',
-  blocked: 'select * from blocked',
-  setting: 'select * from setting',
-  sighting: 'select * from sighting',
+  register: 'select * from register',
   node: 'select * from node',
   name: 'select * from name',
   out: 'select o.*, r.head as run, r.head is not null as has_run from out o left join run r on r.id = o.run',

@@ -1,11 +1,13 @@
 import type { Row, Sql } from '../facts/connection.js'
 import { FACT, type Fact, type NewFact } from '../facts/log.js'
+import { register } from '../facts/registers.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { HEADER_BYTES, headerAt, headerCount, previousOf } from '../protocol/block-header.js'
 import { concatBytes, equalBytes, fromHex, joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import { GeneralError } from '../protocol/coded-error.js'
 import { totalWork } from '../protocol/header-rules.js'
 import type { HeaderRange } from '../protocol/header-store.js'
+import { registerIn } from './registers.js'
 
 /*
  * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its checkpoint
@@ -302,7 +304,7 @@ function bestCandidate(list: readonly Candidate[], tip: HeaderRow | undefined): 
 }
 
 function anchorIn(sql: Sql): Anchor {
-  const value = sql.get("select value from setting where name = 'anchor'")?.value as string | undefined
+  const value = registerIn(sql, register.setting('anchor')) as string | undefined
   if (value === undefined) return undefined
   const [height, hash] = value.split(' ')
   return hash === undefined ? 'none' : { height: Number(height), hash: reversed(fromHex(hash)) }

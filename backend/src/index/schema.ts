@@ -72,9 +72,9 @@ insert into counts values (1, 0, '', 0, 0, 0, 0, 0, 0);
 
 -- A transaction, or one that is only referred to (seq null). ord: insertion order, seq * 2^20, lowered below that of each child.
 -- own: the lowest height of its proofs that count. mined, seen: by itself or a descendant. said: 1 seen, 0 rejected by its own
--- last sighting. mint: tm_names admits outputs of it because of a node that it spends.
+-- last sighting; sighting: the number of that. mint: tm_names admits outputs of it because of a node that it spends.
 create table tx (id integer primary key, txid blob not null unique, seq integer, length integer, ord integer, own integer,
-  mined integer, seen integer not null default 0, said integer, active integer not null default 1, mint integer not null default 0);
+  mined integer, seen integer not null default 0, said integer, sighting integer, active integer not null default 1, mint integer not null default 0);
 create index tx_unproven on tx (txid) where seq is not null and own is null;
 
 -- Transaction sid spends output vout of pid; value in satoshis, once pid is known.
@@ -93,13 +93,8 @@ create table header (height integer not null, header blob not null, seq integer 
 -- Where headers are found by their hashes: of each, the first 4 bytes in internal order.
 create table header_hash (start blob not null, height integer not null, primary key (start, height)) without rowid;
 
--- Registers: the highest n of each subject.
-create table verdict (height integer not null, root blob not null, ok integer not null, n integer not null,
-  primary key (height, root)) without rowid;
-create table blocked (kind text not null, value text not null, blocked integer not null, reason text not null, since integer not null,
-  n integer not null, primary key (kind, value)) without rowid;
-create table setting (name text primary key, value text, n integer not null) without rowid;
-create table sighting (tid integer primary key, n integer not null);
+-- Registers (facts/registers.ts), except sightings: of each subject, the one with the highest n; value: in JSON.
+create table register (subject text primary key, n integer not null, value text not null) without rowid;
 
 create table node (tid integer not null, vout integer not null, domain text not null, active integer not null,
   primary key (tid, vout)) without rowid;

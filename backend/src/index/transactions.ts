@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { type Fact, proofPlace, readTransactionFact } from '../facts/log.js'
-import type { PurgedValue } from '../facts/registers.js'
-import { equalBytes, fromHex } from '../protocol/bytes.js'
+import { type PurgedValue, register } from '../facts/registers.js'
+import { equalBytes, fromHex, toHex } from '../protocol/bytes.js'
 import type { HeaderRange } from '../protocol/header-store.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import {
@@ -12,6 +12,7 @@ import {
   type TransactionView,
 } from '../protocol/transaction.js'
 import { rootAt } from './headers.js'
+import { hasRegister, registerIn } from './registers.js'
 
 /** The part of the log that the index reads again. */
 export interface TransactionSource {
@@ -248,7 +249,7 @@ export class Proofs {
     private readonly source: TransactionSource,
     private readonly tracker: ProofTracker,
   ) {
-    this.hasVerdicts = sql.get('select 1 as one from verdict limit 1') !== undefined
+    this.hasVerdicts = hasRegister(sql, 'verdict ')
   }
 
   add(id: number, fact: Fact): void {
@@ -313,6 +314,6 @@ export class Proofs {
   /** Whether the last verdict on a block is that the chain does not have it. */
   isRefused(height: number, root: Uint8Array): boolean {
     if (!this.hasVerdicts) return false
-    return this.sql.get('select ok from verdict where height = ? and root = ?', height, root)?.ok === 0
+    return registerIn(this.sql, register.verdict({ height, root: toHex(root) })) === false
   }
 }

@@ -90,16 +90,37 @@ export function readTransactionFields(cursor: ByteCursor): TransactionFields {
   const version = cursor.u32()
   const inputs = skipParts(cursor, cursor.count('inputs', bytes.length), skipInput)
   const outputs = skipParts(cursor, cursor.count('outputs', bytes.length), skipOutput)
-  const fields = new LargeTransaction(bytes, { version, inputs, outputs, lockTime: cursor.u32() })
-  if (inputs.count + outputs.count > FEW) return fields
-  return {
-    version,
-    inputs: fields.inputs.map(({ txid, vout, unlockingScript, sequence }) => {
-      return { txid, vout, unlockingScript, sequence }
-    }),
-    outputs: fields.outputs.map(({ satoshis, lockingScript, bytes }) => ({ satoshis, lockingScript, bytes })),
-    lockTime: fields.lockTime,
-  }
+  const lockTime = cursor.u32()
+  if (inputs.count + outputs.count > FEW)
+    return new LargeTransaction(bytes, { version, inputs, outputs, lockTime })
+  const { at } = cursor
+  const read = { inputs: takeAll(cursor, inputs, takeInput), outputs: takeAll(cursor, outputs, takeOutput) }
+  cursor.at = at
+  return { version, ...read, lockTime }
+}
+
+/** Reads the parts of a stretch, and leaves the cursor behind them. */
+function takeAll<Part>(
+  cursor: ByteCursor,
+  { count, marks: [start = 0] }: Stretch,
+  take: (cursor: ByteCursor) => Part,
+): Part[] {
+  cursor.at = start
+  const parts: Part[] = []
+  while (parts.length < count) parts.push(take(cursor))
+  return parts
+}
+
+function takeInput(cursor: ByteCursor): TransactionInput {
+  const txid = toHex(reversed(cursor.take(32)))
+  return { txid, vout: cursor.u32(), unlockingScript: cursor.take(cursor.varint()), sequence: cursor.u32() }
+}
+
+function takeOutput(cursor: ByteCursor): TransactionOutput {
+  const { at, bytes } = cursor
+  const satoshis = cursor.u64()
+  const lockingScript = cursor.take(cursor.varint())
+  return { satoshis, lockingScript, bytes: bytes.subarray(at, cursor.at) }
 }
 
 /** How many inputs and outputs a transaction has. Creates none of them. */
@@ -187,8 +208,7 @@ class LargeTransaction implements TransactionFields {
   }
 
   get inputs(): TransactionInput[] {
-    const { inputs } = this.layout
-    this.madeInputs ??= this.parts(inputs, { count: inputs.count, skip: skipInput, Stored: StoredInput })
+    this.madeInputs ??= takeAll(this.cursorAt(0), this.layout.inputs, storedInput)
     return this.madeInputs
   }
 
@@ -201,15 +221,12 @@ class LargeTransaction implements TransactionFields {
     if (this.madeOutputs !== undefined) return this.madeOutputs[vout]
     const start = this.startOf(vout)
     if (start === undefined) return undefined
-    const cursor = this.cursorAt(start)
-    skipOutput(cursor)
-    return new StoredOutput(this.source, start, cursor.at)
+    return storedOutput(this.cursorAt(start))
   }
 
   firstOutputs(most: number): TransactionOutput[] {
     const { outputs } = this.layout
-    const count = Math.min(most, outputs.count)
-    return this.parts(outputs, { count, skip: skipOutput, Stored: StoredOutput })
+    return takeAll(this.cursorAt(0), { ...outputs, count: Math.min(most, outputs.count) }, storedOutput)
   }
 
   outputsFrom(vout: number): Uint8Array {
@@ -230,28 +247,18 @@ class LargeTransaction implements TransactionFields {
     cursor.at = at
     return cursor
   }
+}
 
-  private parts<Part>(
-    { marks: [start = 0] }: Stretch,
-    {
-      count,
-      skip,
-      Stored,
-    }: {
-      count: number
-      skip: (cursor: ByteCursor) => void
-      Stored: new (source: Uint8Array, start: number, end: number) => Part
-    },
-  ): Part[] {
-    const cursor = this.cursorAt(start)
-    const parts = new Array<Part>(count)
-    for (let index = 0; index < count; index++) {
-      const { at } = cursor
-      skip(cursor)
-      parts[index] = new Stored(this.source, at, cursor.at)
-    }
-    return parts
-  }
+function storedInput(cursor: ByteCursor): StoredInput {
+  const { at, bytes } = cursor
+  skipInput(cursor)
+  return new StoredInput(bytes, at, cursor.at)
+}
+
+function storedOutput(cursor: ByteCursor): StoredOutput {
+  const { at, bytes } = cursor
+  skipOutput(cursor)
+  return new StoredOutput(bytes, at, cursor.at)
 }
 
 /**

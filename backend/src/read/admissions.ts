@@ -63,7 +63,7 @@ function admissionsOf(sql: Sql, { txid, vout }: Outpoint): AdmissionRecord[] {
   return sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordOf)
 }
 
-const BASE = "(select value from setting where name = 'base') as base"
+const BASE = "(select value ->> '$' from register where subject = 'setting base') as base"
 const OF_TRANSACTION = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id
   where txid = ? order by vout, topic`
 const OF_OUTPOINT = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id

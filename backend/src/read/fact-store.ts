@@ -1,6 +1,6 @@
 import type { Row, Sql } from '../facts/connection.js'
 import { FACT } from '../facts/log.js'
-import { latestOf, register } from '../facts/registers.js'
+import { type BlockedValue, blockedSubject, latestOf, register } from '../facts/registers.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { BlockedQuery, BlockedRecord, BlockedSubject, Blocklist } from '../graph/blocklist.js'
 import type { RecordedSightings, Sighting, SightingRecord } from '../graph/conflict-resolution.js'
@@ -23,7 +23,7 @@ import { Blocks, Chain } from './chain.js'
 import { Charts } from './charts.js'
 import { type BodyMemory, Content } from './content.js'
 import { Frontier } from './frontier.js'
-import { Guard, listBlocked } from './guard.js'
+import { BLOCKED, Guard, listBlocked } from './guard.js'
 import { Listings } from './listings.js'
 import { Metadata } from './metadata.js'
 import { Names } from './names.js'
@@ -389,18 +389,13 @@ function submissionIn({ txid, lock_height, lock_time, beef }: Row): HeldSubmissi
   return { txid: hexOf(txid), lock: { height: lock_height, time: lock_time }, beef }
 }
 
-const BLOCKED = 'select kind, value, reason, since from blocked where blocked = 1'
-const BLOCKED_OF_KIND = `${BLOCKED} and kind = ? and value > ? order by value limit ?`
-const BLOCKED_AFTER_KIND = `${BLOCKED} and kind > ? order by kind, value limit ?`
-
 function blockedPage(sql: Sql, { kind, after, limit }: BlockedQuery): BlockedRecord[] {
-  const ofKind = (each: string, value: string): Row[] => sql.all(BLOCKED_OF_KIND, each, value, limit)
-  const rows = (): Row[] => {
-    if (kind !== undefined && after !== undefined && kind < after.kind) return []
-    if (kind !== undefined) return ofKind(kind, after?.kind === kind ? after.value : '')
-    if (after === undefined) return sql.all(BLOCKED_AFTER_KIND, '', limit)
-    const same = ofKind(after.kind, after.value)
-    return [...same, ...sql.all(BLOCKED_AFTER_KIND, after.kind, limit - same.length)]
-  }
-  return rows().map(({ kind, value, reason, since }) => ({ kind, value, reason, since }))
+  const prefix = kind === undefined ? 'block ' : register.block({ kind, value: '' })
+  // No subject ends with a space.
+  const last = after && `${register.block(after)} `
+  const rows = sql.all(BLOCKED, last !== undefined && last > prefix ? last : prefix, `${prefix}~`, limit)
+  return rows.map((row) => {
+    const { reason, since } = JSON.parse(row.value) as BlockedValue
+    return { ...blockedSubject(row.subject), reason, since }
+  })
 }

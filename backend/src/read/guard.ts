@@ -1,5 +1,6 @@
 import type { Sql } from '../facts/connection.js'
-import { BlockedError, type BlockedKind, type BlockedSubject, Blocklist } from '../graph/blocklist.js'
+import { blockedSubject } from '../facts/registers.js'
+import { BlockedError, type BlockedKind, Blocklist } from '../graph/blocklist.js'
 import { type OrdinalStep, TIP } from '../graph/records.js'
 import { inSlices } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -164,7 +165,9 @@ const CONTENTS_OF = `select vout, sha from tx cross join out on tid = tx.id
   where txid = ? and vout > ? and sha is not null and out.active = 1 and carrier = 0 order by vout limit ?`
 const OUTPUTS_A_PAGE = 1000
 
-const BLOCKED = 'select kind, value from blocked where blocked = 1'
+/** The registers of what is blocked. */
+export const BLOCKED = `select subject, value from register
+  where subject between ? and ? and value ->> '$.blocked' = 1 order by subject limit ?`
 
 /**
  * The blocklist, which is read again once a commit has changed it.
@@ -180,7 +183,8 @@ export function listBlocked(reader: Reader, onChange: (() => void) | undefined):
     let list = known?.list
     if (list?.version !== version) {
       if (list !== undefined) onChange?.()
-      list = new Blocklist(reader.answer((sql) => sql.all(BLOCKED)) as unknown as BlockedSubject[])
+      const rows = reader.answer((sql) => sql.all(BLOCKED, 'block ', 'block ~', ALL))
+      list = new Blocklist(rows.map(({ subject }) => blockedSubject(subject)))
       list.version = version
     }
     known = { list, commits }
@@ -189,6 +193,7 @@ export function listBlocked(reader: Reader, onChange: (() => void) | undefined):
 }
 
 const NOTHING = new Blocklist()
+const ALL = Number.MAX_SAFE_INTEGER
 
 /** How many items are read at once after some were blocked: many may follow each other. */
 const BLOCKED_A_PAGE = 500

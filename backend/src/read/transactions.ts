@@ -9,7 +9,7 @@ import {
   readTransactionFact,
   readUint32,
 } from '../facts/log.js'
-import { isPurged } from '../facts/registers.js'
+import { isPurged, register } from '../facts/registers.js'
 import { BlockedError } from '../graph/blocklist.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
@@ -17,6 +17,7 @@ import { CHUNK_BYTES, type TransactionRecord } from '../graph/records.js'
 import type { RawTransaction } from '../graph/stored-transaction.js'
 import { reasonIn as reasonInIndex } from '../index/active.js'
 import { isOnBestChain } from '../index/headers.js'
+import { registerIn } from '../index/registers.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
@@ -74,7 +75,6 @@ const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
 const PENDING = 'select txid, raw, waiting from log.pending where txid = ?'
 export const PENDING_STATUS = 'select txid, waiting, proven from log.pending where txid = ?'
-const TRACKER = "select value from setting where name = 'tracker'"
 
 /** Only a mint spends a node. */
 const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cross join tx as spender on spender.id = sid
@@ -187,7 +187,7 @@ function pendingProof(sql: Sql, row: Row): Pick<TransactionRecord, 'proof'> {
 /** The counting proof of a pending transaction. The index judges proofs only when the transaction enters the log. */
 function countingProof(sql: Sql, row: Row): Row | undefined {
   const proofs = sql.all(PENDING_PROOFS, row.txid)
-  if (proofs.length === 0 || sql.get(TRACKER)?.value !== 'headers') return proofs[0]
+  if (proofs.length === 0 || registerIn(sql, register.setting('tracker')) !== 'headers') return proofs[0]
   return proofs.find(({ height, root }) => isOnBestChain(sql, { height, root }))
 }
 

@@ -451,6 +451,7 @@ export class Door {
       else pending.setWaiting(txid, state.isWaiting, state)
     }
     this.collect()
+    if (pending.isEmpty) return { lost, isRefused: false }
     this.fall(lostOf(others, counting))
     this.retryAround(others, counting)
     const remove = (txid: string): void => this.remove(txid)

@@ -70,7 +70,8 @@ function factOf(run: readonly Made[], seq: number): Fact {
 
 function setAnchor(sql: Sql, made: Made | ''): HeaderRange[] {
   const value = made === '' ? '' : `${made.height} ${made.hash}`
-  sql.run("insert or replace into setting (name, value, n) values ('anchor', ?, 1)", value)
+  const replace = "insert or replace into register (subject, value, n) values ('setting anchor', ?, 1)"
+  sql.run(replace, JSON.stringify(value))
   return applyAnchor(sql)
 }
 

@@ -32,7 +32,7 @@ function fill(sql: Sql): void {
     const values = columns.map((column) => row[column] ?? null)
     sql.run(`insert into ${table} (${columns}) values (${columns.map(() => '?')})`, ...values)
   }
-  insert('setting', { name: 'base', value: '1000', n: 1 })
+  insert('register', { subject: 'setting base', value: '"1000"', n: 1 })
   insert('tx', { id: 1, txid: key, seq: 1, length: 10, ord: 1 << 20 })
   const proven = { seq: 2, length: 10, ord: 2 << 20, own: 7, mined: 7, mint: 1 }
   insert('tx', { id: 2, txid: Buffer.alloc(32, 2), ...proven })

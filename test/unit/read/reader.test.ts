@@ -326,7 +326,7 @@ test('what is blocked while lists are read counts for whatever is read next', ()
   const { served } = new FactStore({ reader: counting, writer: {} as Writer })
   const subject = { kind: 'name', value: 'a' } as const
   counting.answer((sql) => {
-    expect(sql.all('select * from blocked')).toEqual([])
+    expect(sql.all("select * from register where subject like 'block %'")).toEqual([])
     files.insert(registerFact(register.block(subject), 1, { blocked: true, reason: 'a test', since: 1 }))
     commits.value++
     expect(served.guard.isOpen).toBe(true)

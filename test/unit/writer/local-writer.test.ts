@@ -166,8 +166,8 @@ describe('at the start', () => {
     expect(store.log('select value from state')).toEqual([{ value: '5' }])
     store.writer.deriveBy(store.admission)
     await recorded
-    expect(store.index("select value from setting where name = 'tracker'")).toEqual([
-      { value: 'scripts-only' },
+    expect(store.index("select value from register where subject = 'setting tracker'")).toEqual([
+      { value: '"scripts-only"' },
     ])
     expect(store.index('select count(*) as n from out')).toEqual([{ n: 31 }])
   })
