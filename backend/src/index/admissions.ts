@@ -9,6 +9,9 @@ import type { Agenda, Journal } from './journal.js'
  */
 export const SCORES_A_FACT = 1024
 
+/** SQL for the log's setting `base`, null if it has none. */
+export const BASE = "(select value ->> '$' from register where subject = 'setting base')"
+
 /** The score before the first one, as given to peers. @param base The log's setting, in milliseconds since 1970. */
 export function firstScore(base: number): number {
   return base * SCORES_A_FACT

@@ -1,6 +1,5 @@
 import type { Sql } from '../facts/connection.js'
 import { FACT, type Fact, readProofFact } from '../facts/log.js'
-import { register } from '../facts/registers.js'
 import type { AdmissionRules, OnRefusal } from '../graph/admission-rules.js'
 import type { TransactionStatus } from '../graph/conflict-resolution.js'
 import { dependency } from '../graph/dependencies.js'
@@ -11,14 +10,14 @@ import type { HeaderRange } from '../protocol/header-store.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { isCoinbase, type TransactionView } from '../protocol/transaction.js'
 import { decide, improvedBy, Ranks, rankBy, reasonIn, statusIn } from './active.js'
-import { Admissions, firstScore } from './admissions.js'
+import { Admissions, BASE, firstScore } from './admissions.js'
 import { Attributes } from './attributes.js'
 import { applyAnchor, applyHeaders } from './headers.js'
 import { Agenda, Journal, type JournalMark } from './journal.js'
 import { Judge, type NewTransaction } from './judge.js'
 import { Lineages } from './lineages.js'
 import { outputAt } from './outputs.js'
-import { type RegisterChange, Registers, registerIn } from './registers.js'
+import { type RegisterChange, Registers } from './registers.js'
 import { INDEX_VERSION, SCHEMA } from './schema.js'
 import {
   type Input,
@@ -146,7 +145,7 @@ export class Index {
   takeAdmitted(): AdmissionRecord[] {
     const taken = this.journal.admitted.splice(0)
     if (taken.length === 0) return []
-    this.base ??= Number(registerIn(this.sql, register.setting('base')) ?? 0)
+    this.base ??= Number(this.sql.get(`select ${BASE} as base`)?.base ?? 0)
     const first = firstScore(this.base)
     return taken.map((each) => ({ ...each, score: first + each.score }))
   }
@@ -268,8 +267,8 @@ export class Index {
   }
 
   /**
-   * Writes the rows of a transaction and of its spends. Also writes its proof, if the transaction was unknown and conflicts with
-   * nothing: then it makes no difference whether the proof comes with it.
+   * Writes the rows of a transaction and of its spends. Also writes its proof, if nothing is built on the transaction and it conflicts
+   * with nothing: then it makes no difference whether the proof comes with it.
    */
   private addTransaction(fact: Fact, proof?: Fact): { fresh: NewTransaction; isProven: boolean } {
     const { sql, transactions, ranks, journal, agenda } = this
@@ -303,10 +302,11 @@ export class Index {
     sql.insertAll('insert into spend (pid, vout, sid, value)', spends)
     const active = isContested ? 0 : 1
     journal.added.push({ id, txid: view.txid, active })
-    const isProven = proof !== undefined && known === undefined && !isContested
+    const isProven = proof !== undefined && children.length === 0 && !isContested
     const said = known?.said ?? null
-    const own = isProven ? this.proofs.addFirst(id, proof) : null
-    const rank = known ? children.reduce(improvedBy, ranks.ownRank(id, seq, said)) : rankBy(seq, own, said)
+    const proven = isProven ? this.proofs.add(id, proof) : null
+    const own = known === undefined ? rankBy(seq, proven, said) : ranks.ownRank(id, seq, said)
+    const rank = children.reduce(improvedBy, own)
     const names = this.judge.names(view, inputs)
     const mint = names.length > 0 && !this.judge.isRoot(view) ? 1 : 0
     sql.run(

@@ -252,14 +252,13 @@ export class Proofs {
     this.hasVerdicts = hasRegister(sql, 'verdict ')
   }
 
-  add(id: number, fact: Fact): void {
-    this.insert(id, fact)
-    this.judge(id)
-  }
-
-  /** Adds the proof of a transaction that has none. @returns Its height, if it counts. */
-  addFirst(id: number, fact: Fact): number | null {
-    const { height, isValid } = this.insert(id, fact)
+  /** @returns Its height, if it counts. */
+  add(id: number, fact: Fact): number | null {
+    const { height, root } = proofPlace(fact.key)
+    const isValid = this.isValid(height, () => root)
+    const row = [id, height, fact.seq, isValid ? 1 : 0]
+    this.sql.run('insert into proof (tid, height, seq, ok) values (?, ?, ?, ?)', ...row)
+    if (this.tracker === 'scripts-only') this.judge(id)
     return isValid ? height : null
   }
 
@@ -270,14 +269,6 @@ export class Proofs {
       for (const { tid } of this.sql.all('select tid from proof where height between ? and ?', from, to))
         ids.add(tid)
     return [...ids].filter((id) => this.judge(id))
-  }
-
-  private insert(id: number, fact: Fact): { height: number; isValid: boolean } {
-    const { height, root } = proofPlace(fact.key)
-    const isValid = this.isValid(height, () => root)
-    const row = [id, height, fact.seq, isValid ? 1 : 0]
-    this.sql.run('insert into proof (tid, height, seq, ok) values (?, ?, ?, ?)', ...row)
-    return { height, isValid }
   }
 
   /** @returns Whether the counting proofs of a transaction changed. */

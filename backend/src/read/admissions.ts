@@ -1,7 +1,7 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { AdmissionRecord } from '../graph/records.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
-import { decodeTopic, encodeTopic, firstScore, SCORES_A_FACT } from '../index/admissions.js'
+import { BASE, decodeTopic, encodeTopic, firstScore, SCORES_A_FACT } from '../index/admissions.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
@@ -63,16 +63,15 @@ function admissionsOf(sql: Sql, { txid, vout }: Outpoint): AdmissionRecord[] {
   return sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordOf)
 }
 
-const BASE = "(select value ->> '$' from register where subject = 'setting base') as base"
-const OF_TRANSACTION = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id
+const OF_TRANSACTION = `select txid, vout, topic, score, ${BASE} as base from tx cross join admission on tid = tx.id
   where txid = ? order by vout, topic`
-const OF_OUTPOINT = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id
+const OF_OUTPOINT = `select txid, vout, topic, score, ${BASE} as base from tx cross join admission on tid = tx.id
   where txid = ? and vout = ? order by topic`
 const IS_APPLIED =
   'select 1 from tx cross join admission on tid = tx.id where txid = ? and +topic = ? limit 1'
-const OF_TOPIC = `select txid, admission.vout, topic, score, ${BASE} from admission cross join tx on tx.id = tid
+const OF_TOPIC = `select txid, admission.vout, topic, score, ${BASE} as base from admission cross join tx on tx.id = tid
   where topic = ? and score >= ? and tx.active = 1 order by score limit ?`
-const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} from admission cross join tx on tx.id = tid
+const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} as base from admission cross join tx on tx.id = tid
   where topic = ? and score >= ? and tx.active = 1 and (admission.vout = ? or not exists (
     select 1 from spend cross join tx as spender on spender.id = sid
     where pid = admission.tid and spend.vout = admission.vout and spender.active = 1))
@@ -80,7 +79,7 @@ const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} from admissi
 
 /** The stored value of a score. */
 function placeIn(sql: Sql, score: number): number {
-  return score - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
+  return score - firstScore(Number(sql.get(`select ${BASE} as base`)?.base ?? 0))
 }
 
 function recordOf(row: Row): AdmissionRecord {
