@@ -12,8 +12,8 @@ import {
   revivedError,
 } from './calls.js'
 import type { LocalWriter } from './local-writer.js'
-import { BusySince, Claim, CommitCount, withPatience } from './queue.js'
-import { type Place, submittedBytes, type Writer, type WriterStatus } from './writer.js'
+import { SharedNumber, withPatience } from './queue.js'
+import { submittedBytes, type Writer, type WriterStatus } from './writer.js'
 
 /** A writer in another thread. Closing it closes the writer itself, for all its clients. */
 export interface WriterClient extends Writer {
@@ -37,16 +37,15 @@ export function connectWriter(first: Port): WriterClient {
   let jobs: readonly string[] | undefined
   let failure: Error | undefined
   let status: WriterStatus = { state: 'rebuilding', done: 0 }
-  let since = new BusySince()
-  let commits = new CommitCount()
+  let since = new SharedNumber()
+  let commits = new SharedNumber()
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
-  const call = (method: WriterMethod, args: unknown[], claim?: SharedArrayBuffer): Promise<unknown> =>
-    calls.ask(port, { method, args, ...(claim && { claim }) } satisfies Omit<WriterCall, 'id'>)
+  const call = (method: WriterMethod, args: unknown[]): Promise<unknown> => calls.ask(port, { method, args })
   const onMessage = (message: unknown): void => {
     const report = message as WriterReport
     if ('since' in report) {
-      since = new BusySince(report.since)
-      commits = new CommitCount(report.commits)
+      since = new SharedNumber(report.since)
+      commits = new SharedNumber(report.commits)
       ready.resolve()
     } else if ('status' in report) {
       // A new thread has not read the log yet, but this process has.
@@ -86,12 +85,10 @@ export function connectWriter(first: Port): WriterClient {
       return failure
     },
     record(transactions, options = {}, { patience, weight = submittedBytes(transactions), ...place } = {}) {
-      const args = [transactions, options, { ...place, weight }]
-      const answer =
-        patience === undefined
-          ? call('record', args)
-          : withPatience(({ buffer }) => call('record', args, buffer), { patience, since })
-      return answer as Promise<never>
+      const record = (claim?: SharedArrayBuffer): Promise<unknown> =>
+        call('record', [transactions, options, { ...place, weight, ...(claim && { claim }) }])
+      const recorded = patience === undefined ? record() : withPatience(record, { patience, since })
+      return recorded as Promise<never>
     },
     share() {
       const { port1, port2 } = new MessageChannel()
@@ -123,12 +120,9 @@ export const WRITER_HEAP_MIB = 1024
 /** The methods of a writer that other threads may call. */
 type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'logRead' | 'commits'>
 
-/** @param claim For a write with limited patience; it becomes part of the last argument. */
-type WriterCall = Call & { claim?: SharedArrayBuffer }
-
 /** The messages to the thread of a writer. */
 type WriterRequest =
-  | WriterCall
+  | Call
   /** A channel for another thread, which may write, too. */
   | { share: MessagePort }
   /** Plain data from which the rules are made. */
@@ -156,12 +150,9 @@ export function serveWriter(writer: LocalWriter, port: Port, options: ServeOptio
     const request = message as WriterRequest
     if ('share' in request) return serveWriter(writer, request.share, options)
     if ('deriveBy' in request) return options.deriveBy(request.deriveBy)
-    const { claim, ...call } = request
-    const { args, method } = call
-    if (claim !== undefined) args.push({ ...(args.pop() as Place), claim: new Claim(claim) })
-    void answered(writer, call).then((answer) => {
+    void answered(writer, request).then((answer) => {
       report(answer)
-      if (method === 'close' && 'done' in answer) options.onClosed()
+      if (request.method === 'close' && 'done' in answer) options.onClosed()
     })
   })
   report({ since: writer.since.buffer, commits: writer.commits.buffer })

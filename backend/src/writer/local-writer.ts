@@ -12,10 +12,11 @@ import type { TransactionRecord } from '../graph/records.js'
 import type { Index } from '../index/apply.js'
 import { INDEX_VERSION } from '../index/schema.js'
 import { fromHex } from '../protocol/bytes.js'
+import { steadyTime } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { applyNext, catchUp, emptyIndex, makeIndex, openIndex, trackerOf } from './catch-up.js'
 import { Door, type RecordTransactions } from './door.js'
-import { BusySince, CommitCount, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
+import { type Outcome, SharedNumber, type Task, WriteQueue, withPatience } from './queue.js'
 import {
   type Changed,
   type DoorMethod,
@@ -85,8 +86,8 @@ interface Opened {
 export class LocalWriter implements Writer {
   readonly opened: Promise<void>
   readonly logRead: Promise<void> = Promise.resolve()
-  readonly since = new BusySince()
-  readonly commits = new CommitCount()
+  readonly since = new SharedNumber()
+  readonly commits = new SharedNumber()
   private readonly folder: string
   protected readonly logFile: Sql
   protected readonly indexFile: Sql
@@ -131,6 +132,8 @@ export class LocalWriter implements Writer {
     this.indexFile.exec(INDEX_PRAGMAS)
     makeIndex(this.indexFile)
     this.queue.hold()
+    // A thread that replaces another one never repeats a count.
+    this.commits.value = steadyTime()
     this.opened = new Promise((resolve, reject) => {
       this.reportOpened = resolve
       this.reportFailure = reject
@@ -256,7 +259,7 @@ export class LocalWriter implements Writer {
     this.current = { index, door }
     this.mayLag = true
     this.removeOldIndexes()
-    this.commits.raise()
+    this.commits.value++
     this.isEmptied = false
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
@@ -332,7 +335,7 @@ export class LocalWriter implements Writer {
 
   private applyMissing({ index, door }: Opened): void {
     const onApplied = (): void => this.onApplied(door.affected())
-    while (applyNext(this.files, index, { onApplied })) this.commits.raise()
+    while (applyNext(this.files, index, { onApplied })) this.commits.value++
   }
 
   /** Gets pending transactions that facts which the index lacked may affect. The writer of those facts has tried them already. */
@@ -359,7 +362,7 @@ export class LocalWriter implements Writer {
       current?.index.touch()
       throw error
     } finally {
-      this.commits.raise()
+      this.commits.value++
     }
   }
 

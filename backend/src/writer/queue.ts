@@ -25,7 +25,7 @@ export type Outcome = { done: unknown } | { failed: unknown }
  * so its sync to disk (group commit).
  *
  * The writer blocks its thread while it works, so a write with limited patience is withdrawn from another thread: beginning and
- * withdrawing it are one exchange in shared memory ({@link Claim}).
+ * withdrawing it are one exchange in shared memory ({@link decide}).
  */
 export class WriteQueue {
   private readonly waiting: Task[] = []
@@ -34,12 +34,12 @@ export class WriteQueue {
 
   /**
    * @param commit Runs tasks and commits their changes. @throws if nothing of any of them was kept.
-   * @param since Set to the time when the current group began, for those who wait in other threads.
+   * @param since Set to the time when the current group began, for those who wait in other threads; 0 if there is none.
    * @param failed Maps the error of a task or commit to the one that callers get.
    */
   constructor(
     private readonly commit: (tasks: Task[]) => Outcome[] | Promise<Outcome[]>,
-    private readonly since = new BusySince(),
+    private readonly since = new SharedNumber(),
     private readonly failed = (error: unknown): unknown => error,
   ) {}
 
@@ -81,7 +81,7 @@ export class WriteQueue {
     while (this.hasNext) {
       const tasks = this.takeGroup()
       if (tasks.length === 0) continue
-      this.since.begin()
+      this.since.value = steadyTime()
       try {
         const committed = this.commit(tasks)
         const outcomes = committed instanceof Promise ? await committed : committed
@@ -94,7 +94,7 @@ export class WriteQueue {
         const error = this.failed(thrown)
         for (const { reject } of tasks) reject(error)
       }
-      this.since.end()
+      this.since.value = 0
       // Messages that came meanwhile are received before the next group is chosen.
       await new Promise((resume) => setImmediate(resume))
     }
@@ -119,7 +119,7 @@ export class WriteQueue {
         continue
       }
       this.waiting.splice(at, 1)
-      if (task.place.claim !== undefined && !task.place.claim.begin()) continue
+      if (task.place.claim !== undefined && !decide(task.place.claim, BEGUN)) continue
       taken.push(task)
       weight += own
       if (own > HEAVY) break
@@ -136,76 +136,29 @@ function priorityOf({ place: { priority = 0 } }: Task): number {
   return priority
 }
 
-const WAITING = 0
 const BEGUN = 1
 const WITHDRAWN = 2
 
-/** A write that may be withdrawn from another thread as long as it has not begun. */
-export class Claim {
-  private readonly cell: Int32Array
-
-  constructor(readonly buffer = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {
-    this.cell = new Int32Array(buffer)
-  }
-
-  /** @returns Whether it had not been withdrawn. */
-  begin(): boolean {
-    return Atomics.compareExchange(this.cell, 0, WAITING, BEGUN) === WAITING
-  }
-
-  /** @returns Whether it had not begun. */
-  withdraw(): boolean {
-    return Atomics.compareExchange(this.cell, 0, WAITING, WITHDRAWN) === WAITING
-  }
+/** Whether a write that may be withdrawn from another thread begins, or is withdrawn: the first to ask decides. */
+export function decide(claim: SharedArrayBuffer, decision: number): boolean {
+  return Atomics.compareExchange(new Int32Array(claim), 0, 0, decision) === 0
 }
 
-/** Since when the writer has been busy with one group, in memory that threads share. */
-export class BusySince {
+/** A number in memory that threads share; one of them sets it. */
+export class SharedNumber {
   private readonly cell: BigInt64Array
 
   constructor(readonly buffer = new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)) {
     this.cell = new BigInt64Array(buffer)
   }
 
-  begin(): void {
-    Atomics.store(this.cell, 0, BigInt(steadyTime()))
-  }
-
-  end(): void {
-    Atomics.store(this.cell, 0, 0n)
-  }
-
-  /** Milliseconds since then; 0 if it is idle. */
-  get lasted(): number {
-    const since = Number(Atomics.load(this.cell, 0))
-    return since === 0 ? 0 : Math.max(1, steadyTime() - since)
-  }
-}
-
-/**
- * Counts commits in shared memory, so that readers in other threads know when to look for changes. It starts from the clock, so
- * that a thread that replaces another one never repeats a count.
- */
-export class CommitCount {
-  private readonly cell: BigInt64Array
-
-  constructor(readonly buffer = startingNow()) {
-    this.cell = new BigInt64Array(buffer)
-  }
-
-  raise(): void {
-    Atomics.add(this.cell, 0, 1n)
-  }
-
   get value(): number {
     return Number(Atomics.load(this.cell, 0))
   }
-}
 
-function startingNow(): SharedArrayBuffer {
-  const buffer = new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)
-  new BigInt64Array(buffer)[0] = BigInt(steadyTime())
-  return buffer
+  set value(value: number) {
+    Atomics.store(this.cell, 0, BigInt(value))
+  }
 }
 
 /**
@@ -214,16 +167,17 @@ function startingNow(): SharedArrayBuffer {
  * @throws WriterBusyError if it was withdrawn: nothing of it was stored.
  */
 export function withPatience<Result>(
-  writing: (claim: Claim) => Promise<Result>,
-  { patience, since }: { patience: number; since: BusySince },
+  writing: (claim: SharedArrayBuffer) => Promise<Result>,
+  { patience, since }: { patience: number; since: SharedNumber },
 ): Promise<Result> {
-  const claim = new Claim()
+  const claim = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
   const began = steadyTime()
   return new Promise((resolve, reject) => {
     const look = (): void => {
-      const { lasted } = since
+      const { value: busySince } = since
+      const lasted = busySince === 0 ? 0 : steadyTime() - busySince
       if (lasted < LONG) timer = setTimeout(look, Math.max(1, LONG - lasted)).unref()
-      else if (claim.withdraw()) reject(new WriterBusyError(steadyTime() - began))
+      else if (decide(claim, WITHDRAWN)) reject(new WriterBusyError(steadyTime() - began))
     }
     let timer = setTimeout(look, patience).unref()
     writing(claim).then(

@@ -45,7 +45,7 @@ export interface Place {
   /** Whether it does not wait for the index. */
   isEarly?: boolean
   /** Used to withdraw it once its patience is over. */
-  claim?: { begin(): boolean }
+  claim?: SharedArrayBuffer
 }
 
 /** How far the writer has come with the log. */

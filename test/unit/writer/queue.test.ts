@@ -1,9 +1,10 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { vi } from 'vitest'
+import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import {
-  BusySince,
-  Claim,
+  decide,
   type Outcome,
+  SharedNumber,
   submissionPlace,
   type Task,
   WriteQueue,
@@ -104,16 +105,16 @@ describe('patience', () => {
 
   test('a write that waits behind a long one is withdrawn, and never begins', async () => {
     const { queue, commits } = noted()
-    const since = new BusySince()
+    const since = new SharedNumber()
     queue.hold()
-    since.begin()
+    since.value = steadyTime()
     now += 600
     const withdrawn = withPatience((claim) => queue.add(() => 'withdrawn', { claim }), {
       patience: 20,
       since,
     })
     await expect(withdrawn).rejects.toMatchObject({ code: 'WRITER_BUSY' })
-    since.end()
+    since.value = 0
     queue.release()
     await queue.add(() => 'other')
     expect(commits).toEqual([['other']])
@@ -121,25 +122,22 @@ describe('patience', () => {
 
   test('a write that waits for many short ones is not withdrawn', async () => {
     const { queue } = noted()
-    const since = new BusySince()
+    const since = new SharedNumber()
     queue.hold()
     const written = withPatience((claim) => queue.add(() => 'written', { claim }), { patience: 10, since })
     for (let n = 0; n < 10; n++) {
-      since.begin()
+      since.value = steadyTime()
       now += 10
       await nextLoop()
-      since.end()
+      since.value = 0
     }
     queue.release()
     expect(await written).toBe('written')
   })
 
   test('what has begun cannot be withdrawn, and what was withdrawn cannot begin', () => {
-    const begun = new Claim()
-    const elsewhere = new Claim(begun.buffer)
-    expect([begun.begin(), elsewhere.withdraw()]).toEqual([true, false])
-    const withdrawn = new Claim()
-    expect([withdrawn.withdraw(), new Claim(withdrawn.buffer).begin()]).toEqual([true, false])
+    const claim = new SharedArrayBuffer(4)
+    expect([decide(claim, 1), decide(claim, 2), decide(claim, 1)]).toEqual([true, false, false])
   })
 })
 
