@@ -62,7 +62,7 @@ export const TREE_SETTINGS = [
   'COVENANT_VERSION',
 ] as const
 
-/** Settings that derivation depends on. All others are in `state`. */
+/** Settings that are facts, because derivation depends on them. All others are in `state`. */
 export const SETTINGS: ReadonlySet<string> = new Set([
   ...TREE_SETTINGS,
   // `<height> <hash>` of a header that the chain contains; empty if there is no chain.
@@ -73,11 +73,6 @@ export const SETTINGS: ReadonlySet<string> = new Set([
 
 /** How far scores are raised above any given before, in milliseconds. */
 export const SCORE_MARGIN = 10_000
-
-/** Whether a setting is a fact, because derivation depends on it. */
-export function isRegisteredSetting(name: string): boolean {
-  return SETTINGS.has(name)
-}
 
 /** @param n From 1. */
 export function registerFact(subject: string, n: number, value: RegisterValue): NewFact {

@@ -18,7 +18,7 @@ import { Judge, type NewTransaction } from './judge.js'
 import { Lineages } from './lineages.js'
 import { outputAt } from './outputs.js'
 import { type RegisterChange, Registers } from './registers.js'
-import { INDEX_VERSION, SCHEMA } from './schema.js'
+import { SCHEMA } from './schema.js'
 import {
   type Input,
   Proofs,
@@ -78,10 +78,7 @@ export class Index {
     source: TransactionSource,
     { rules, tracker }: IndexOptions,
   ) {
-    if (sql.get("select 1 as one from sqlite_master where name = 'tx'") === undefined) {
-      sql.exec(SCHEMA)
-      sql.run("insert into meta (name, value) values ('version', ?)", INDEX_VERSION)
-    }
+    if (sql.get("select 1 as one from sqlite_master where name = 'tx'") === undefined) sql.exec(SCHEMA)
     this.journal = new Journal(sql)
     this.transactions = new Transactions(sql, source)
     this.registers = new Registers(sql, this.transactions)

@@ -42,8 +42,9 @@ const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)}, run
  * the output has no number; it and all later ones get theirs when the coin comes.
  */
 export class Lineages {
+  /** The last id given to an output. Setting it takes ids back. */
+  lastId: number
   private readonly runs: Runs
-  private last: number
 
   constructor(
     private readonly sql: Sql,
@@ -56,16 +57,7 @@ export class Lineages {
     },
   ) {
     this.runs = new Runs(sql)
-    this.last = sql.get('select max(oid) as oid from out')?.oid ?? 0
-  }
-
-  /** The last id given to an output. Setting it takes ids back. */
-  get lastId(): number {
-    return this.last
-  }
-
-  set lastId(oid: number) {
-    this.last = oid
+    this.lastId = sql.get('select max(oid) as oid from out')?.oid ?? 0
   }
 
   /**
@@ -89,7 +81,7 @@ export class Lineages {
     const contents = this.contentsOf(vout, said, view)
     // Written out: merging objects makes a rebuild a fifth slower.
     const row: NewOutput = {
-      oid: ++this.last,
+      oid: ++this.lastId,
       tid,
       vout,
       ptid: output.ptid,

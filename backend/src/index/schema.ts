@@ -60,7 +60,7 @@ create trigger out_decided after update of active, recency on out when ${isListe
  * `active`.
  */
 export const SCHEMA = `
--- 'version', 'log' (its id), and the 'rules' that it is derived by.
+-- 'log' (its id), and the 'rules' that it is derived by.
 create table meta (name text primary key, value) without rowid;
 
 -- One row (id 1), written by each commit. cursor: seq of the last fact that was applied; key: its kind and key; score: the last one given; reorgs: how many

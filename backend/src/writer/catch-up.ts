@@ -6,7 +6,7 @@ import { hasPurged, isPurged, latestOf, purgedAt, register, TREE_SETTINGS } from
 import { DamagedError } from '../graph/errors.js'
 import { Index, type IndexOptions } from '../index/apply.js'
 import { countersIn, keyText } from '../index/journal.js'
-import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
+import { SCHEMA } from '../index/schema.js'
 import type { TransactionSource } from '../index/transactions.js'
 import { toHex } from '../protocol/bytes.js'
 
@@ -20,12 +20,12 @@ export interface Derivation {
 }
 
 /**
- * Opens the index of a log. It is emptied, to be derived again ({@link catchUp}), if it was derived from another log or from
- * facts that are gone, by other rules, or by another version of this code. Readers may have it open meanwhile.
+ * Opens the index of a log. It is emptied, to be derived again ({@link catchUp}), if it was derived from another log, from facts
+ * that are gone, or by other rules. Readers may have it open meanwhile.
  */
 export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
-  // As it was made: only the version is noted.
-  if (metaOf(indexFile)?.size === 1) setOrigin({ log, indexFile })
+  // As it was made.
+  if (metaOf(indexFile)?.size === 0) setOrigin({ log, indexFile })
   else if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
   const source: TransactionSource = {
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
@@ -46,10 +46,7 @@ function lacking(seq: number): never {
 
 /** Creates the tables of an index, if missing, so that readers find them before it is known by which rules it is derived. */
 export function makeIndex(indexFile: Sql): void {
-  if (metaOf(indexFile) === undefined)
-    indexFile.exec(
-      `begin; ${SCHEMA} insert into meta (name, value) values ('version', ${INDEX_VERSION}); commit`,
-    )
+  if (metaOf(indexFile) === undefined) indexFile.exec(`begin; ${SCHEMA} commit`)
 }
 
 /**
@@ -117,12 +114,10 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('commit; vacuum;')
 }
 
-/** Whether an index was derived from this log, by its rules and this version of the code. If so, it lacks at most the latest facts. */
+/** Whether an index, of this version by its name, was derived from this log and by its rules. If so, it lacks at most the latest facts. */
 export function isIndexOf({ log, indexFile }: Derivation): boolean {
   const meta = metaOf(indexFile)
-  const isDerived =
-    meta?.get('version') === INDEX_VERSION && meta.get('log') === log.id && meta.get('rules') === rulesOf(log)
-  if (!isDerived) return false
+  if (meta?.get('log') !== log.id || meta.get('rules') !== rulesOf(log)) return false
   const { cursor, key } = countersIn(indexFile)
   return key === keyAt(log, cursor)
 }
@@ -132,9 +127,9 @@ function metaOf(indexFile: Sql): Map<string, unknown> | undefined {
   return new Map(indexFile.all('select name, value from meta').map(({ name, value }) => [name, value]))
 }
 
-/** Notes what an index is derived from, and by which rules and version. */
+/** Notes what an index is derived from, and by which rules. */
 function setOrigin({ log, indexFile }: Derivation): void {
-  for (const row of Object.entries({ version: INDEX_VERSION, log: log.id, rules: rulesOf(log) }))
+  for (const row of Object.entries({ log: log.id, rules: rulesOf(log) }))
     indexFile.run('insert or replace into meta (name, value) values (?, ?)', ...row)
 }
 

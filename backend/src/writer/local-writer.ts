@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import { makeLog } from '../facts/log-file.js'
-import { isRegisteredSetting, pinOf } from '../facts/registers.js'
+import { pinOf, SETTINGS } from '../facts/registers.js'
 import { Pending, State } from '../facts/state.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { isDamage, isDamagedFile } from '../graph/errors.js'
@@ -207,7 +207,7 @@ export class LocalWriter implements Writer {
   async setting(name: string, value: string, from?: string): Promise<Written> {
     const run = (): Written => {
       const { current, log } = this
-      if (!isRegisteredSetting(name)) this.state.set(name, value)
+      if (!SETTINGS.has(name)) this.state.set(name, value)
       else if (current !== undefined) return this.runAt(current.door, (door) => door.pin(name, value, from))
       else {
         const pin = pinOf(log, { name, value, from })

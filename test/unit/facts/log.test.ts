@@ -7,12 +7,7 @@ import {
   readTransactionFact,
   transactionFact,
 } from '../../../backend/src/facts/log.js'
-import {
-  isRegisteredSetting,
-  readRegisterFact,
-  register,
-  registerFact,
-} from '../../../backend/src/facts/registers.js'
+import { readRegisterFact, register, registerFact, SETTINGS } from '../../../backend/src/facts/registers.js'
 import { chunkGroups, layOut } from '../../../backend/src/facts/shared-log.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 
@@ -88,6 +83,6 @@ test('a register is read as it was written', () => {
 })
 
 test('only what derivation depends on is a setting in the log', () => {
-  expect(['genesis', 'PROFILE', 'tracker', 'base', 'anchor'].every(isRegisteredSetting)).toBe(true)
-  expect(['checked_tip', 'space probed', 'deployed-here'].some(isRegisteredSetting)).toBe(false)
+  expect(['genesis', 'PROFILE', 'tracker', 'base', 'anchor'].every((name) => SETTINGS.has(name))).toBe(true)
+  expect(['checked_tip', 'space probed', 'deployed-here'].some((name) => SETTINGS.has(name))).toBe(false)
 })

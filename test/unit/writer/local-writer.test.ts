@@ -106,10 +106,6 @@ describe('at the start', () => {
       'is that of another log',
       ({ index }: { index: string }) => change(index, "update meta set value = 'x' where name = 'log'"),
     ],
-    [
-      'is that of another version',
-      ({ index }: { index: string }) => change(index, "update meta set value = 0 where name = 'version'"),
-    ],
     ['is ahead of the log', ({ index }: { index: string }) => change(index, 'update counts set cursor = 99')],
     [
       'was derived by other rules',

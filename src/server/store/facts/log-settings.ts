@@ -1,6 +1,5 @@
 import { FACT } from '../../../../backend/src/facts/log.js'
 import {
-  isRegisteredSetting,
   readRegisterFact,
   register,
   registerFact,
@@ -42,7 +41,7 @@ function oneOf(name: string, value: string, values: readonly string[]): string {
 
 /** @throws ConfigError if there is no setting of that name. */
 export function assertSetting(name: string): void {
-  if (!isRegisteredSetting(name))
+  if (!SETTINGS.has(name))
     throw new ConfigError(
       `a log has no setting ${JSON.stringify(name)}: it has ${Object.keys(CHANGEABLE).join(', ')}`,
     )
