@@ -126,8 +126,8 @@ export const FAULTS: Fault[] = [
   {
     says: 'of two verdicts on a block the one that is applied last counts',
     file: 'registers.ts',
-    from: 'on conflict (height, root) do update set ok = excluded.ok, n = excluded.n where excluded.n > n`',
-    to: 'on conflict (height, root) do update set ok = excluded.ok, n = excluded.n`',
+    from: 'on conflict (subject) do update set n = excluded.n, value = excluded.value where excluded.n > n`',
+    to: 'on conflict (subject) do update set n = excluded.n, value = excluded.value`',
     foundBy: 'any-order',
   },
   {

@@ -24,9 +24,7 @@ export interface Derivation {
  * that are gone, or by other rules. Readers may have it open meanwhile.
  */
 export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
-  // As it was made.
-  if (metaOf(indexFile)?.size === 0) setOrigin({ log, indexFile })
-  else if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
+  if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
   const source: TransactionSource = {
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
     proofKey: (seq) => log.keyAt(seq)?.key ?? lacking(seq),
@@ -110,7 +108,8 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('pragma writable_schema = on; begin immediate; delete from sqlite_master;')
   indexFile.exec('pragma writable_schema = reset')
   indexFile.exec(SCHEMA)
-  setOrigin({ log, indexFile })
+  for (const row of Object.entries({ log: log.id, rules: rulesOf(log) }))
+    indexFile.run('insert into meta (name, value) values (?, ?)', ...row)
   indexFile.exec('commit; vacuum;')
 }
 
@@ -125,12 +124,6 @@ export function isIndexOf({ log, indexFile }: Derivation): boolean {
 function metaOf(indexFile: Sql): Map<string, unknown> | undefined {
   if (indexFile.get("select 1 as one from sqlite_master where name = 'meta'") === undefined) return undefined
   return new Map(indexFile.all('select name, value from meta').map(({ name, value }) => [name, value]))
-}
-
-/** Notes what an index is derived from, and by which rules. */
-function setOrigin({ log, indexFile }: Derivation): void {
-  for (const row of Object.entries({ log: log.id, rules: rulesOf(log) }))
-    indexFile.run('insert or replace into meta (name, value) values (?, ?)', ...row)
 }
 
 /** Kind and key of the fact at a place; undefined if there is none, empty at place 0. */

@@ -403,7 +403,9 @@ export class Door {
     const { index, pending, admission } = this.options
     const limits = admission.waiting ?? WAITING
     const fresh = candidates.filter((each) => each.pending === undefined)
-    const early = subjects.flatMap((txid) => this.lossBehind(txid, behind.get(txid)))
+    const early = [...behind].flatMap(([txid, waiting]) =>
+      subjects.includes(txid) ? this.lossBehind(txid, waiting) : [],
+    )
     if (early.length > 0 && !mayKeep(early)) return { lost: early, isRefused: true }
     const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
     const facts = new Map<string, NewFact[]>()
@@ -479,7 +481,9 @@ export class Door {
   private attempt(tried: readonly Candidate[], apply: (some: readonly Candidate[]) => void, isFirst = false) {
     const { index, pending } = this.options
     for (let given = tried; ; ) {
-      const all = inOrder([...relatedTo(given, { pending, indexed: this.indexed }), ...given])
+      const all = pending.isEmpty
+        ? given
+        : inOrder([...relatedTo(given, { pending, indexed: this.indexed }), ...given])
       const trial = this.savepoint(isFirst)
       apply(all)
       const counting = new Set<string>()
@@ -537,8 +541,7 @@ export class Door {
   }
 
   /** Why a subject built on a waiting transaction does not count. */
-  private lossBehind(txid: string, waiting: string | undefined): Lost[] {
-    if (waiting === undefined) return []
+  private lossBehind(txid: string, waiting: string): Lost[] {
     if (this.indexed.sighting(txid) === 'rejected') return [{ txid, reason: { txid, tier: 'rejected' } }]
     const { pending, admission } = this.options
     const line = pending.lineOf(waiting, 'waiting')

@@ -14,9 +14,17 @@ import { INDEX_VERSION } from '../index/schema.js'
 import { fromHex } from '../protocol/bytes.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { applyNext, catchUp, emptyIndex, makeIndex, openIndex, trackerOf } from './catch-up.js'
+import {
+  applyNext,
+  catchUp,
+  type Derivation,
+  emptyIndex,
+  makeIndex,
+  openIndex,
+  trackerOf,
+} from './catch-up.js'
 import { Door, type RecordTransactions } from './door.js'
-import { type Outcome, SharedNumber, type Task, WriteQueue, withPatience } from './queue.js'
+import { type Outcome, SharedNumber, type Task, WriteQueue } from './queue.js'
 import {
   type Changed,
   type DoorMethod,
@@ -92,6 +100,7 @@ export class LocalWriter implements Writer {
   protected readonly logFile: Sql
   protected readonly indexFile: Sql
   protected readonly log: LocalLog
+  private readonly files: Derivation
   protected readonly state: State
   protected readonly pending: Pending
   protected readonly queue = new WriteQueue(
@@ -131,6 +140,7 @@ export class LocalWriter implements Writer {
     this.indexFile = new Sql(files.index)
     this.indexFile.exec(INDEX_PRAGMAS)
     makeIndex(this.indexFile)
+    this.files = { log: this.log, indexFile: this.indexFile }
     this.queue.hold()
     // A thread that replaces another one never repeats a count.
     this.commits.value = steadyTime()
@@ -174,26 +184,25 @@ export class LocalWriter implements Writer {
     listener(this.progress)
   }
 
-  record(
+  async record(
     transactions: readonly TransactionRecord[],
     options?: RecordTransactions,
     place: Place = { weight: submittedBytes(transactions) },
   ): Promise<Recorded> {
-    return this.atDoor((door) => {
-      const { result, ...written } = this.runAt(door, () => door.record(transactions, options))
-      return { ...written, ...result }
-    }, place)
+    const { result, ...written } = await this.queue.add(
+      () => this.atDoor((door) => door.record(transactions, options)),
+      place,
+    )
+    return { ...written, ...result }
   }
 
-  change<Method extends DoorMethod>(
+  async change<Method extends DoorMethod>(
     method: Method,
     ...args: Parameters<Door[Method]>
   ): Promise<Changed<Method>> {
-    return this.atDoor((door) => {
-      const run = (): unknown => (door[method] as (...args: unknown[]) => unknown)(...args)
-      const { result, reorganised } = this.runAt(door, run)
-      return { reorganised, result: result as ReturnType<Door[Method]> }
-    })
+    const run = (door: Door): unknown => (door[method] as (...args: unknown[]) => unknown)(...args)
+    const { result, reorganised } = await this.queue.add(() => this.atDoor(run))
+    return { reorganised, result: result as ReturnType<Door[Method]> }
   }
 
   async note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void> {
@@ -208,7 +217,7 @@ export class LocalWriter implements Writer {
     const run = (): Written => {
       const { current, log } = this
       if (!SETTINGS.has(name)) this.state.set(name, value)
-      else if (current !== undefined) return this.runAt(current.door, (door) => door.pin(name, value, from))
+      else if (current !== undefined) return this.atDoor((door) => door.pin(name, value, from))
       else {
         const pin = pinOf(log, { name, value, from })
         if (pin !== undefined) log.insert(pin)
@@ -288,10 +297,6 @@ export class LocalWriter implements Writer {
     for (const listener of this.listeners) listener(this.progress)
   }
 
-  protected get files(): { log: LocalLog; indexFile: Sql } {
-    return { log: this.log, indexFile: this.indexFile }
-  }
-
   /** Removes indexes of earlier versions, as this one has all facts. One of a later version is kept for when that starts. */
   private removeOldIndexes(): void {
     for (const name of readdirSync(this.folder))
@@ -299,14 +304,8 @@ export class LocalWriter implements Writer {
         rmSync(join(this.folder, name), { force: true })
   }
 
-  private atDoor<Result>(work: (door: Door) => Result, place: Place = {}): Promise<Result> {
-    const run = (): Result => work((this.current as Opened).door)
-    const { patience } = place
-    if (patience === undefined || place.claim !== undefined) return this.queue.add(run, place)
-    return withPatience((claim) => this.queue.add(run, { ...place, claim }), { patience, since: this.since })
-  }
-
-  private runAt<Result>(door: Door, work: (door: Door) => Result): Done<Result> {
+  private atDoor<Result>(work: (door: Door) => Result): Done<Result> {
+    const { door } = this.current as Opened
     const result = work(door)
     const { admitted, restored, deactivated } = door.takeOutcome()
     return { result, admitted, reorganised: restored.length + deactivated.length }

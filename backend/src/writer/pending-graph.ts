@@ -283,6 +283,7 @@ export function neededOf(
     }
     addAround()
   }
+  if (pending.isEmpty) return candidates.filter(({ txid }) => needed.has(txid))
   return inOrder([...needed.values()], candidates)
 }
 

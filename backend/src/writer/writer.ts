@@ -40,7 +40,7 @@ export interface Place {
   priority?: number
   /** About how much there is to write, in bytes. */
   weight?: number
-  /** Milliseconds that it may wait behind one write in progress; by default, as long as it takes. */
+  /** Milliseconds that it may wait behind one write in progress of another thread; by default, as long as it takes. */
   patience?: number
   /** Whether it does not wait for the index. */
   isEarly?: boolean

@@ -21,7 +21,7 @@ export function storedRows(dataDir: string): Record<string, string[]> {
     const rows: Record<string, string[]> = {}
     for (const [table, texts] of Object.entries(indexed)) rows[table] = texts.map(withoutOrder).sort()
     // When the log was made.
-    rows.setting = (rows.setting ?? []).filter((row) => JSON.parse(row).name !== 'base')
+    rows.register = (rows.register ?? []).filter((row) => JSON.parse(row).subject !== 'setting base')
     for (const [name, table] of Object.entries(NAMES))
       rows[name] = (rows[table] ?? []).filter((row) => JSON.parse(row).active !== 0)
     const keys = (where: string): string[] =>

@@ -138,8 +138,9 @@ function usedBytes(sql: Sql): number {
 }
 
 function rowsIn(index: string): Record<string, string[]> {
+  const tables = withFile(index, canonicalRows)
   // Each log has a base of its own.
-  const { setting: _, ...tables } = withFile(index, canonicalRows)
+  tables.register = (tables.register ?? []).filter((row) => !JSON.parse(row).subject.startsWith('setting '))
   return Object.fromEntries(
     Object.entries(tables).map(([table, rows]) => [table, rows.map(withoutOrder).sort()]),
   )
