@@ -7,7 +7,7 @@ import { concatBytes, equalBytes, fromHex, joinBytes, reversed, toHex } from '..
 import { GeneralError } from '../protocol/coded-error.js'
 import { totalWork } from '../protocol/header-rules.js'
 import type { HeaderRange } from '../protocol/header-store.js'
-import { registerIn } from './registers.js'
+import { registerIn } from './schema.js'
 
 /*
  * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its checkpoint

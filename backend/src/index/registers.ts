@@ -9,6 +9,7 @@ import {
 } from '../facts/registers.js'
 import type { BlockedSubject } from '../graph/blocklist.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
+import { hasRegister, registerIn } from './schema.js'
 import type { Transactions } from './transactions.js'
 
 export type RegisterChange =
@@ -78,15 +79,4 @@ const BLOCKED_OUTPUTS = register.block({ kind: 'outpoint', value: '' })
 
 function isBlocking(value: RegisterValue | undefined): boolean {
   return (value as BlockedValue | undefined)?.blocked === true
-}
-
-/** The value of a register, other than a sighting or of removed content. */
-export function registerIn(sql: Sql, subject: string): RegisterValue | undefined {
-  const row = sql.get('select value from register where subject = ?', subject)
-  return row && (JSON.parse(row.value) as RegisterValue)
-}
-
-export function hasRegister(sql: Sql, prefix: string): boolean {
-  const found = 'select 1 as one from register where subject between ? and ? limit 1'
-  return sql.get(found, prefix, `${prefix}~`) !== undefined
 }

@@ -1,3 +1,5 @@
+import type { Sql } from '../facts/connection.js'
+import type { RegisterValue } from '../facts/registers.js'
 import { UNPROVEN } from '../graph/listings.js'
 import { PROFILES } from '../protocol/profile.js'
 
@@ -155,3 +157,14 @@ create table changes (id integer primary key, keys text not null);
 create table tally (what not null, key not null, n integer not null, bytes integer not null default 0,
   primary key (what, key)) without rowid;
 ${TRIGGERS}`
+
+/** The value of a register in the table `register`. */
+export function registerIn(sql: Sql, subject: string): RegisterValue | undefined {
+  const row = sql.get('select value from register where subject = ?', subject)
+  return row && (JSON.parse(row.value) as RegisterValue)
+}
+
+export function hasRegister(sql: Sql, prefix: string): boolean {
+  const found = 'select 1 as one from register where subject between ? and ? limit 1'
+  return sql.get(found, prefix, `${prefix}~`) !== undefined
+}

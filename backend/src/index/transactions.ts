@@ -12,7 +12,7 @@ import {
   type TransactionView,
 } from '../protocol/transaction.js'
 import { rootAt } from './headers.js'
-import { hasRegister, registerIn } from './registers.js'
+import { hasRegister, registerIn } from './schema.js'
 
 /** The part of the log that the index reads again. */
 export interface TransactionSource {

@@ -17,7 +17,7 @@ import { CHUNK_BYTES, type TransactionRecord } from '../graph/records.js'
 import type { RawTransaction } from '../graph/stored-transaction.js'
 import { reasonIn as reasonInIndex } from '../index/active.js'
 import { isOnBestChain } from '../index/headers.js'
-import { registerIn } from '../index/registers.js'
+import { registerIn } from '../index/schema.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
