@@ -301,7 +301,7 @@ export class Index {
     journal.added.push({ id, txid: view.txid, active })
     const isProven = proof !== undefined && children.length === 0 && !isContested
     const said = known?.said ?? null
-    const proven = isProven ? this.proofs.add(id, proof) : null
+    const proven = isProven ? this.proofs.add(id, proof, known === undefined) : null
     const own = known === undefined ? rankBy(seq, proven, said) : ranks.ownRank(id, seq, said)
     const rank = children.reduce(improvedBy, own)
     const names = this.judge.names(view, inputs)

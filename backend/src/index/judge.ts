@@ -93,10 +93,11 @@ export class Judge {
 
   /** Reports why topics hold nothing of a transaction. One that is not stored spends nothing that they hold. */
   explain(view: TransactionView, onRefusal: OnRefusal): void {
-    const row = this.tables.transactions.byTxid(fromHex(view.txid))
-    const held = this.sql.all('select distinct topic from admission where tid = ?', row?.id ?? 0)
+    const txid = fromHex(view.txid)
+    const held = this.sql.all('select distinct topic from tx join admission on tid = id where txid = ?', txid)
     const topics = new Set(held.map(({ topic }) => decodeTopic(topic)))
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
+    const row = this.tables.transactions.byTxid(txid)
     const inputs = row === undefined || row.seq === null ? [] : this.inputsOf(row.id, view)
     if (!topics.has(TOPICS.names))
       this.rules.names(view, this.nodeInputs(inputs), { isPurged: this.isPurged(view), onRefusal })

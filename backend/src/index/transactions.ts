@@ -252,13 +252,13 @@ export class Proofs {
     this.hasVerdicts = hasRegister(sql, 'verdict ')
   }
 
-  /** @returns Its height, if it counts. */
-  add(id: number, fact: Fact): number | null {
+  /** @param isFirst Whether the transaction has no other. @returns Its height, if it counts. */
+  add(id: number, fact: Fact, isFirst = false): number | null {
     const { height, root } = proofPlace(fact.key)
     const isValid = this.isValid(height, () => root)
     const row = [id, height, fact.seq, isValid ? 1 : 0]
     this.sql.run('insert into proof (tid, height, seq, ok) values (?, ?, ?, ?)', ...row)
-    if (this.tracker === 'scripts-only') this.judge(id)
+    if (this.tracker === 'scripts-only' && !isFirst) this.judge(id)
     return isValid ? height : null
   }
 
