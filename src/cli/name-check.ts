@@ -89,18 +89,14 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
 /** BRC-174 section 4, step 4: no proof can show this. */
 function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
   const outpoint = formatOutpoint(tip.tip)
-  if (spendStatus === 'spent')
-    throw new CommandError(
-      `${name} was burnt or has moved: ${outpoint} is spent, and no index shows where it went; try again later`,
-    )
-  if (spendStatus === 'disputed')
-    throw new CommandError(
-      `the indexes disagree on whether ${name} at ${outpoint} is spent: try again later, or ask other indexes`,
-    )
-  if (spendStatus === 'unknown')
-    throw new CommandError(
-      `no index says whether ${name} at ${outpoint} is spent: try again later, or ask other indexes`,
-    )
+  const reasons = {
+    unspent: undefined,
+    spent: `${name} was burnt or has moved: ${outpoint} is spent, and no index shows where it went; try again later`,
+    disputed: `the indexes disagree on whether ${name} at ${outpoint} is spent: try again later, or ask other indexes`,
+    unknown: `no index says whether ${name} at ${outpoint} is spent: try again later, or ask other indexes`,
+  }
+  const reason = reasons[spendStatus]
+  if (reason !== undefined) throw new CommandError(reason)
 }
 
 interface AgreedTree {

@@ -17,6 +17,7 @@ import {
   FetchBudget,
   type FetchedAnswer,
   type FetchOptions,
+  fetchBounded,
   field,
   notCaughtUp,
   readJson,
@@ -136,11 +137,8 @@ const MAX_FOUND_HOSTS = 1000
 /** Asks trackers for the resolver. Hosts are only collected, in the order of their rank. */
 class HostCollector implements OverlayLookupFacilitator {
   private readonly collecting = new WeakMap<object, (host: FoundHost) => void>()
-  private readonly trackers: Trackers
 
-  constructor(options: LookupNameSourceOptions) {
-    this.trackers = new Trackers(options)
-  }
+  constructor(private readonly options: LookupNameSourceOptions) {}
 
   /** The hosts to which the resolver would send a question. */
   async collect(question: LookupQuestion): Promise<FoundHost[]> {
@@ -154,9 +152,9 @@ class HostCollector implements OverlayLookupFacilitator {
     })
   }
 
-  async lookup(url: string, question: LookupQuestion, timeout?: number): Promise<LookupAnswer> {
+  async lookup(url: string, question: LookupQuestion, timeout = Infinity): Promise<LookupAnswer> {
     const add = this.collecting.get(question)
-    if (add === undefined) return await this.trackers.ask(url, question, timeout)
+    if (add === undefined) return await askTracker({ url, question, patience: timeout }, this.options)
     return await new Promise((resolve, reject) => {
       add({ url, answered: () => resolve({ type: 'output-list', outputs: [] }), failed: reject })
     })
@@ -169,45 +167,37 @@ const MAX_TRACKER_BYTES = 2 * 1024 * 1024
 const MAX_RECORDS = 200
 const MAX_RECORD_BYTES = 128 * 1024
 
-/** Asks SLAP trackers for hosts. */
-class Trackers {
-  private readonly timeout: number
-  private readonly allowHttp: boolean
-
-  constructor(private readonly options: LookupNameSourceOptions) {
-    // Leaves time to ask the hosts.
-    this.timeout = (options.timeout ?? DEFAULT_TIMEOUT) / 2
-    this.allowHttp = options.resolver?.networkPreset === 'local'
-  }
-
-  /**
-   * Asks for JSON, because from a binary answer the SDK makes a BEEF of all records for each record.
-   *
-   * @throws SourceError as fetchBounded, and `BAD_ANSWER`.
-   */
-  async ask(url: string, question: LookupQuestion, timeout = this.timeout): Promise<LookupAnswer> {
-    requireEncryption(url, this.allowHttp)
-    const budget = new FetchBudget({
-      timeout: Math.min(timeout, this.timeout),
-      maxBytes: MAX_TRACKER_BYTES,
-      ...(this.options.fetch && { fetch: this.options.fetch }),
-    })
-    const answer = await budget.fetch(`${url}/lookup`, {
+/**
+ * Asks a SLAP tracker for hosts. The answer is requested as JSON, because from a binary one the SDK makes a BEEF of all records for
+ * each record.
+ *
+ * @throws SourceError as fetchBounded, and `BAD_ANSWER`.
+ */
+async function askTracker(
+  { url, question, patience }: { url: string; question: LookupQuestion; patience: number },
+  { fetch, resolver, timeout = DEFAULT_TIMEOUT }: LookupNameSourceOptions,
+): Promise<LookupAnswer> {
+  if (!isEncrypted(url) && resolver?.networkPreset !== 'local') throw notAsked(url)
+  const answer = await fetchBounded(
+    `${url}/lookup`,
+    {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
       body: JSON.stringify(question),
-    })
-    if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
-    // The resolver keeps the order of equally ranked hosts, so anybody who pays for many records could come first.
-    const records = shuffled(listOf(url, answer)).slice(0, MAX_RECORDS)
-    return {
-      type: 'output-list',
-      outputs: records.flatMap((record) => {
-        const [beef, outputIndex] = [field(record, 'beef'), field(record, 'outputIndex')]
-        const isRecord = isByteList(beef) && beef.length <= MAX_RECORD_BYTES && isVout(outputIndex)
-        return isRecord ? [{ beef, outputIndex }] : []
-      }),
-    }
+    },
+    // Leaves time to ask the hosts.
+    { timeout: Math.min(patience, timeout / 2), maxBytes: MAX_TRACKER_BYTES, fetch },
+  )
+  if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
+  // The resolver keeps the order of equally ranked hosts, so anybody who pays for many records could come first.
+  const records = shuffled(listOf(url, answer)).slice(0, MAX_RECORDS)
+  return {
+    type: 'output-list',
+    outputs: records.flatMap((record) => {
+      const [beef, outputIndex] = [field(record, 'beef'), field(record, 'outputIndex')]
+      const isRecord = isByteList(beef) && beef.length <= MAX_RECORD_BYTES && isVout(outputIndex)
+      return isRecord ? [{ beef, outputIndex }] : []
+    }),
   }
 }
 
@@ -300,11 +290,6 @@ class LookupHost implements NameSource {
 
 function isEncrypted(url: string): boolean {
   return url.startsWith('https:')
-}
-
-/** @throws SourceError `UNREACHABLE`. */
-function requireEncryption(url: string, allowHttp: boolean): void {
-  if (!isEncrypted(url) && !allowHttp) throw notAsked(url)
 }
 
 function notAsked(url: string): SourceError {

@@ -1,12 +1,20 @@
+import { fromHex, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { unlessAborted } from './bounded-fetch.js'
-import type { ClaimedBlock } from './bundle.js'
+import { type ClaimedBlock, hostSha256 } from './bundle.js'
 import { HeadersError } from './errors.js'
-import { type KnownName, mintIn, placesIn } from './known-name.js'
-import { RecentMap, type SegmentStore } from './segment-store.js'
-import { type BlockCheck, TreeSegments } from './tree-segments.js'
+import {
+  type KnownMint,
+  type KnownName,
+  type KnownStep,
+  mintIn,
+  NAME_VOUT,
+  placesIn,
+  startsWith,
+} from './known-name.js'
+import { askStore, RecentMap, type SegmentStore } from './segment-store.js'
 import { type Headers, isKnownRoot } from './verify-transactions.js'
 
 /** How many segments from a store are kept decoded. */
@@ -134,4 +142,175 @@ async function withinTime(waiting: Promise<void>, milliseconds: number): Promise
     timer = setTimeout(resolve, milliseconds)
   })
   await Promise.race([waiting, late]).finally(() => clearTimeout(timer))
+}
+
+/** Whether the block in which something was verified is still in the chain. */
+type BlockCheck = (block: ClaimedBlock) => Promise<boolean>
+
+/** The mints that spend a node of one domain, one after another. */
+interface NodeSegment {
+  mints: KnownMint[]
+  /** The code of the covenant, which all nodes share; only with the genesis. */
+  code?: string
+}
+
+interface OrdinalSegment {
+  steps: readonly KnownStep[]
+  /** As hex. */
+  lockingScript: string
+  spends: readonly string[]
+}
+
+/**
+ * The verified parts of one tree in a store: for each node, the mints that spend it and its restated forms, under the outpoint in
+ * which the node was created; for each name, the steps of its ordinal, under the outpoint in which it was minted. They are found
+ * from the genesis only, and only under the rules by which they were verified.
+ */
+class TreeSegments {
+  private readonly tree: string
+
+  /** @param read Segments from the store, by key, which resolutions share. */
+  constructor(
+    private readonly deployment: Deployment,
+    private readonly store: SegmentStore,
+    private readonly read: RecentMap<Promise<unknown>>,
+  ) {
+    this.tree = `${formatOutpoint(deployment.genesis)}-${termsDigest(deployment)}`
+  }
+
+  /**
+   * What is known of a name, as far as its blocks are still in the chain. If none was replaced, only the highest block is asked
+   * about, which stands on all the others.
+   *
+   * @throws what `isInChain` throws.
+   */
+  async known(name: string, isInChain: BlockCheck): Promise<KnownName> {
+    const line: KnownMint[] = []
+    let code = ''
+    let node = this.deployment.genesis
+    for (let length = 1; length <= name.length; length++) {
+      const segment = await this.get<NodeSegment>(node)
+      if (segment === undefined) break
+      code ||= segment.code ?? ''
+      const at = segment.mints.findIndex((mint) => mint.name === name.slice(0, length))
+      const mint = segment.mints[at]
+      line.push(...segment.mints.slice(0, mint === undefined ? undefined : at + 1))
+      if (mint === undefined) break
+      node = { txid: mint.txid, vout: 1 }
+    }
+    const mint = mintIn({ code, line, steps: [] }, name)
+    const ordinal = mint && (await this.get<OrdinalSegment>(originOf(mint)))
+    const steps = ordinal?.steps ?? []
+    const left = await countInChain([...line, ...steps], isInChain)
+    if (left < line.length) return { code, line: line.slice(0, left), steps: [] }
+    // The script that is kept is that of the last step, and steps without it are of little use.
+    if (ordinal === undefined || left < line.length + steps.length) return { code, line, steps: [] }
+    return { code, line, ...ordinal, lockingScript: fromHex(ordinal.lockingScript) }
+  }
+
+  /**
+   * Keeps what was verified of a name.
+   *
+   * @param before What was already known of it.
+   */
+  async keep(name: string, verified: KnownName, before?: KnownName): Promise<void> {
+    const { code, line, steps, lockingScript, spends } = verified
+    if (!areInOrder([...line, ...steps])) return
+    if (!startsWith(before?.line ?? [], line)) await this.keepLine({ code, line })
+    const mint = mintIn(verified, name)
+    if (mint === undefined || lockingScript === undefined || spends === undefined) return
+    if (startsWith(before?.steps ?? [], steps)) return
+    const kept = await this.get<OrdinalSegment>(originOf(mint))
+    // An index that is behind shows fewer steps.
+    if (kept === undefined || !startsWith(kept.steps, steps))
+      await this.put(originOf(mint), { steps, lockingScript: toHex(lockingScript), spends })
+  }
+
+  private async keepLine({ code, line }: Pick<KnownName, 'code' | 'line'>): Promise<void> {
+    for (let start = 0, end = 0; start < line.length; start = end) {
+      const { domain } = line[start] as KnownMint
+      while (line[end]?.domain === domain) end++
+      const mints = line.slice(start, end)
+      const before = line[start - 1]
+      const node = before === undefined ? this.deployment.genesis : { txid: before.txid, vout: 1 }
+      const kept = await this.get<NodeSegment>(node)
+      // Another resolution may have kept more mints of this node.
+      if (kept === undefined || !startsWith(kept.mints, mints))
+        await this.put(node, { mints, ...(before === undefined && { code }) })
+    }
+  }
+
+  private async get<Segment extends NodeSegment | OrdinalSegment>(
+    outpoint: Outpoint,
+  ): Promise<Segment | undefined> {
+    const key = this.keyOf(outpoint)
+    const read = this.read.get(key)
+    if (read !== undefined) return (await read) as Segment | undefined
+    const reading = askStore(this.store, () => this.store.get(key)).then(
+      (text = '') => openSealed(key, text),
+      () => undefined,
+    )
+    this.read.set(key, reading)
+    const segment = await reading
+    // The store may have failed, or another program may put it there later.
+    if (segment === undefined && this.read.get(key) === reading) this.read.delete(key)
+    return segment as Segment | undefined
+  }
+
+  private async put(outpoint: Outpoint, segment: NodeSegment | OrdinalSegment): Promise<void> {
+    const key = this.keyOf(outpoint)
+    this.read.set(key, Promise.resolve(segment))
+    await askStore(this.store, () => this.store.put(key, seal(key, segment))).catch(() => undefined)
+  }
+
+  private keyOf(outpoint: Outpoint): string {
+    return `${this.tree}/${formatOutpoint(outpoint)}`
+  }
+}
+
+function originOf({ txid }: KnownMint): Outpoint {
+  return { txid, vout: NAME_VOUT }
+}
+
+/** A digest of a tree's rules: under other rules, mints are verified again. */
+function termsDigest({ genesis: _, marker, ...terms }: Deployment): string {
+  const sorted = Object.entries({ ...terms, marker: toHex(marker) })
+    .filter(([, value]) => value !== undefined)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+  return toHex(hostSha256(utf8(JSON.stringify(sorted)))).slice(0, 16)
+}
+
+/** How many of these places, from the first on, are in blocks of the chain. A chain with a block has all blocks below it. */
+async function countInChain(places: readonly ClaimedBlock[], isInChain: BlockCheck): Promise<number> {
+  let count = places.length
+  for (let last = places[count - 1]; last !== undefined; last = places[count - 1]) {
+    const { height, root } = last
+    if (await isInChain({ height, root })) break
+    while (places[count - 1]?.root === root) count--
+  }
+  return count
+}
+
+/**
+ * Whether no place is in a lower block than the one before, as {@link countInChain} assumes: a transaction is never below what it
+ * spends.
+ */
+function areInOrder(places: readonly ClaimedBlock[]): boolean {
+  return places.every(({ height }, at) => height >= (places[at - 1]?.height ?? 0))
+}
+
+/** A segment as text: a digest, which shows damage, and JSON with the segment's key. */
+function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
+  const body = JSON.stringify({ key, ...segment })
+  return `${toHex(hostSha256(utf8(body)))} ${body}`
+}
+
+const DIGEST_LENGTH = 64
+
+/** A sealed segment; undefined if the text is damaged, or belongs to another key. Any other text was made by {@link seal}. */
+function openSealed(key: string, text: string): NodeSegment | OrdinalSegment | undefined {
+  const body = text.slice(DIGEST_LENGTH + 1)
+  if (text.slice(0, DIGEST_LENGTH) !== toHex(hostSha256(utf8(body)))) return undefined
+  const sealed = JSON.parse(body) as { key: string } & (NodeSegment | OrdinalSegment)
+  return sealed.key === key ? sealed : undefined
 }

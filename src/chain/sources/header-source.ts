@@ -1,5 +1,4 @@
 import type { Logger } from 'pino'
-import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
 import { ChaintracksStream } from './chaintracks-stream.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 import {
@@ -56,21 +55,6 @@ export class HeaderSource implements HeaderFetcher {
 
   get isResting(): boolean {
     return this.client.rest > 0
-  }
-
-  /**
-   * Runs work that asks the source.
-   *
-   * @param options.isPart Whether more work follows, and all of it has to succeed.
-   * @returns Its result; undefined if the source failed, which makes it rest.
-   * @throws errors that are not the fault of the source.
-   */
-  async try<Result>(
-    work: () => Promise<Result>,
-    options: { isPart?: boolean } = {},
-  ): Promise<Result | undefined> {
-    const isFault = (error: unknown): error is Error => error instanceof InvalidHeadersError
-    return await this.client.attempt(work, { isFault, ...options })
   }
 
   /** Listens to the event stream of the source, if it has one. */

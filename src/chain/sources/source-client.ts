@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { type FetchedAnswer, fetchBounded } from '../../client/bounded-fetch.js'
 import { SourceError } from '../../client/errors.js'
@@ -162,21 +163,21 @@ export class SourceClient {
    * Runs work that needs several answers which fit together. After a failure the source rests, twice as long after each further
    * one, up to 10 minutes, until work succeeds.
    *
-   * @param options.isFault Which errors are the fault of the source, besides ChainSourceErrors.
    * @param options.isPart Whether other work follows that has to succeed as well: then it rests as after any question.
    * @returns undefined after a failure.
    * @throws errors that are not the fault of the source.
    */
   async attempt<Result>(
     work: () => Promise<Result>,
-    { isFault, isPart = false }: { isFault: (error: unknown) => error is Error; isPart?: boolean },
+    { isPart = false }: { isPart?: boolean } = {},
   ): Promise<Result | undefined> {
     try {
       const result = await work()
       if (!isPart) this.failedAttempts = 0
       return result
     } catch (error) {
-      if (this.signal.aborted || !(error instanceof ChainSourceError || isFault(error))) throw error
+      const isFault = error instanceof ChainSourceError || error instanceof InvalidHeadersError
+      if (this.signal.aborted || !isFault) throw error
       if (error !== this.noted) this.note(error)
       if (isPart) this.restAfter(error)
       else this.restFor(this.restOf(this.failedAttempts++, MAX_REST), error)

@@ -285,11 +285,13 @@ export class FollowedHeaders implements BlockHeaders {
       const known = chain.tip?.height
       if (isForced) for (const { client } of sources) client.endRest()
       const asked = sources.filter(({ isResting }) => !isResting)
-      const tips = await Promise.all(asked.map((source) => source.try(() => source.tip(), { isPart: true })))
+      const tips = await Promise.all(
+        asked.map((source) => source.client.attempt(() => source.tip(), { isPart: true })),
+      )
       for (const [index, source] of asked.entries()) {
         const tip = tips[index]
         if (tip === undefined) continue
-        const isFollowed = await source.try(() =>
+        const isFollowed = await source.client.attempt(() =>
           this.follow(source, tip, (height) => {
             forkedAt = Math.min(forkedAt, height)
           }),
@@ -329,7 +331,7 @@ export class FollowedHeaders implements BlockHeaders {
     this.belowAt = this.clock() + BELOW_DELAY
     try {
       for (const source of sources.filter(({ isResting }) => !isResting)) {
-        const hasSome = await source.try(() => chain.extendBelow(source))
+        const hasSome = await source.client.attempt(() => chain.extendBelow(source))
         if (hasSome === false) continue
         this.belowAt = 0
         if (hasSome && chain.from === 0)

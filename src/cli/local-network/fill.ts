@@ -1,20 +1,27 @@
 import { join } from 'node:path'
 import { PrivateKey, ProtoWallet } from '@bsv/sdk'
 import { z } from 'zod'
-import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import { concatBytes, readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import { encodeOutpoint, formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { bindingLock } from '../../identity/binding-lock.js'
+import type { MineIndex } from '../../mining/mine-index.js'
+import { mineName } from '../../mining/mine-name.js'
+import { MiningError } from '../../mining/mining-error.js'
 import { NOBODY, NOBODY_LOCK } from '../../payments/fake.js'
+import { FAKE_MINT_PAYER } from '../../payments/mints.js'
 import type { FolderEntry } from '../../publish/content-tree.js'
 import { layOutStream } from '../../publish/file.js'
 import { layOutFolder } from '../../publish/folder.js'
 import { packageFolder } from '../../server/config/package-info.js'
+import type { Node } from '../../server/node.js'
+import type { Submit } from '../../server/writer/submission-queue.js'
 import { CommandError } from '../command.js'
 import { type FakeTransaction, fundedTransaction, spendingTransaction } from '../fake-transactions.js'
+import type { MiningProgress } from '../mining-progress.js'
 import { findAt, readEntries } from '../publish-files.js'
-import { melody } from './melody.js'
-import { ensureName, type LocalNetwork, sourceFor, submitOnce } from './network.js'
 
 /** A second name, with the same first character as the site's, so that the tree has a branch. */
 const OTHER_NAME = 'hum'
@@ -29,7 +36,7 @@ const filled = z.object({
 })
 
 /** The contents of a filled local network. */
-export type Filled = z.infer<typeof filled>
+type Filled = z.infer<typeof filled>
 
 const FILLED = 'filled'
 
@@ -196,4 +203,146 @@ function withFacts(entry: FolderEntry, facts: SiteFacts): FolderEntry {
     key in facts ? facts[key as keyof SiteFacts] : mark,
   )
   return { ...entry, bytes: utf8(page) }
+}
+
+export interface LocalNetwork {
+  deployment: Deployment
+  graph: Node['graph']
+  /** Accepts mints. */
+  index: MineIndex
+  /** Accepts everything else, for `tm_ordinals`. */
+  submit: Submit
+  progress: MiningProgress
+  /** Stops the filling between two submissions, or during a search. */
+  signal: AbortSignal
+  /** Threads that search; by default, one per core. */
+  workers?: number
+}
+
+/**
+ * The fixed source of a fake coin, derived from its purpose and the network's genesis. So each start makes the same transaction,
+ * which is only submitted once.
+ */
+function sourceFor({ deployment }: LocalNetwork, what: string): string {
+  return toHex(nativeHash256(concatBytes(encodeOutpoint(deployment.genesis), utf8(what))))
+}
+
+/**
+ * Submits a transaction, unless all of its outputs are admitted already.
+ *
+ * @param about.outputs The number of its outputs.
+ * @param about.called Its name in error messages.
+ * @throws CommandError if not all of its outputs are admitted; SubmissionError if it is rejected.
+ */
+async function submitOnce(
+  { graph, submit, signal }: LocalNetwork,
+  { txid, beef }: FakeTransaction,
+  { outputs, called }: { outputs: number; called: string },
+): Promise<void> {
+  const missing = async (): Promise<number> => {
+    const admissions = await graph.admissions.ofTransaction(txid)
+    return outputs - admissions.filter(({ topic }) => topic === TOPICS.ordinals).length
+  }
+  signal.throwIfAborted()
+  if ((await missing()) === 0) return
+  await submit({ beef, topics: [TOPICS.ordinals] })
+  const left = await missing()
+  if (left > 0)
+    throw new CommandError(
+      `the server does not take ${left} of ${outputs} outputs of ${called}: its log says why`,
+    )
+}
+
+/**
+ * Mines the missing characters of a name, without an owner. A taken name is left as it is: an earlier start may have mined it.
+ *
+ * @returns The origin of the name.
+ * @throws what {@link mineName} throws, except `TAKEN`.
+ */
+async function ensureName(network: LocalNetwork, name: string): Promise<Outpoint> {
+  const { deployment, graph, index, progress, signal, workers } = network
+  try {
+    await mineName({
+      name,
+      deployment,
+      index,
+      ...FAKE_MINT_PAYER,
+      // A local network has no block headers.
+      chainTracker: 'scripts only',
+      signal,
+      onEvent: (event) => progress.update(event),
+      workers,
+    })
+  } catch (error) {
+    if (!(error instanceof MiningError && error.code === 'TAKEN')) throw error
+  }
+  const origin = await graph.names.originOf(name)
+  if (origin === undefined)
+    throw new MiningError('BAD_INDEX', `${name} is taken, but the store has no origin for it`)
+  return origin
+}
+
+const { exp, min, PI, round, sin } = Math
+
+const RATE = 22_050
+/** Bytes per sample: PCM, 16 bits, one channel. */
+const BYTES = 2
+/** The first note, in hertz: A3. */
+const KEYNOTE = 220
+/** The melody, in semitones above the keynote: a pentatonic scale, in which all notes go together. */
+const MELODY = [0, 4, 7, 12, 9, 7, 4, 0]
+/** From one note to the next, and how long each rings, in seconds. */
+const BEAT = 0.6
+const RING = 1.8
+/** The volume of each overtone, starting with the note itself. */
+const OVERTONES = [1, 0.4, 0.15]
+/** How fast a note fades, and how long its attack is in seconds, without which it would click. */
+const DECAY = 3.5
+const SWELL = 0.01
+/** Low enough that overlapping notes do not clip. */
+const VOLUME = 0.35
+const LOUDEST = 32_767
+
+/** A melody of a few seconds as a WAV file; always the same bytes. */
+export function melody(): Uint8Array {
+  const sum = new Float64Array(round(((MELODY.length - 1) * BEAT + RING) * RATE))
+  for (const [at, semitones] of MELODY.entries()) {
+    addNote(sum.subarray(round(at * BEAT * RATE)), KEYNOTE * 2 ** (semitones / 12))
+  }
+  const samples = new DataView(new ArrayBuffer(sum.length * BYTES))
+  for (const [i, loudness] of sum.entries()) samples.setInt16(i * BYTES, round(LOUDEST * loudness), true)
+  return concatBytes(wavHead(samples.byteLength), new Uint8Array(samples.buffer))
+}
+
+/** Adds a note that starts at the first of the samples. */
+function addNote(sum: Float64Array, hertz: number): void {
+  const length = min(sum.length, RING * RATE)
+  for (let i = 0; i < length; i++) {
+    const time = i / RATE
+    const loudness = VOLUME * min(time / SWELL, 1) * (1 - time / RING) * exp(-DECAY * time)
+    let wave = 0
+    for (const [overtone, share] of OVERTONES.entries()) {
+      wave += share * sin(2 * PI * hertz * (overtone + 1) * time)
+    }
+    sum[i] = (sum[i] ?? 0) + loudness * wave
+  }
+}
+
+/** The RIFF header for this many bytes of samples. */
+function wavHead(bytes: number): Uint8Array {
+  const head = new DataView(new ArrayBuffer(44))
+  const text = (at: number, letters: string): void => new Uint8Array(head.buffer).set(utf8(letters), at)
+  text(0, 'RIFF')
+  head.setUint32(4, 36 + bytes, true)
+  text(8, 'WAVEfmt ')
+  head.setUint32(16, 16, true)
+  head.setUint16(20, 1, true)
+  head.setUint16(22, 1, true)
+  head.setUint32(24, RATE, true)
+  head.setUint32(28, RATE * BYTES, true)
+  head.setUint16(32, BYTES, true)
+  head.setUint16(34, BYTES * 8, true)
+  text(36, 'data')
+  head.setUint32(40, bytes, true)
+  return new Uint8Array(head.buffer)
 }

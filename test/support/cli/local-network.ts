@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
-import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
+import type { LocalNetwork } from '../../../src/cli/local-network/fill.js'
 import { MiningProgress } from '../../../src/cli/mining-progress.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { readConfig } from '../../../src/server/config/config.js'

@@ -1,7 +1,7 @@
 import { PrivateKey } from '@bsv/sdk'
 import { concatBytes, joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
-import { assemble, type ScriptPart } from '../../../src/mining/covenant-parts.js'
+import { assemble, type ScriptPart } from '../../../src/mining/covenant.js'
 import type { MintOverrides } from './fake-chain.js'
 
 /** A mint that a block may hold and not every node relays, mostly by its unlocking script. */

@@ -1,7 +1,6 @@
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { fundedTransaction } from '../../../src/cli/fake-transactions.js'
-import { fill, filledWith } from '../../../src/cli/local-network/fill.js'
-import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
+import { fill, filledWith, type LocalNetwork } from '../../../src/cli/local-network/fill.js'
 import { resolveName } from '../../../src/client/resolve.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { NOBODY_LOCK } from '../../../src/payments/fake.js'

@@ -13,7 +13,7 @@ import { readMintOutputs } from '../../../backend/src/protocol/mint-outputs.js'
 import { readMintUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { assemble, type ScriptPart } from '../../../src/mining/covenant-parts.js'
+import { assemble, type ScriptPart } from '../../../src/mining/covenant.js'
 import {
   type CovenantSpend,
   covenantChain,

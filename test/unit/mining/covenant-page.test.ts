@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 import { PROFILES, termsOf } from '../../../backend/src/protocol/profile.js'
-import { covenantCode, covenantParts } from '../../../src/mining/covenant.js'
-import { assemble } from '../../../src/mining/covenant-parts.js'
+import { assemble, covenantCode, covenantParts } from '../../../src/mining/covenant.js'
 
 const page = readFileSync(join(import.meta.dirname, '../../../docs/covenant.md'), 'utf8')
 const terms = termsOf(PROFILES.local, { covenantVersion: 2 })

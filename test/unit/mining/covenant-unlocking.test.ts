@@ -3,7 +3,7 @@ import { ascii, concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { MintError } from '../../../backend/src/protocol/mint.js'
 import { followMint, followUnprovenMint } from '../../../backend/src/protocol/mint-outputs.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
-import { assemble, type ScriptPart } from '../../../src/mining/covenant-parts.js'
+import { assemble, type ScriptPart } from '../../../src/mining/covenant.js'
 import {
   type CovenantSpend,
   covenantChain,

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
-import { assemble, meetDifficulty } from '../../../src/mining/covenant-parts.js'
+import { assemble, meetDifficulty } from '../../../src/mining/covenant.js'
 import {
   covenantChain,
   covenantMint,

@@ -5,7 +5,7 @@ import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import { encodeMinimalPush, readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { assemble } from '../../../src/mining/covenant-parts.js'
+import { assemble } from '../../../src/mining/covenant.js'
 import {
   type CovenantSpend,
   RULES,

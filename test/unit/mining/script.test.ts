@@ -1,7 +1,7 @@
 import { BigNumber } from '@bsv/sdk'
 import fc from 'fast-check'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
-import { assemble } from '../../../src/mining/covenant-parts.js'
+import { assemble } from '../../../src/mining/covenant.js'
 
 test('a number reads back as the script number that it is', () => {
   fc.assert(

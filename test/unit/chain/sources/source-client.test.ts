@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { vi } from 'vitest'
+import { InvalidHeadersError } from '../../../../backend/src/protocol/header-rules.js'
 import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
 import { SourceClient, type SourceClientOptions } from '../../../../src/chain/sources/source-client.js'
 import { listening, serving } from '../../../support/server/connections.js'
@@ -228,7 +229,7 @@ test('what waits for its permit is not sent to a source that rests by then', asy
   const failing = async (): Promise<never> => {
     throw new ChainSourceError('NO_ANSWER', 'it is busy')
   }
-  await client.attempt(failing, { isFault: (_error): _error is Error => false })
+  await client.attempt(failing)
   const [, second] = await questions
   expect(second).toMatchObject({ status: 'rejected', reason: { code: 'NO_ANSWER' } })
   expect(asked).not.toContain('/base/b')
@@ -255,16 +256,12 @@ test('rests after five invalid answers in a row, and not for one', async () => {
 test('rests longer after each attempt that fails as a whole, although it answers', async () => {
   let now = 1_000_000
   const { client } = await setUp([[200, 'yes']], { firstRest: 1000, now: () => now })
-  const isRangeError = (error: unknown): error is Error => error instanceof RangeError
   const attempt = (fails: boolean) =>
-    client.attempt(
-      async () => {
-        await client.ask('/a', TEXT)
-        if (fails) throw new RangeError('the answers do not fit together')
-        return 'done'
-      },
-      { isFault: isRangeError },
-    )
+    client.attempt(async () => {
+      await client.ask('/a', TEXT)
+      if (fails) throw new InvalidHeadersError('the answers do not fit together')
+      return 'done'
+    })
   const rests: number[] = []
   for (const fails of [true, true, true, false, true]) {
     expect(await attempt(fails)).toBe(fails ? undefined : 'done')
@@ -276,9 +273,7 @@ test('rests longer after each attempt that fails as a whole, although it answers
     failures: 4,
     lastError: { message: 'the answers do not fit together' },
   })
-  await expect(
-    client.attempt(() => Promise.reject(new TypeError('ours')), { isFault: isRangeError }),
-  ).rejects.toThrow('ours')
+  await expect(client.attempt(() => Promise.reject(new TypeError('ours')))).rejects.toThrow('ours')
 })
 
 test('messages have no path of its URL, which may be a key', async () => {
