@@ -160,6 +160,15 @@ describe('conflicts', () => {
     })
   })
 
+  test('are won by a proof over what was seen first, and by the lower block of two', () => {
+    const index = open(chain)
+    index.transactions(coin, one, other)
+    index.register(register.sighting(one.txid), 'seen')
+    index.prove(other, BLOCK)
+    index.prove(one, { height: BLOCK.height + 1, root: 'cd'.repeat(32) })
+    expect(index.index.status(other.txid)).toMatchObject({ isInactive: false })
+  })
+
   test('over a node are left by a mint that turns out to spend another node, too', () => {
     const index = open(chain)
     const b = chain.mint('b')
