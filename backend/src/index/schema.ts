@@ -4,7 +4,7 @@ import { UNPROVEN } from '../graph/listings.js'
 import { PROFILES } from '../protocol/profile.js'
 
 /** Raised whenever the same facts give other rows: the index is then rebuilt beside the old one. */
-export const INDEX_VERSION = 8
+export const INDEX_VERSION = 9
 
 /** Steps of blocks in which names are counted by height: a chart uses the smallest step that gives few enough counts. */
 export const TALLY_STEPS = [10, 100, 1000, 10_000] as const
