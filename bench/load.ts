@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, get } from 'node:http'
 import autocannon from 'autocannon'
+import type { ServerUsage } from './started-server.js'
 import { median } from './support.js'
 
 /** Many and short, because other load on the machine comes and goes within seconds. */
@@ -52,6 +53,13 @@ export async function* withProcess<Ready, Result>(
     const ended = once(child, 'exit')
     if (child.kill()) await ended
   }
+}
+
+/** The resources that a `started-server.js` process has used. */
+export async function usageOf(child: ChildProcess): Promise<ServerUsage> {
+  child.send('usage')
+  const [used] = (await once(child, 'message')) as [ServerUsage]
+  return used
 }
 
 /** Loads each target in short rounds, alternating. A first round, in which code is compiled, does not count. */

@@ -1,18 +1,24 @@
 import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { facts } from './facts.js'
+import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { host } from './host.js'
+import { imports } from './imports.js'
+import { reorg } from './reorg.js'
 import { search } from './search.js'
 import { shared } from './shared.js'
 
 /** Speed and size, each as a ratio to something measured beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
+  imports,
   gateway,
   constants,
   search,
+  reorg,
   shared,
   host,
+  follow,
   costs,
   facts,
 }

@@ -12,6 +12,6 @@ test('benches load without the globals of tests, and one that does not exist is 
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-', 'nothing'], {
     ...{ cwd: root, input: outputFiles[0]?.text, encoding: 'utf8' },
   })
-  expect(stderr).toMatch(/^nothing is no bench\. There are: gateway, constants, .*facts.*\.\n$/)
+  expect(stderr).toMatch(/^nothing is no bench\. There are: imports, gateway, constants, .*facts.*\.\n$/)
   expect(status).toBe(1)
 })
