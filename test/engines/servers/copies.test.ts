@@ -99,11 +99,13 @@ onOneSharedEngine('copies of a log, to and from', (databases) => {
   /** What a server that has stopped has: without places, which differ where changes of what is pending have some, and scores. */
   function contents(files: { log: string; index: string }): Record<string, unknown[]> {
     const [index, log] = [new Sql(files.index), new Sql(files.log)]
-    const { setting: _, ...tables } = canonicalRows(index)
     const rows = Object.fromEntries(
-      Object.entries(tables).map(([name, rows]) => [
+      Object.entries(canonicalRows(index)).map(([name, rows]) => [
         name,
-        rows.map((row) => row.replace(/,"(?:seq|ord)":\d+/g, '')).sort(),
+        rows
+          .filter((row) => !row.startsWith('{"subject":"setting base"'))
+          .map((row) => row.replace(/,"(?:seq|ord)":\d+/g, ''))
+          .sort(),
       ]),
     )
     const pending = log.all('select txid, waiting, client, raw from pending order by arrived')

@@ -208,10 +208,10 @@ test('SEED=none leaves a server empty', async () => {
   expect((await ask(await running.url, '/svc/names/mine/hey')).status).toBe(404)
   await stop(running)
   expect((await running.ended).stderr).toBe('')
-  const { log, pending, setting } = storedRows(env.DATA_DIR ?? '')
-  expect({ log, pending, setting }).toEqual({
+  const { log, pending, register } = storedRows(env.DATA_DIR ?? '')
+  expect({ log, pending, register }).toEqual({
     ...{ log: [], pending: [] },
-    setting: [JSON.stringify({ name: 'tracker', value: 'scripts-only' })],
+    register: [JSON.stringify({ subject: 'setting tracker', value: '"scripts-only"' })],
   })
 })
 
