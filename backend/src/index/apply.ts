@@ -147,6 +147,13 @@ export class Index {
     return taken.map((each) => ({ ...each, score: first + each.score }))
   }
 
+  /** The transactions with outputs that topics hold since {@link takeAdmitted}, by txid. */
+  admitted(): Set<string> {
+    const found = new Set<string>()
+    for (const { outpoint } of this.journal.admitted) found.add(outpoint.txid)
+    return found
+  }
+
   /** The new transactions since {@link takeFlips} that are active because they conflict with nothing, by txid. */
   uncontested(): Set<string> {
     const { added, flips } = this.journal

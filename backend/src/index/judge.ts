@@ -21,7 +21,7 @@ import {
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
-import { type Admissions, decodeTopic, encodeTopic, type Held } from './admissions.js'
+import { type Admissions, encodeTopic, type Held } from './admissions.js'
 import { Heap } from './heap.js'
 import type { Agenda, Journal } from './journal.js'
 import type { Lineages, Link } from './lineages.js'
@@ -48,6 +48,12 @@ interface Case extends ParsedTransaction {
   isNew: boolean
   hasChildren: boolean
 }
+
+/** Whether two topics hold outputs of a transaction, and whether it spends a node. */
+const HOLDING = `select id, seq, exists (select 1 from admission where tid = id and +topic = ?2) as names,
+  exists (select 1 from admission where tid = id and +topic = ?3) as ordinals,
+  exists (select 1 from spend s cross join node n on n.tid = s.pid and n.vout = s.vout where s.sid = id) as spends
+  from tx where txid = ?1`
 
 /**
  * Derives what topics admit of transactions, from their bytes and from the rows of the coins they spend: parents first, and
@@ -93,16 +99,15 @@ export class Judge {
 
   /** Reports why topics hold nothing of a transaction. One that is not stored spends nothing that they hold. */
   explain(view: TransactionView, onRefusal: OnRefusal): void {
-    const txid = fromHex(view.txid)
-    const held = this.sql.all('select distinct topic from tx join admission on tid = id where txid = ?', txid)
-    const topics = new Set(held.map(({ topic }) => decodeTopic(topic)))
-    if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
-    const row = this.tables.transactions.byTxid(txid)
-    const inputs = row === undefined || row.seq === null ? [] : this.inputsOf(row.id, view)
-    if (!topics.has(TOPICS.names))
+    const topics = [TOPICS.names, TOPICS.ordinals].map(encodeTopic)
+    const row = this.sql.get(HOLDING, fromHex(view.txid), ...topics)
+    if (row?.names && row.ordinals) return
+    const isAsked = row !== undefined && row.seq !== null && (row.spends || !row.ordinals)
+    const inputs = isAsked ? this.inputsOf(row.id, view) : []
+    if (!row?.names)
       this.rules.names(view, this.nodeInputs(inputs), { isPurged: this.isPurged(view), onRefusal })
     const isHeld = firstOutputs(view, OUTPUTS_WITH_ORDINALS).some((output) => holdsOrdinal(output))
-    if (topics.has(TOPICS.ordinals) || isHeld) return
+    if (row?.ordinals || isHeld) return
     const unknown = inputs.findIndex(({ value }) => value === undefined)
     const isBehind =
       unknown !== -1 && this.coinsOf(inputs).some((coin, input) => coin?.carrier === 0 && input >= unknown)

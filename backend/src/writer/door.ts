@@ -428,8 +428,9 @@ export class Door {
       return { lost, isRefused: true }
     }
     // Mined transactions that do not count become facts, so pending ones that do not count are unmined and wait.
+    const admitted = index.admitted()
     const needed = neededOf(all, {
-      isNeeded: (txid) => outranked.has(txid) || index.isNeeded(txid),
+      isNeeded: (txid) => outranked.has(txid) || admitted.has(txid) || index.isNeeded(txid),
       isEligible: ({ txid, pending: before }) =>
         counting.has(txid) || outranked.has(txid) || !(before?.isWaiting ?? isLost),
       ...{ indexed: this.indexed, pending },
