@@ -5,7 +5,8 @@ import type { Proof } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 
 /**
- * Progress of background jobs: rows of the tables `state` and `ancestor` of the copy are notes beside the shared log, so that another gateway can continue a job. `ancestor` sorts first: only a gateway that takes over reads it.
+ * Progress of background jobs: rows of the tables `state` and `ancestor` of the copy are notes beside the shared log, so that another
+ * gateway can continue a job. `ancestor` sorts first: only a gateway that takes over reads it.
  */
 const ANCESTORS = 'ancestor '
 const STATE = 'state '

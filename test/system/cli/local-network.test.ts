@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { melody } from '../../../src/cli/local-network/fill.js'
+import { melody } from '../../../src/cli/local-network/melody.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { IS_NIGHTLY, sampleOf } from '../../support/nightly.js'
 import { ask, type Environment, useServers } from '../../support/server/test-server.js'
