@@ -36,7 +36,7 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   const gateway = openGateway(stores, { ...options, pageFiles })
   const cors = options.crossOrigin === false ? undefined : crossOrigin()
   const { sites } = gateway
-  if (sites !== undefined) app.use(siteHandler(sites, [...(cors ? [cors] : []), ...gateway.opened]))
+  if (sites.hosts.isNeeded) app.use(siteHandler(sites, [...(cors ? [cors] : []), ...gateway.opened]))
   const prefixes = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
   const further = overlay
     ? [

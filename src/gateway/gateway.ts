@@ -64,7 +64,7 @@ export interface Gateway {
   /** Handlers before each of these: in a host of another engine, the store is opened on first use. */
   opened: RequestHandler[]
   errors: ErrorRequestHandler
-  sites: { hosts: ContentHosts; answer: HostHandler; errors: ErrorRequestHandler } | undefined
+  sites: { hosts: ContentHosts; answer: HostHandler; errors: ErrorRequestHandler }
   bodies: RequestBodies
   responses: ResponseCache
   render: RenderPage
@@ -174,17 +174,15 @@ export function openGateway(
     ...{ groups, content, bodies, responses, render, errorPage, hostsOf },
     opened: whenOpened(graph),
     errors: errorResponse({ logger, page: errorPage, ...(pending && { pending }) }),
-    sites: hosts.isNeeded
-      ? {
-          hosts,
-          answer: hostContent(parts, {
-            ...{ hosts, content, domains },
-            recursion: mounted([recursion]),
-            policy: contentPolicy,
-            hasPages: errorPage !== undefined,
-          }),
-          errors: errorResponse({ logger, page: siteErrorPage, ...(pending && { pending }) }),
-        }
-      : undefined,
+    sites: {
+      hosts,
+      answer: hostContent(parts, {
+        ...{ hosts, content, domains },
+        recursion: mounted([recursion]),
+        policy: contentPolicy,
+        hasPages: errorPage !== undefined,
+      }),
+      errors: errorResponse({ logger, page: siteErrorPage, ...(pending && { pending }) }),
+    },
   }
 }

@@ -183,6 +183,6 @@ export function createApp(options: AppOptions): App {
       errors,
       transfers,
     },
-    hosted: sites && { ...sites, gate: gates.hosted },
+    hosted: { ...sites, gate: gates.hosted },
   })
 }

@@ -39,14 +39,14 @@ export function aheadOfRoutes(
   }: {
     handlers: [RequestHandler, RequestHandler]
     errors: ErrorRequestHandler
-    hosted?: HostedApp | undefined
+    hosted: HostedApp
     transfers?: Transfers
   },
 ): App {
   const app = (request: IncomingMessage, response: ServerResponse): void => {
     const [asked, answered] = adopted(express, request, response)
-    const shown = hosted?.hosts.read(asked)
-    const sendError = hosted !== undefined && shown !== undefined ? hosted.errors : errors
+    const shown = hosted.hosts.read(asked)
+    const sendError = shown === undefined ? errors : hosted.errors
     const fail = (error: unknown): void => void sendError(error, asked, answered, () => {})
     const ask = (handler: RequestHandler, next: () => void): void => {
       try {
@@ -58,7 +58,7 @@ export function aheadOfRoutes(
         fail(error)
       }
     }
-    if (hosted === undefined || shown === undefined) {
+    if (shown === undefined) {
       // Overlay clients that have our address with a slash at its end put a second one before the path.
       if (asked.url.startsWith('//')) asked.originalUrl = asked.url = asked.url.replace(/^\/+/, '/')
       ask(gate, () => ask(answer, () => express(asked, answered)))

@@ -162,7 +162,8 @@ test('a handler ahead of the routes that throws is answered as an error', async 
     [throwing, passing],
     [passing, throwing],
   ] satisfies [RequestHandler, RequestHandler][]) {
-    const host = await serving(aheadOfRoutes(express(), { handlers, errors }))
+    const hosted = { hosts: { read: () => undefined }, gate: passing, answer: () => {}, errors }
+    const host = await serving(aheadOfRoutes(express(), { handlers, errors, hosted }))
     const answer = await ask(host.url, '/')
     expect([answer.status, answer.body.toString()]).toEqual([500, 'Error: a fault'])
   }
