@@ -5,6 +5,7 @@ import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+import { HeaderChain } from '../../support/server/header-chain.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
 
 function open(...options: ConstructorParameters<typeof OpenedWriter>): OpenedWriter {
@@ -304,6 +305,73 @@ describe('a submission that loses', () => {
     const { proof } = recordOf(squat, 101)
     if (proof !== undefined) await store.writer.change('disprove', proof)
     expect(store.names()).toEqual(['h'])
+  })
+
+  test('wins by what was seen, once the winner loses its block', async () => {
+    const { store, squat, honest } = await squatted()
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.know(squat, 101)
+    await store.writer.change('sightings', [{ txid: honest.txid, status: 'seen' }])
+    expect(store.names()).toEqual(['s'])
+    const { proof } = recordOf(squat, 101)
+    if (proof !== undefined) await store.writer.change('disprove', proof)
+    expect(store.names()).toEqual(['h'])
+  })
+
+  test('wins by what was seen, once a reorganisation takes the block of a pending winner', async () => {
+    const store = open()
+    await store.writer.setting('tracker', 'headers')
+    await store.reopen()
+    const coin = spend(store, [])
+    const winner = spend(store, [[coin]])
+    const loser = inscribe(store, [[coin]], 'text')
+    for (const each of [coin, winner]) await store.know(each)
+    await store.submit([loser])
+    const chain = new HeaderChain()
+    const { first } = chain
+    const height = first.height + 1
+    const [before, after] = [chain.branch.mine([], winner.txid), chain.fork(first.height)]
+    const taken = [after.mine(), after.mine()].map(({ header }) => header.bytes)
+    const replace = async (headers: Uint8Array, tip: Uint8Array | undefined, from = height) =>
+      await store.writer.change('replaceHeaders', { height: from, headers, tip })
+    await replace(first.bytes, undefined, first.height)
+    await replace(before.header.bytes, first.bytes)
+    await store.know(winner, height)
+    await store.writer.change('sightings', [{ txid: loser.txid, status: 'seen' }])
+    expect(store.facts({ winner, loser })).toEqual([])
+    await replace(Buffer.concat(taken), before.header.bytes)
+    expect(store.facts({ winner, loser })).toEqual(['winner', 'loser'])
+  })
+
+  test('wins when what it lost to loses with what that is built on', async () => {
+    const store = open()
+    const coins = spend(store, [], [one, one])
+    const parent = spend(store, [[coins, 0]])
+    const winner = spend(store, [[parent], [coins, 1]])
+    const loser = inscribe(store, [[coins, 1]], 'text')
+    for (const each of [coins, parent, winner]) await store.know(each)
+    expect(await store.submit([loser])).toEqual({ txid: winner.txid, tier: 'unseen' })
+    await store.know(spend(store, [[coins, 0]], [{ ...one, satoshis: 2 }]), 101)
+    expect(store.facts({ winner, loser })).toEqual(['loser'])
+  })
+
+  test('is a fact if one is built on it, which loses with it', async () => {
+    const store = open()
+    const coin = spend(store, [])
+    const winner = inscribe(store, [[coin]], 'text')
+    const loser = spend(store, [[coin]])
+    const ordinal = inscribe(store, [[loser]], 'another text')
+    await store.know(coin)
+    await store.submit([winner])
+    await store.know(ordinal, 101)
+    const { proof } = recordOf(ordinal, 101)
+    if (proof !== undefined) await store.writer.change('disprove', proof)
+    expect(await store.submit([loser])).toEqual({ txid: winner.txid, tier: 'unseen' })
+    const inactive = store
+      .index('select txid from tx where active = 0')
+      .map(({ txid }) => txid.toString('hex'))
+    expect(new Set(inactive)).toEqual(new Set([loser.txid, ordinal.txid]))
   })
 
   test('wins when the winner was pruned', async () => {
