@@ -189,9 +189,9 @@ class TreeSegments {
     let code = ''
     let node = this.deployment.genesis
     for (let length = 1; length <= name.length; length++) {
-      const segment = await this.get<NodeSegment>(node)
-      if (segment === undefined) break
-      code ||= segment.code ?? ''
+      const segment = await this.get(node, isNodeSegment)
+      code ||= segment?.code ?? ''
+      if (segment === undefined || code === '') break
       const at = segment.mints.findIndex((mint) => mint.name === name.slice(0, length))
       const mint = segment.mints[at]
       line.push(...segment.mints.slice(0, mint === undefined ? undefined : at + 1))
@@ -199,7 +199,7 @@ class TreeSegments {
       node = { txid: mint.txid, vout: 1 }
     }
     const mint = mintIn({ code, line, steps: [] }, name)
-    const ordinal = mint && (await this.get<OrdinalSegment>(originOf(mint)))
+    const ordinal = mint && (await this.get(originOf(mint), isOrdinalSegment))
     const steps = ordinal?.steps ?? []
     const left = await countInChain([...line, ...steps], isInChain)
     if (left < line.length) return { code, line: line.slice(0, left), steps: [] }
@@ -220,7 +220,7 @@ class TreeSegments {
     const mint = mintIn(verified, name)
     if (mint === undefined || lockingScript === undefined || spends === undefined) return
     if (startsWith(before?.steps ?? [], steps)) return
-    const kept = await this.get<OrdinalSegment>(originOf(mint))
+    const kept = await this.get(originOf(mint), isOrdinalSegment)
     // An index that is behind shows fewer steps.
     if (kept === undefined || !startsWith(kept.steps, steps))
       await this.put(originOf(mint), { steps, lockingScript: toHex(lockingScript), spends })
@@ -233,7 +233,7 @@ class TreeSegments {
       const mints = line.slice(start, end)
       const before = line[start - 1]
       const node = before === undefined ? this.deployment.genesis : { txid: before.txid, vout: 1 }
-      const kept = await this.get<NodeSegment>(node)
+      const kept = await this.get(node, isNodeSegment)
       // Another resolution may have kept more mints of this node.
       if (kept === undefined || !startsWith(kept.mints, mints))
         await this.put(node, { mints, ...(before === undefined && { code }) })
@@ -242,14 +242,15 @@ class TreeSegments {
 
   private async get<Segment extends NodeSegment | OrdinalSegment>(
     outpoint: Outpoint,
+    isSegment: IsA<Segment>,
   ): Promise<Segment | undefined> {
     const key = this.keyOf(outpoint)
     const read = this.read.get(key)
     if (read !== undefined) return (await read) as Segment | undefined
-    const reading = askStore(this.store, () => this.store.get(key)).then(
-      (text = '') => openSealed(key, text),
-      () => undefined,
-    )
+    const reading = askStore(this.store, () => this.store.get(key))
+      .then((text = '') => openSealed(key, text))
+      .then((opened) => (isSegment(opened) ? opened : undefined))
+      .catch(() => undefined)
     this.read.set(key, reading)
     const segment = await reading
     // The store may have failed, or another program may put it there later.
@@ -307,10 +308,46 @@ function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
 
 const DIGEST_LENGTH = 64
 
-/** A sealed segment; undefined if the text is damaged, or belongs to another key. Any other text was made by {@link seal}. */
-function openSealed(key: string, text: string): NodeSegment | OrdinalSegment | undefined {
+/** What is in a sealed text; undefined if that is damaged, or belongs to another key. @throws SyntaxError if it is no JSON */
+function openSealed(key: string, text: string): unknown {
   const body = text.slice(DIGEST_LENGTH + 1)
   if (text.slice(0, DIGEST_LENGTH) !== toHex(hostSha256(utf8(body)))) return undefined
-  const sealed = JSON.parse(body) as { key: string } & (NodeSegment | OrdinalSegment)
-  return sealed.key === key ? sealed : undefined
+  const sealed = JSON.parse(body) as { key?: unknown } | null
+  return sealed?.key === key ? sealed : undefined
 }
+
+type IsA<Segment> = (opened: unknown) => opened is Segment
+
+/** Whether a value has a form. A text under a right digest may come from another version. */
+type Form = (value: unknown) => boolean
+
+const matches =
+  (pattern: RegExp): Form =>
+  (value) =>
+    typeof value === 'string' && pattern.test(value)
+const isText = matches(/^/)
+const isHex = matches(/^(?:[0-9a-f]{2})*$/)
+const isHash = matches(/^[0-9a-f]{64}$/)
+const optional =
+  (is: Form): Form =>
+  (value) =>
+    value === undefined || is(value)
+const listOf =
+  (is: Form): Form =>
+  (value) =>
+    Array.isArray(value) && value.every(is)
+const withFields =
+  (fields: Record<string, Form>): Form =>
+  (value) =>
+    Object.entries(fields).every(([name, is]) => is((value as Record<string, unknown> | null)?.[name]))
+
+const block = { height: Number.isSafeInteger, root: isHash }
+const isMint = withFields({
+  ...{ txid: isHash, name: isText, domain: isText, claimed: isHex, seed: isHex, spends: listOf(isText) },
+  ...{ ownerLock: optional(isHex), ...block },
+})
+const isStep = withFields({ txid: isHash, vout: Number.isSafeInteger, ...block })
+const isNodeSegment = withFields({ mints: listOf(isMint), code: optional(isHex) }) as IsA<NodeSegment>
+const isOrdinalSegment = withFields({
+  ...{ steps: listOf(isStep), lockingScript: isHex, spends: listOf(isText) },
+}) as IsA<OrdinalSegment>

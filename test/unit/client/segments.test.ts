@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,6 +53,11 @@ class OpenStore implements SegmentStore {
     for (const [key, text] of this.texts) store.texts.set(key, change(text, key))
     return store
   }
+}
+
+/** A segment as it is kept, under its digest. */
+function sealed(body: string): string {
+  return `${createHash('sha256').update(body).digest('hex')} ${body}`
 }
 
 /** A name as an index proves it that shows this, whatever is known of it. */
@@ -267,12 +273,24 @@ describe('a name that has moved', () => {
       (text) => text.replace(/"height":(\d)/, (_, digit) => `"height":${(Number(digit) + 1) % 10}`),
     ],
     ['changed in its digest', (text) => (text.startsWith('0') ? '1' : '0') + text.slice(1)],
-    ['no JSON', () => `${'0'.repeat(64)} {`],
   ])('is verified again where each segment was %s', async (_, damage) => {
     const store = (await kept()).reopened(damage)
     const asked = new Asked()
     expect(plain(await resolve(store.segments, asked))).toEqual(plain(await resolve(undefined)))
     expect(asked.paths).toEqual([paths.record, paths.proof, paths.provenance])
+  })
+
+  test('is verified again where segments are malformed under a right digest', async () => {
+    const store = await kept()
+    const expected = plain(await resolve(undefined))
+    const fields = ['mints', 'txid', 'name', 'domain', 'claimed', 'seed', 'spends', 'ownerLock', 'height']
+    for (const field of [...fields, 'root', 'code', 'steps', 'vout', 'lockingScript']) {
+      const change = (name: string, value: unknown) => (name === field ? -0.5 : value)
+      const damaged = store.reopened((text) => sealed(JSON.stringify(JSON.parse(text.slice(65), change))))
+      expect({ field, ...plain(await resolve(damaged.segments)) }).toEqual({ field, ...expected })
+    }
+    for (const body of ['null', '{'])
+      expect(plain(await resolve(store.reopened(() => sealed(body)).segments))).toEqual(expected)
   })
 
   test('is verified again where segments were moved to other keys', async () => {
