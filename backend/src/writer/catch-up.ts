@@ -24,7 +24,9 @@ export interface Derivation {
  * that are gone, or by other rules. Readers may have it open meanwhile.
  */
 export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
-  if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
+  // Tables that were just made lack only the names of what they are derived from.
+  if (metaOf(indexFile)?.size === 0 && countersIn(indexFile).cursor === 0) nameRules({ log, indexFile })
+  else if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
   const source: TransactionSource = {
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
     proofKey: (seq) => log.keyAt(seq)?.key ?? lacking(seq),
@@ -108,9 +110,12 @@ export function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('pragma writable_schema = on; begin immediate; delete from sqlite_master;')
   indexFile.exec('pragma writable_schema = reset')
   indexFile.exec(SCHEMA)
-  for (const row of Object.entries({ log: log.id, rules: rulesOf(log) }))
-    indexFile.run('insert into meta (name, value) values (?, ?)', ...row)
+  nameRules({ log, indexFile })
   indexFile.exec('commit; vacuum;')
+}
+
+function nameRules({ log, indexFile }: Derivation): void {
+  indexFile.run("insert into meta (name, value) values ('log', ?), ('rules', ?)", log.id, rulesOf(log))
 }
 
 /** Whether an index, of this version by its name, was derived from this log and by its rules. If so, it lacks at most the latest facts. */
