@@ -1,19 +1,14 @@
-import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { SightingRecord } from '../../backend/src/graph/conflict-resolution.js'
 import type { Proof as StoredProof } from '../../backend/src/graph/records.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import type { ProofTracker } from '../../backend/src/index/transactions.js'
+import { type Answer, ask as askServer } from '../support/server/test-server.js'
 import type { BlockedItem } from './answers.js'
 import type { Proof } from './decision.js'
 import type { HistoryTransaction } from './history.js'
 import type { Model } from './model.js'
 
-/** What a host answered, read to its end. */
-export interface Answer {
-  status: number
-  headers: IncomingHttpHeaders
-  body: Buffer
-}
+export type { Answer }
 
 export interface Question {
   path: string
@@ -25,32 +20,9 @@ export interface Question {
 /** What a host answers and what the model says, by question, as far as they are not the same. */
 export type Differences = Record<string, { got: unknown; expected: unknown }>
 
-const agent = new Agent({ keepAlive: true })
-
-/**
- * Asks a host over connections that are kept: hundreds of questions follow each other. Where the connection was an idle one that
- * the host closed just then, it is asked again, as HTTP clients do (RFC 9112 9.3.1).
- */
-export async function ask(url: string, question: Question): Promise<Answer> {
-  const { path, body, headers = {} } = question
-  const { hostname, port } = new URL(url)
+export async function ask(url: string, { path, body, headers = {} }: Question): Promise<Answer> {
   const method = body === undefined ? 'GET' : 'POST'
-  return await new Promise((resolve, reject) => {
-    const asked = request({ hostname, port, path, method, agent, headers }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('error', reject)
-      response.on('end', () => {
-        const { statusCode: status = 0, headers: got } = response
-        resolve({ status, headers: got, body: Buffer.concat(chunks) })
-      })
-    })
-    asked.on('error', (error: NodeJS.ErrnoException) => {
-      if (asked.reusedSocket && error.code === 'ECONNRESET') resolve(ask(url, question))
-      else reject(error)
-    })
-    asked.end(body)
-  })
+  return await askServer(url, path, { method, headers, ...(body !== undefined && { body }) })
 }
 
 export const ADMIN_TOKEN = 'a-token-of-the-operator'

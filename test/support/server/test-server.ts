@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { type Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -34,13 +34,18 @@ export interface Question {
   method?: string
   headers?: Record<string, string | string[]>
   body?: Uint8Array | string
-  /** Keeps connections for many questions; by default, each has its own. */
-  agent?: Agent
+  /** A connection for this question alone. */
+  agent?: false
 }
 
-/** Asks with `node:http`, which sends a path as it is written and follows no redirect. */
+const KEPT = new Agent({ keepAlive: true })
+
+/**
+ * Asks with `node:http`, which sends a path as it is written and follows no redirect, over connections that are kept. Where one was idle
+ * and the host closed it just then, it asks again, as HTTP clients do (RFC 9112 9.3.1).
+ */
 export async function ask(url: string, path: string, question: Question = {}): Promise<Answer> {
-  const { method = 'GET', headers = {}, body, agent = false } = question
+  const { method = 'GET', headers = {}, body, agent = KEPT } = question
   const { hostname, port } = new URL(url)
   return await new Promise((resolve, reject) => {
     const asked = request({ hostname, port, path, method, headers, agent }, (response) => {
@@ -59,7 +64,10 @@ export async function ask(url: string, path: string, question: Question = {}): P
         })
       })
     })
-    asked.on('error', reject)
+    asked.on('error', (error: NodeJS.ErrnoException) => {
+      if (asked.reusedSocket && error.code === 'ECONNRESET') resolve(ask(url, path, question))
+      else reject(error)
+    })
     asked.end(body)
   })
 }

@@ -1,4 +1,3 @@
-import { Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenapiDocument, OperationObject } from '../../../../src/gateway/openapi/document.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
@@ -8,9 +7,6 @@ import { AS_OPERATOR, OPERATOR, posted, treeOf, useServers } from '../../../supp
 
 // What the document says a client may send is what the server takes: for every parameter and every body in JSON, with values
 // that are right, nearly right and wrong.
-
-const agent = new Agent({ keepAlive: true })
-afterAll(() => agent.destroy())
 
 const chain = new FakeChain()
 const server = await useServers().start({ ...treeOf(chain.deployment), ...OPERATOR })
@@ -139,7 +135,7 @@ test.each(parameters)('$id takes the $name that the document describes, and no o
     const value = readText(text, parameter.schema ?? {})
     const described = takes(['paths', template, method, 'parameters', String(at), 'schema'], value)
     const body = BODIES[id]?.[0]
-    const question = { ...(body !== undefined && posted(body)), headers: AS_OPERATOR, agent }
+    const question = { ...(body !== undefined && posted(body)), headers: AS_OPERATOR }
     const { status } = await server.ask(path, question)
     const taken = status !== refused && status !== 414
     if (taken !== described) differing.push({ text, status, described })
@@ -181,7 +177,7 @@ test.each(bodied)('$id takes the body that the document describes, and no other'
     if (BEYOND.test(`${id} ${place}`)) continue
     const described = takes(pointer, body)
     const headers = { 'x-bsv-topic': 'tm_names', ...AS_OPERATOR }
-    const { status, json } = await server.ask(template, { ...posted(body), headers, agent })
+    const { status, json } = await server.ask(template, { ...posted(body), headers })
     const taken = status !== 400 && status !== 413
     if (taken !== described) differing.push({ place, body, status, json, described })
   }
