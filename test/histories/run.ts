@@ -69,30 +69,6 @@ export class Run<At extends Host = Host> {
     return new Run(history, chain, host)
   }
 
-  /**
-   * Submits to another host, from scratch, what counts here, all of it proven that is mined: what is mined in the order of blocks, then the rest as it came.
-   * Undefined where something cannot be submitted alone: nobody here can sign for it, and it came as the source of another; or
-   * where the other host learns more by it: what came here without its sources, and has lost its proof since, comes with them.
-   */
-  async rebuiltOn<Other extends Host>(host: Other): Promise<Run<Other> | undefined> {
-    const { history, chain, model } = this
-    const { order, counts } = model.answers.decision
-    const own = order
-      .flatMap((txid) => history.byTxid.get(txid) ?? [])
-      .filter((each) => counts.has(each.txid) && (each === history.genesis || !history.first.has(each)))
-    if (own.some(({ txid, needsProof }) => needsProof && !model.proofs.has(txid))) return undefined
-    const run = new Run(history, chain, host)
-    for (const [txid, status] of model.said) await run.sight(txid, status)
-    for (const transaction of own) {
-      const proven = model.proofs.has(transaction.txid)
-      await run.submit(transaction, { ...CERTAIN, proven, sources: 1 })
-    }
-    const learnsMore = history.transactions.some(
-      ({ txid }) => run.model.isKnown(txid) && !model.isKnown(txid),
-    )
-    return learnsMore ? undefined : run
-  }
-
   /** Makes something happen, and compares what is stored with the model. */
   async happen(event: Happening): Promise<void> {
     this.readPlaces()
@@ -133,13 +109,6 @@ export class Run<At extends Host = Host> {
         choice: random.below(0xffff),
       })
     }
-  }
-
-  /** Submits everything that is known and mined, with its proof. */
-  async submitProofs(): Promise<void> {
-    for (const transaction of this.history.transactions)
-      if (this.chain.has(transaction.txid) && this.model.isKnown(transaction.txid))
-        await this.submit(transaction, { ...CERTAIN, sources: 1 })
   }
 
   /** Lets the host learn of every block that is no more. */

@@ -76,25 +76,6 @@ export async function installedExample(name: string): Promise<Installation> {
   return await installedOnce({ kind: 'examples', key: JSON.stringify([basename(built), name, texts]), make })
 }
 
-/** What `npm publish` would publish of a package as it is packed here, and what npm warns of. */
-export async function wouldPublish(name: PackageName): Promise<Publication> {
-  const args = ['publish', '--dry-run', '--ignore-scripts', '--json']
-  const { stdout, stderr } = await runWhereIs(name, args)
-  // That nobody is logged in is no fault of the package.
-  const warnings = stderr
-    .split('\n')
-    .filter((line) => line.startsWith('npm warn') && !line.includes('logged in'))
-  const answer = JSON.parse(stdout) as Record<string, unknown>
-  return { ...((answer[name] ?? answer) as Omit<Publication, 'warnings'>), warnings }
-}
-
-/** As npm describes it. */
-interface Publication {
-  id: string
-  files: { path: string }[]
-  warnings: string[]
-}
-
 /** What `minetree` depends on, all the way down: places in `node_modules`, as npm has it here. */
 export async function dependencies(): Promise<string[]> {
   const { packages } = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as {
@@ -131,23 +112,18 @@ async function install(folder: string, consumer: object): Promise<void> {
 
 type PackageName = 'minetree' | 'minetree-client'
 
-/** A package from its tarball, as a dependency: packed once for as long as the sources stay the same. */
-async function packed(name: PackageName): Promise<string> {
+/** The tarball of a package, as a dependency: packed once for as long as the sources stay the same. */
+export async function packed(name: PackageName): Promise<string> {
   const built = name === 'minetree' ? await builtPackage() : await builtClient()
   const make = async (into: string): Promise<void> => {
-    await runWhereIs(name, ['pack', '--ignore-scripts', '--silent', '--pack-destination', into])
+    const folder = name === 'minetree' ? await staged(built) : built
+    const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', into]
+    await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })
+    if (folder !== built) await rm(folder, { recursive: true })
   }
   const folder = await madeOnce({ kind: `packed-${name}`, key: basename(built), make })
   const [tarball = ''] = await readdir(folder)
   return `file:${join(folder, tarball)}`
-}
-
-/** Runs npm where all is that a package is made of. */
-async function runWhereIs(name: PackageName, args: string[]): Promise<{ stdout: string; stderr: string }> {
-  const folder = name === 'minetree' ? await staged(await builtPackage()) : await builtClient()
-  const said = await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })
-  if (name === 'minetree') await rm(folder, { recursive: true })
-  return said
 }
 
 /** All that the package is made of, in a new folder. */

@@ -312,7 +312,7 @@ function prolong({ DATA_DIR }: Store['env']): void {
   const chain = new FakeChain({ change: 7 })
   inLog(DATA_DIR, (sql, log) => {
     sql.exec('begin')
-    for (let n = 0; n < 300; n++)
+    for (let n = 0; n < 100; n++)
       log.insert(
         transactionFact(chain.inscribe({ contentType: 'text/plain', body: Buffer.alloc(150_000, `${n} `) })),
       )
