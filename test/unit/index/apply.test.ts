@@ -193,6 +193,23 @@ describe('conflicts', () => {
     expect(index.sql.all('select name, active from name')).toEqual([{ name: 'a', active: 1 }])
   })
 
+  test('over what turns out to be a node are left by all but mints', () => {
+    const chain = new FakeChain()
+    const index = open(chain)
+    const [a, ab] = chain.mintAll('ab') as [FakeTransaction, FakeTransaction]
+    const burns = [1, 2].map((satoshis) =>
+      chain.spend({
+        inputs: [{ transaction: ab, vout: 1 }],
+        outputs: [{ satoshis, lockingScript: p2pkh(1) }],
+      }),
+    )
+    const inactive = () => burns.map(({ txid }) => index.index.status(txid)?.isInactive)
+    index.transactions(chain.genesis, ab, ...burns)
+    expect(inactive()).toEqual([false, true])
+    index.transactions(a)
+    expect(inactive()).toEqual([false, false])
+  })
+
   test('give what counts again a new score, and what is spent no more', () => {
     const index = open(chain)
     const scoreOf = ({ txid }: FakeTransaction): number =>
