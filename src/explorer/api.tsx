@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { renderPage, type Site } from './page.js'
-import { Head } from './parts.js'
+import { Facts, Head, PlainCard } from './parts.js'
 import { shown } from './text.js'
 
 interface Described {
@@ -49,15 +49,17 @@ export function apiPage({ site, api }: { site: Site; api: ApiView }): string {
     path: '/api',
     children: (
       <>
-        <Head title="API" lede="Every route of this host. Pages of any origin may send requests to them.">
-          <div class="actions">
+        <Head
+          title="API"
+          lede="Every route of this host. Pages of any origin may send requests to them."
+          actions={
             <a class="btn ghost" href="/openapi.json">
               openapi.json
             </a>
-          </div>
-        </Head>
-        <div class="api">
-          <nav aria-label="Groups">
+          }
+        />
+        <div class="split api">
+          <nav class="cluster" aria-label="Groups">
             {groups.map(({ name }) => (
               <a key={name} href={`#${name}`}>
                 {name}
@@ -65,22 +67,24 @@ export function apiPage({ site, api }: { site: Site; api: ApiView }): string {
             ))}
           </nav>
           <div class="stack">
-            <section class="card prose" aria-label="In general">
+            <PlainCard label="In general">
               {api.info.description.split('\n\n').map((paragraph) => (
                 <p key={paragraph}>
                   <Marked text={paragraph} />
                 </p>
               ))}
-            </section>
+            </PlainCard>
             {groups.map((group) => (
               <section key={group.name} class="card" id={group.name} aria-label={group.name}>
-                <header>
+                <header class="cluster">
                   <h2>{group.name}</h2>
                   <span class="hint">{group.description}</span>
                 </header>
-                {group.operations.map((operation) => (
-                  <OperationDetails key={operation.operationId} operation={operation} />
-                ))}
+                <div>
+                  {group.operations.map((operation) => (
+                    <OperationDetails key={operation.operationId} operation={operation} />
+                  ))}
+                </div>
               </section>
             ))}
           </div>
@@ -94,33 +98,30 @@ function OperationDetails({ operation }: { operation: Listed }): VNode {
   const { method, path, summary, description, parameters, requestBody, responses } = operation
   return (
     <details class="operation">
-      <summary>
-        <span class={method === 'POST' ? 'verb post' : 'verb'}>{method}</span>
-        <span class="path">{path}</span>
-        <span>
+      <summary class="cluster">
+        <span class={method === 'POST' ? 'badge wait' : 'badge'}>{method}</span>
+        <b class="name">{path}</b>
+        <span class="hint">
           <Marked text={summary} />
         </span>
       </summary>
-      <div>
+      <div class="stack close">
         {description && (
           <p>
             <Marked text={description} />
           </p>
         )}
         {parameters.length > 0 && (
-          <dl class="facts wide">
-            {parameters.map((parameter) => (
-              <div key={parameter.in + parameter.name}>
-                <dt>
-                  <code>{parameter.name}</code>
-                </dt>
-                <dd>
-                  {parameter.in}
-                  {parameter.required ? '' : ', optional'}. <Marked text={parameter.description ?? ''} />
-                </dd>
-              </div>
-            ))}
-          </dl>
+          <Facts
+            isWide
+            facts={parameters.map(({ name, in: place, required, description: text = '' }) => [
+              <code>{name}</code>,
+              <>
+                {place}
+                {required ? '' : ', optional'}. <Marked text={text} />
+              </>,
+            ])}
+          />
         )}
         {requestBody && (
           <p>
@@ -128,21 +129,18 @@ function OperationDetails({ operation }: { operation: Listed }): VNode {
             <Marked text={requestBody.description ?? ''} />
           </p>
         )}
-        <dl class="facts wide">
-          {Object.entries(responses).map(([status, { description: text = '', content = {} }]) => (
-            <div key={status}>
-              <dt>
-                <code>{status === 'default' ? '500' : status}</code>
-              </dt>
-              <dd>
-                <Marked text={text} />
-                {status.startsWith('2') && Object.keys(content).length > 0 && (
-                  <span class="hint"> {Object.keys(content).join(', ')}</span>
-                )}
-              </dd>
-            </div>
-          ))}
-        </dl>
+        <Facts
+          isWide
+          facts={Object.entries(responses).map(([status, { description: text = '', content = {} }]) => [
+            <code>{status === 'default' ? '500' : status}</code>,
+            <>
+              <Marked text={text} />
+              {status.startsWith('2') && Object.keys(content).length > 0 && (
+                <span class="hint"> {Object.keys(content).join(', ')}</span>
+              )}
+            </>,
+          ])}
+        />
       </div>
     </details>
   )

@@ -24,7 +24,7 @@ export function Figure({
   children: ComponentChildren
 }): VNode {
   return (
-    <figure class="chart">
+    <figure class="chart stack close">
       <figcaption>{says}</figcaption>
       {children}
       <details>

@@ -40,7 +40,7 @@ export function chartsPage(explorer: Explorer): MadePage {
             </>
           }
         />
-        <div class="plots">
+        <div class="split even">
           <NamesCharts explorer={explorer} names={names} total={total} difficulty={tree?.difficulty} />
           <ContentCharts content={content} />
         </div>

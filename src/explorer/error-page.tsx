@@ -20,13 +20,13 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
     isStill: true,
     hasSearch: true,
     children: (
-      <div class="error-page">
-        <div>
-          <p class="status">
+      <div class="hero">
+        <div class="stack">
+          <p class="hint mono">
             {status} {code}
           </p>
           <h1>{title}</h1>
-          <p class="said">
+          <p class="lede">
             <bdi>{sentence(shown(message, BLOCK))}</bdi>
           </p>
           <SearchField site={site} />

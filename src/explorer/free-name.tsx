@@ -6,7 +6,7 @@ import { DEFAULT_FEE_RATE } from '../../backend/src/protocol/mint-cost.js'
 import { type NameOffer, nameOffers } from '../../backend/src/read/name-offer.js'
 import { Crumbs } from './name.js'
 import { renderPage } from './page.js'
-import { Card, Facts, NameList } from './parts.js'
+import { Badge, Card, Facts, Head, NameList } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { byteSize, count, counted, lasting } from './text.js'
 
@@ -50,18 +50,17 @@ export function freeNamePage(explorer: Explorer, name: string): MadePage | undef
     children: (
       <>
         <Crumbs name={name} mined={domain.length} />
-        <div class="title">
-          <h1 class={name.length > 16 ? 'long' : undefined}>{name}</h1>
-          <div class="badges">
-            <span class="badge">Free</span>
-          </div>
-          <div class="actions">
+        <Head
+          title={name}
+          subject={name}
+          badges={<Badge kind="good">Free</Badge>}
+          actions={
             <a class="btn" href={`/mine?name=${name}`}>
               Mine {short}
             </a>
-          </div>
-        </div>
-        <div class="two">
+          }
+        />
+        <div class="split">
           <div class="stack">
             <Card title="What it takes">
               <Letters name={name} mined={domain.length} />
@@ -140,7 +139,7 @@ function Figures({ offer, difficulty }: { offer: Free; difficulty: number }): VN
 function Letters({ name, mined }: { name: string; mined: number }): VNode {
   const from = Math.max(0, name.length - SHOWN_LETTERS)
   return (
-    <p class="letters" aria-hidden="true">
+    <p class="keys mono cluster" aria-hidden="true">
       {from > 0 && <span data-state={from <= mined ? 'mined' : undefined}>…</span>}
       {Array.from(name.slice(from), (character, at) => (
         <span key={at} data-state={from + at < mined ? 'mined' : undefined}>

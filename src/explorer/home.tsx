@@ -1,7 +1,7 @@
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ChainView, renderPage, SearchField } from './page.js'
-import { Card, Empty, NameLink, Stat, Tile, When, WithPrefixes } from './parts.js'
+import { Card, Empty, NameLink, Stat, Tiles, When, WithPrefixes } from './parts.js'
 import { blockTimes, contentViews, type Explorer, type MadePage, TILE_QUOTE } from './reads.js'
 import { count } from './text.js'
 
@@ -32,7 +32,7 @@ export function homePage(explorer: Explorer): MadePage {
     children: (
       <>
         <section class="hero">
-          <div>
+          <div class="stack">
             <h1>
               Names that are mined, <br />
               content that stays.
@@ -54,7 +54,7 @@ export function homePage(explorer: Explorer): MadePage {
             <dd data-height dangerouslySetInnerHTML={{ __html: HEIGHT }} />
           </div>
         </dl>
-        <div class="cols" id="newest" data-live={newest}>
+        <div class="split late" id="newest" data-live={newest}>
           <Card title="Newest names" link={{ href: '/names', text: 'See all' }}>
             {names.length === 0 ? (
               <Empty>
@@ -70,12 +70,12 @@ export function homePage(explorer: Explorer): MadePage {
               <ol class="rows">
                 {names.map(({ name, height, ...folded }) => (
                   <li key={name}>
-                    <span class="named">
+                    <span class="cluster">
                       <NameLink name={name} /> <WithPrefixes {...folded} />
                     </span>
-                    <span class="meta">
+                    <small>
                       <When height={height} time={timeOf(height)} />
-                    </span>
+                    </small>
                   </li>
                 ))}
               </ol>
@@ -85,11 +85,7 @@ export function homePage(explorer: Explorer): MadePage {
             {inscriptions.length === 0 ? (
               <Empty>No inscriptions yet.</Empty>
             ) : (
-              <div class="tiles">
-                {inscriptions.map((content) => (
-                  <Tile key={content.outpoint} content={content} />
-                ))}
-              </div>
+              <Tiles contents={inscriptions} />
             )}
           </Card>
         </div>
@@ -143,7 +139,7 @@ function Bough() {
         [222, 32],
         [288, 130],
       ].map(([cx, cy]) => (
-        <circle key={cx} class="pale" cx={cx} cy={cy} r="7" />
+        <circle key={cx} class="pale" cx={cx} cy={cy} r="7" stroke-width="1.5" />
       ))}
     </svg>
   )

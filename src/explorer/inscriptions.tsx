@@ -5,7 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import { kindOf } from './content-kinds.js'
 import { renderPage } from './page.js'
-import { type ContentView, Empty, Head, Hex, OutpointLink, Pager, Text, Tile } from './parts.js'
+import { type ContentView, Empty, Head, Hex, OutpointLink, Pager, Text, Tiles } from './parts.js'
 import {
   contentsOf,
   contentViews,
@@ -177,16 +177,10 @@ function tilesPage(
     children: (
       <>
         <Head title={heading} lede={lede} />
-        {tiles.length === 0 ? (
-          <Empty>There is nothing here.</Empty>
-        ) : (
-          <div class="tiles">
-            {tiles.map((content) => (
-              <Tile key={content.outpoint} content={content} />
-            ))}
-          </div>
-        )}
-        <Pager first={first} next={next} />
+        <div class="stack">
+          {tiles.length === 0 ? <Empty>There is nothing here.</Empty> : <Tiles contents={tiles} />}
+          <Pager first={first} next={next} />
+        </div>
       </>
     ),
   })

@@ -1,5 +1,5 @@
 import { renderPage, type Site } from './page.js'
-import { Card, Head, Steps, VERBATIM } from './parts.js'
+import { Card, Field, Head, Stat, Steps, VERBATIM } from './parts.js'
 
 /** The page that mines names in the browser. Its script, `mine-page`, finds these elements by their ids. */
 export function minePage(site: Site): string {
@@ -25,55 +25,50 @@ export function minePage(site: Site): string {
         <noscript>
           <p class="card error">The search needs JavaScript.</p>
         </noscript>
-        <div class="two">
+        <div class="split">
           <div class="stack">
             <section id="progress" class="card" aria-labelledby="progress-title" hidden>
               <h2 id="progress-title" class="vh">
                 Progress
               </h2>
-              <p id="letters" class="letters" />
+              <p id="letters" class="keys mono cluster" />
               <p id="status" role="status" />
-              <div id="search" hidden>
-                <label for="luck">How likely it was to have found one by now</label>
+              <div id="search" class="stack close" hidden>
+                <label class="hint" for="luck">
+                  How likely it was to have found one by now
+                </label>
                 <progress id="luck" max="100" value="0" />
-                <dl class="figures">
-                  <Figure term="Hashes" id="hashes" value="0" />
-                  <Figure term="Rate" id="rate" value="–" />
-                  <Figure term="Expected time" id="expected" value="–" />
-                  <Figure term="Luck" id="luck-text" value="0 %" />
+                <dl class="facts">
+                  <Stat noun="Hashes" id="hashes" value="0" />
+                  <Stat noun="Rate" id="rate" value="–" />
+                  <Stat noun="Expected time" id="expected" value="–" />
+                  <Stat noun="Luck" id="luck-text" value="0 %" />
                 </dl>
               </div>
-              <div id="afterwards" hidden>
+              <div id="afterwards" class="stack close" hidden>
                 <h3>And now</h3>
-                <ul class="next" id="next" data-hosts={site.gatewayHost} />
+                <ul class="stack close" id="next" data-hosts={site.gatewayHost} />
               </div>
-              <p class="buttons">
-                <button id="stop" type="button" class="btn ghost" hidden>
-                  Stop
-                </button>
-              </p>
+              <button id="stop" type="button" class="btn ghost" hidden>
+                Stop
+              </button>
             </section>
-            <form id="form" class="card form" novalidate aria-label="What to mine">
-              <div class="field">
-                <label for="name">Name</label>
-                <input
-                  id="name"
-                  class="hero-input"
-                  name="name"
-                  {...VERBATIM}
-                  aria-describedby="name-hint name-state"
-                  required
-                />
-                <p id="name-hint" class="hint">
-                  Characters of a–z, 0–9 and the hyphen.
-                </p>
-                <p id="name-state" class="state" aria-live="polite" />
-              </div>
-              <div id="needed" class="form" />
+            <form id="form" class="card stack" novalidate aria-label="What to mine">
+              <Field
+                id="name"
+                label="Name"
+                hint="Characters of a–z, 0–9 and the hyphen."
+                name="name"
+                {...VERBATIM}
+                aria-describedby="name-hint name-state"
+                required
+              />
+              <p id="name-state" class="state" aria-live="polite" />
+              <div id="needed" hidden />
               <details id="options">
                 <summary>Options</summary>
-                <div class="form">
-                  <div id="payment" class="form">
+                <div class="stack">
+                  <div id="payment" class="stack">
                     <fieldset id="payers">
                       <legend>Who pays</legend>
                       <Payer
@@ -92,45 +87,34 @@ export function minePage(site: Site): string {
                         more="The next character is mined for the owner below, and you pay for its transaction elsewhere."
                       />
                     </fieldset>
-                    <div class="field">
-                      <label for="owner">Owner’s address</label>
-                      <input
-                        id="owner"
-                        name="owner"
-                        maxlength={64}
-                        {...VERBATIM}
-                        aria-describedby="owner-hint"
-                      />
-                      <p id="owner-hint" class="hint" />
-                    </div>
-                  </div>
-                  <div class="field">
-                    <label for="workers">Workers</label>
-                    <input
-                      id="workers"
-                      name="workers"
-                      type="number"
-                      min="1"
-                      max="1024"
-                      step="1"
-                      inputMode="numeric"
-                      aria-describedby="workers-hint"
+                    <Field
+                      id="owner"
+                      label="Owner’s address"
+                      hint=""
+                      name="owner"
+                      maxlength={64}
+                      {...VERBATIM}
                     />
-                    <p id="workers-hint" class="hint">
-                      The number of parallel searches. One per core is fastest; fewer leave cores for other
-                      programs.
-                    </p>
                   </div>
+                  <Field
+                    id="workers"
+                    label="Workers"
+                    hint="The number of parallel searches. One per core is fastest; fewer leave cores for other programs."
+                    name="workers"
+                    type="number"
+                    min="1"
+                    max="1024"
+                    step="1"
+                    inputMode="numeric"
+                  />
                 </div>
               </details>
               <p id="form-error" class="error" role="alert" hidden />
-              <div class="buttons">
-                <button id="start" type="submit" class="btn" disabled>
-                  Mine
-                </button>
-              </div>
+              <button id="start" type="submit" class="btn" disabled>
+                Mine
+              </button>
             </form>
-            <section id="mints" aria-label="Solutions and transactions" />
+            <section id="mints" class="stack" aria-label="Solutions and transactions" />
           </div>
           <div class="stack">
             <Card title="How it works">
@@ -157,15 +141,6 @@ export function minePage(site: Site): string {
       </>
     ),
   })
-}
-
-function Figure({ term, id, value }: { term: string; id: string; value: string }) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd id={id}>{value}</dd>
-    </div>
-  )
 }
 
 /** Who may pay for a name. @param more What that means. */

@@ -1,5 +1,5 @@
 import { renderPage, type Site } from './page.js'
-import { Card, Head, Steps, VERBATIM } from './parts.js'
+import { Card, Field, Head, Steps, VERBATIM } from './parts.js'
 
 /**
  * The page for the names of a wallet, or of a local network, and what can be done with each. Its script, `my-page`, finds these
@@ -28,30 +28,30 @@ export function myPage(site: Site): string {
         {site.catchingUp ? (
           <p class="card">This host does not know yet where names are: come back when it has caught up.</p>
         ) : (
-          <div class="two">
+          <div class="split">
             <div class="stack">
               <Opened gatewayHost={site.gatewayHost} />
               <Card title="Names" id="names-title" link={{ href: '/mine', text: 'Mine one' }}>
                 <p id="names-state" role="status">
                   Asking the server which tree of names it follows…
                 </p>
-                <div class="buttons">
-                  <button id="connect" type="button" class="btn" hidden>
-                    Show the names in my wallet
-                  </button>
-                </div>
+                <button id="connect" type="button" class="btn" hidden>
+                  Show the names in my wallet
+                </button>
                 <div id="unsent" />
-                <ul id="names" class="rows my" />
-                <form id="find" class="form" aria-label="Open a name">
-                  <div class="field">
-                    <label for="wanted">Another name</label>
-                    <div class="beside">
-                      <input id="wanted" maxlength={255} {...VERBATIM} />
+                <ul id="names" class="rows" />
+                <form id="find" aria-label="Open a name">
+                  <Field
+                    id="wanted"
+                    label="Another name"
+                    maxlength={255}
+                    {...VERBATIM}
+                    button={
                       <button type="submit" class="btn ghost">
                         Open
                       </button>
-                    </div>
-                  </div>
+                    }
+                  />
                 </form>
               </Card>
             </div>
@@ -87,9 +87,9 @@ export function myPage(site: Site): string {
 
 function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
   return (
-    <section id="opened" class="card opened" aria-labelledby="opened-name" data-hosts={gatewayHost} hidden>
-      <header>
-        <h2 id="opened-name" tabindex={-1}>
+    <section id="opened" class="card" aria-labelledby="opened-name" data-hosts={gatewayHost} hidden>
+      <header class="cluster">
+        <h2 id="opened-name" class="name" tabindex={-1}>
           A name
         </h2>
         <a id="opened-page" href="/names">
@@ -98,47 +98,46 @@ function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
       </header>
       <p id="opened-state" role="status" />
       <p id="address" class="hint" />
-      <div id="deeds" hidden>
-        <section aria-labelledby="publish-title">
+      <div id="deeds" class="stack" hidden>
+        <section class="stack close" aria-labelledby="publish-title">
           <h3 id="publish-title">Publish on it</h3>
           <label id="drop" class="drop">
             <b>Drop a folder here</b>
-            <span>
-              or <u>choose one</u>: a built site, with its <code>index.html</code>
-            </span>
+            <br />
+            or <u>choose one</u>: a built site, with its <code>index.html</code>
             <input id="folder" type="file" class="vh" multiple />
           </label>
-          <div id="plan" class="form" hidden>
+          <div id="plan" class="stack close" hidden>
             <ul id="changes" class="rows" />
             <p id="plan-text" class="hint" />
-            <div class="buttons">
-              <button id="publish" type="button" class="btn">
-                Publish
-              </button>
-            </div>
+            <button id="publish" type="button" class="btn">
+              Publish
+            </button>
           </div>
         </section>
-        <section aria-labelledby="bind-title">
+        <section class="stack close" aria-labelledby="bind-title">
           <h3 id="bind-title">Identity</h3>
           <p id="bind-text" class="hint" />
           <button id="bind" type="button" class="btn ghost">
             Bind it to my identity
           </button>
         </section>
-        <section aria-labelledby="give-title">
+        <section class="stack close" aria-labelledby="give-title">
           <h3 id="give-title">Give it away</h3>
-          <form id="give" class="form" novalidate>
-            <div class="field">
-              <label for="receiver">Their address</label>
-              <div class="beside">
-                <input id="receiver" maxlength={64} {...VERBATIM} aria-describedby="give-text" />
+          <form id="give" class="stack close" novalidate>
+            <Field
+              id="receiver"
+              label="Their address"
+              hint=""
+              maxlength={64}
+              {...VERBATIM}
+              button={
                 <button type="submit" class="btn ghost">
                   Give it away…
                 </button>
-              </div>
-              <p id="give-text" class="hint" />
-            </div>
-            <div id="sure" class="buttons" hidden>
+              }
+            />
+            <div id="sure" class="cluster" hidden>
               <button id="give-now" type="button" class="btn">
                 Give it away
               </button>
@@ -148,7 +147,7 @@ function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
             </div>
           </form>
         </section>
-        <section aria-labelledby="mine-title">
+        <section class="stack close" aria-labelledby="mine-title">
           <h3 id="mine-title">Mine on</h3>
           <p class="hint">
             <a id="mine-on" href="/mine">

@@ -22,10 +22,12 @@ import {
   contentLabel,
   Facts,
   Frame,
+  Head,
   Hex,
   NameLink,
   OutpointLink,
   openedAt,
+  PlainCard,
   Preview,
   Text,
   When,
@@ -87,34 +89,39 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
     children: (
       <>
         <Crumbs name={name} />
-        <div class="title">
-          <h1 class={name.length > 16 ? 'long' : undefined}>{name}</h1>
-          <div class="badges">
-            <span id="verdict" class={height === undefined ? 'badge wait' : 'badge plain'}>
-              {height === undefined ? 'Unconfirmed' : 'Traced to the genesis by this server'}
-            </span>
-            {spender !== undefined && (
-              <Badge kind="bad">Its ordinal is spent: burnt, or moved where this host cannot follow</Badge>
-            )}
-          </div>
-          <div class="actions">
-            <VerifyButton explorer={explorer} name={name} origin={originText} tip={tipText} />
-            <a class="btn ghost" href={proof} download={`${name.slice(0, 60)}.proof.beef`}>
-              Download proof
-            </a>
-            {!isClaim && (
-              <a class="btn" href={content.files === undefined ? (host ?? src) : openedAt(content, src)}>
-                Open {isSite ? 'site' : 'content'}
+        <Head
+          title={name}
+          subject={name}
+          badges={
+            <>
+              <Badge id="verdict" kind={height === undefined ? 'wait' : 'plain'}>
+                {height === undefined ? 'Unconfirmed' : 'Traced to the genesis by this server'}
+              </Badge>
+              {spender !== undefined && (
+                <Badge kind="bad">Its ordinal is spent: burnt, or moved where this host cannot follow</Badge>
+              )}
+            </>
+          }
+          actions={
+            <>
+              <VerifyButton explorer={explorer} name={name} origin={originText} tip={tipText} />
+              <a class="btn ghost" href={proof} download={`${name.slice(0, 60)}.proof.beef`}>
+                Download proof
               </a>
-            )}
-          </div>
-        </div>
-        <div class="two">
+              {!isClaim && (
+                <a class="btn" href={content.files === undefined ? (host ?? src) : openedAt(content, src)}>
+                  Open {isSite ? 'site' : 'content'}
+                </a>
+              )}
+            </>
+          }
+        />
+        <div class="split">
           <div class="stack">
             <Frame address={<NameAddress host={host} name={name} fallback={src} />}>
               {isClaim || content === undefined ? (
-                <p class="view claim">
-                  <b>{name}</b>
+                <p class="view">
+                  <b class="name">{name}</b>
                   <span>
                     Nothing is published on this name yet. <a href={`/my#${name}`}>Is it yours?</a>
                   </span>
@@ -139,7 +146,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
             )}
           </div>
           <div class="stack">
-            <section class="card" aria-label="Facts">
+            <PlainCard label="Facts">
               <Facts
                 facts={{
                   Owner: <Owner explorer={explorer} owner={step?.output.owner} />,
@@ -173,7 +180,7 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
                   'As JSON': <a href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
                 }}
               />
-            </section>
+            </PlainCard>
             <MapCard title="Metadata" map={map} />
             <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
               <Keys prefix={name} taken={taken} site={site} />
@@ -212,18 +219,24 @@ function NameAddress({
     return (
       <>
         <span>
-          <b>{name.length > 40 ? `${name.slice(0, 40)}…` : name}</b> at its tip
+          <b class="name">{name.length > 40 ? `${name.slice(0, 40)}…` : name}</b> at its tip
         </span>
-        <a href={fallback}>Open</a>
+        <a class="apart" href={fallback}>
+          Open
+        </a>
       </>
     )
   return (
     <>
       <a href={host}>
-        <b>{name}</b>
-        {host.slice(2 + name.length)}
+        <span>
+          <b class="name">{name}</b>
+          {host.slice(2 + name.length)}
+        </span>
       </a>
-      <a href={host}>Open</a>
+      <a class="apart" href={host}>
+        Open
+      </a>
     </>
   )
 }
@@ -233,7 +246,7 @@ export function Crumbs({ name, mined = name.length }: { name: string; mined?: nu
   const lengths = Array.from({ length: name.length }, (_, at) => at + 1)
   const shownLengths = name.length <= 12 ? lengths : [...lengths.slice(0, 4), ...lengths.slice(-4)]
   return (
-    <ol class="crumbs" aria-label="Prefixes">
+    <ol class="crumbs mono cluster" aria-label="Prefixes">
       <li>
         <a href="/tree" aria-label="The root">
           ·

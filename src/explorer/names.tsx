@@ -3,7 +3,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import type { NameThing } from '../../backend/src/read/things.js'
 import { renderPage } from './page.js'
-import { Empty, Head, NameLink, OutpointLink, Pager, Table, When, WithPrefixes } from './parts.js'
+import { Empty, Head, NameLink, OutpointLink, Pager, PlainCard, Table, When, WithPrefixes } from './parts.js'
 import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js'
 
 const PAGE = 50
@@ -67,55 +67,59 @@ function namesPage(
     feeds: [{ href: '/feeds/names.atom', title: 'Newest names' }],
     children: (
       <>
-        <Head title="Names" lede={site.catchingUp && 'This list is incomplete: not all names are found yet.'}>
-          {!site.catchingUp && (
-            <div class="actions">
+        <Head
+          title="Names"
+          lede={site.catchingUp && 'This list is incomplete: not all names are found yet.'}
+          actions={
+            !site.catchingUp && (
               <a class="btn" href="/mine">
                 Mine one
               </a>
-            </div>
-          )}
-        </Head>
-        <nav class="filters" aria-label="Order">
-          <a href="/names" aria-current={order === 'newest' ? 'true' : undefined}>
-            Newest
-          </a>
-          <a href="/names?order=name" aria-current={order === 'name' && prefix === '' ? 'true' : undefined}>
-            A to Z
-          </a>
-          {prefix !== '' && (
-            <a href={`/names?order=name&prefix=${prefix}`} aria-current="true">
-              {prefix}…
+            )
+          }
+        />
+        <div class="stack close">
+          <nav class="cluster" aria-label="Order">
+            <a href="/names" aria-current={order === 'newest' ? 'true' : undefined}>
+              Newest
             </a>
-          )}
-          <a href={`/tree?prefix=${prefix}`}>As a tree</a>
-        </nav>
-        <section class="card" aria-label="List of names">
-          {rows.length === 0 ? (
-            <Empty>{nothing(prefix, site.catchingUp !== undefined)}</Empty>
-          ) : (
-            <Table
-              folds
-              rows={rows}
-              columns={[
-                {
-                  head: 'Name',
-                  cell: ({ name, ...folded }) => (
-                    <span class="named">
-                      <NameLink name={name} /> <WithPrefixes {...folded} />
-                    </span>
-                  ),
-                },
-                ...(order === 'newest' ? [MINED] : []),
-                {
-                  head: 'Origin',
-                  cell: ({ outpoint }) => <OutpointLink outpoint={outpoint} what="origin" />,
-                },
-              ]}
-            />
-          )}
-        </section>
-        <Pager first={first} next={next} />
+            <a href="/names?order=name" aria-current={order === 'name' && prefix === '' ? 'true' : undefined}>
+              A to Z
+            </a>
+            {prefix !== '' && (
+              <a href={`/names?order=name&prefix=${prefix}`} aria-current="true">
+                {prefix}…
+              </a>
+            )}
+            <a href={`/tree?prefix=${prefix}`}>As a tree</a>
+          </nav>
+          <PlainCard label="List of names">
+            {rows.length === 0 ? (
+              <Empty>{nothing(prefix, site.catchingUp !== undefined)}</Empty>
+            ) : (
+              <Table
+                folds
+                rows={rows}
+                columns={[
+                  {
+                    head: 'Name',
+                    cell: ({ name, ...folded }) => (
+                      <span class="cluster">
+                        <NameLink name={name} /> <WithPrefixes {...folded} />
+                      </span>
+                    ),
+                  },
+                  ...(order === 'newest' ? [MINED] : []),
+                  {
+                    head: 'Origin',
+                    cell: ({ outpoint }) => <OutpointLink outpoint={outpoint} what="origin" />,
+                  },
+                ]}
+              />
+            )}
+          </PlainCard>
+          <Pager first={first} next={next} />
+        </div>
       </>
     ),
   })

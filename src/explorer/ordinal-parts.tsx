@@ -4,7 +4,7 @@ import type { MapState } from '../../backend/src/graph/map-merge.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/read/listings.js'
 import type { Metadata } from '../../backend/src/read/metadata.js'
-import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
+import { AddressLink, Card, contentLabel, Facts, OutpointLink, Text, When } from './parts.js'
 import { addressOf, blockTimes, type Explorer } from './reads.js'
 import { byteSize, count, counted, isWellFormed } from './text.js'
 
@@ -88,7 +88,7 @@ export function Life({
         ))}
       </ol>
       {oldest !== undefined && oldest.sequence > 0 && (
-        <nav class="pager" aria-label="Steps">
+        <nav class="pager cluster" aria-label="Steps">
           <a class="btn ghost" href={`${path}?from=${oldest.sequence - 1}`}>
             {counted(oldest.sequence, 'earlier step')}
           </a>
@@ -114,7 +114,7 @@ function Step({
   return (
     <li class={height === undefined ? 'open' : isLast ? 'now' : undefined}>
       {stepText(explorer, step, began)}
-      <small>
+      <small class="cluster">
         <span>
           {sequence === 0 ? 'Origin' : `Step ${count(sequence)}`} · <When height={height} time={time} />
         </span>
@@ -139,7 +139,7 @@ function stepText(
   began: string,
 ): VNode {
   const address = addressOf(explorer, owner)
-  const to = address === undefined ? null : <Hex text={address} what="address" href={`/address/${address}`} />
+  const to = address === undefined ? null : <AddressLink address={address} />
   if (blocked) return <span>Blocked by the operator</span>
   if (sequence === 0)
     return (
@@ -166,21 +166,12 @@ export function MapCard({ title, map }: { title: string; map: MapState | undefin
 
 /** MAP as a list of keys and values; indexed values link to the other ordinals that have them. */
 function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number }): VNode {
-  const entries = [...map].slice(0, most)
+  const facts = [...map]
+    .slice(0, most)
+    .map(([key, value]) => [<Text text={key} most={60} />, <MapValue name={key} value={value} />])
   return (
     <>
-      <dl class="facts wide">
-        {entries.map(([key, value], at) => (
-          <div key={at}>
-            <dt>
-              <Text text={key} most={60} />
-            </dt>
-            <dd>
-              <MapValue name={key} value={value} />
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} isWide />
       {map.size > most && <p class="hint">And {counted(map.size - most, 'more entry', 'more entries')}.</p>}
       {map.truncated && <p class="hint">More than 64 KiB was written; the rest does not count.</p>}
     </>
@@ -219,8 +210,7 @@ function MapText({ name, text }: { name: string; text: string }): VNode {
 
 export function Owner({ explorer, owner }: { explorer: Explorer; owner: string | undefined }): VNode {
   const address = addressOf(explorer, owner)
-  if (address === undefined) return <span>a script of its own</span>
-  return <Hex text={address} what="address" href={`/address/${address}`} />
+  return address === undefined ? <span>a script of its own</span> : <AddressLink address={address} />
 }
 
 /** A button that verifies in this browser. A script reveals it. */

@@ -25,15 +25,17 @@ import {
   Facts,
   FileList,
   Frame,
+  Head,
   Hex,
   hostText,
   NameLink,
   OutpointLink,
   openedAt,
+  PlainCard,
   Preview,
   sizeText,
   Text,
-  Tile,
+  Tiles,
   When,
 } from './parts.js'
 import {
@@ -119,39 +121,42 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
     path: `/ordinal/${askedText}`,
     children: (
       <>
-        <div class="title">
-          <h1 class={whole?.stream ? 'long' : 'hexes'} title={originText ?? askedText}>
-            {title}
-          </h1>
-          <div class="badges">
-            <span id="verdict" class="badge plain">
-              {origin === undefined ? 'Its origin is not known here' : `Step ${count(step?.sequence ?? 0)}`}
-            </span>
-            {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
-            {spender !== undefined && (
-              <Badge kind="bad">Spent: burnt, or moved where this host cannot follow</Badge>
-            )}
-            {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
-          </div>
-          <div class="actions">
-            {originText !== undefined && (
-              <VerifyButton explorer={explorer} origin={originText} tip={tipText} />
-            )}
-            <a
-              class="btn ghost"
-              href={`${site.gatewayPrefix}/provenance/${tipText}`}
-              download={`${tipText}.provenance.beef`}
-            >
-              Provenance
-            </a>
-            {view && (
-              <a class="btn" href={opened}>
-                Open {isPlayed ? 'the stream' : 'content'}
+        <Head
+          title={title}
+          subject={originText ?? askedText}
+          badges={
+            <>
+              <Badge id="verdict" kind="plain">
+                {origin === undefined ? 'Its origin is not known here' : `Step ${count(step?.sequence ?? 0)}`}
+              </Badge>
+              {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
+              {spender !== undefined && (
+                <Badge kind="bad">Spent: burnt, or moved where this host cannot follow</Badge>
+              )}
+              {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
+            </>
+          }
+          actions={
+            <>
+              {originText !== undefined && (
+                <VerifyButton explorer={explorer} origin={originText} tip={tipText} />
+              )}
+              <a
+                class="btn ghost"
+                href={`${site.gatewayPrefix}/provenance/${tipText}`}
+                download={`${tipText}.provenance.beef`}
+              >
+                Provenance
               </a>
-            )}
-          </div>
-        </div>
-        <div class="two">
+              {view && (
+                <a class="btn" href={opened}>
+                  Open {isPlayed ? 'the stream' : 'content'}
+                </a>
+              )}
+            </>
+          }
+        />
+        <div class="split">
           <div class="stack">
             {view && (
               <Frame
@@ -186,7 +191,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
             )}
           </div>
           <div class="stack">
-            <section class="card" aria-label="Facts">
+            <PlainCard label="Facts">
               <Facts
                 facts={{
                   Name: name === undefined ? undefined : <NameLink name={name} />,
@@ -202,7 +207,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                   'As JSON': <a href={`${site.gatewayPrefix}/metadata/${reference}`}>the metadata</a>,
                 }}
               />
-            </section>
+            </PlainCard>
             <MapCard title="Metadata (MAP)" map={map} />
             {children.length > 0 && originText !== undefined && (
               <Card
@@ -211,11 +216,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                   link: { href: `/parent/${originText}`, text: 'All children' },
                 })}
               >
-                <div class="tiles">
-                  {children.map((child) => (
-                    <Tile key={child.outpoint} content={child} />
-                  ))}
-                </div>
+                <Tiles contents={children} />
               </Card>
             )}
           </div>

@@ -103,7 +103,7 @@ function CatchingUp({
   const reached = height === undefined ? '' : ` It has found names up to block ${count(height)}`
   const of = reached === '' || chainHeight === undefined ? '' : ` of ${count(chainHeight)}`
   return (
-    <p class="banner" role="status">
+    <p class="notice" role="status">
       This host is still following the tree of names. Names that are missing here may exist, and nothing can
       be mined here yet.{reached + of === '' ? '' : `${reached}${of}.`}{' '}
       {hasStatus && <a href="/status">Status</a>}
@@ -149,15 +149,15 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
     ),
     bar: render(
       <>
-        <a class="skip" href="#main">
+        <a class="skip btn" href="#main">
           Skip to the content
         </a>
-        <header class="bar">
+        <header class="bar cluster">
           <a class="mark" href="/">
             <Mark /> minetree
           </a>
           {!hasSearch && <SearchField site={site} query={query ?? ''} isSmall />}
-          <nav aria-label="Sections">
+          <nav class="apart cluster" aria-label="Sections">
             {NAVIGATION.map(([each, href, text]) => (
               <a key={each} href={href} aria-current={each === section ? 'page' : undefined}>
                 {text}
@@ -168,28 +168,26 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
       </>,
     ),
     foot: render(
-      <footer class="foot">
-        <div>
-          <span data-chain={site.hasStatus ? '' : undefined}>
-            {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
-          </span>
-          <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
-          <a href="/charts" aria-current={section === 'charts' ? 'page' : undefined}>
-            Charts
+      <footer class="foot cluster">
+        <span data-chain={site.hasStatus ? '' : undefined}>
+          {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
+        </span>
+        <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
+        <a href="/charts" aria-current={section === 'charts' ? 'page' : undefined}>
+          Charts
+        </a>
+        {site.hasStatus && (
+          <a href="/status" aria-current={section === 'status' ? 'page' : undefined}>
+            Status
           </a>
-          {site.hasStatus && (
-            <a href="/status" aria-current={section === 'status' ? 'page' : undefined}>
-              Status
-            </a>
-          )}
-          {site.genesis !== undefined && (
-            <a href={`/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
-              Genesis <span class="hex">{shortOutpoint(site.genesis)}</span>
-            </a>
-          )}
-          <a href="/feeds/names.atom">Feed</a>
-          <span class="version">minetree {site.version}</span>
-        </div>
+        )}
+        {site.genesis !== undefined && (
+          <a href={`/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
+            Genesis <code>{shortOutpoint(site.genesis)}</code>
+          </a>
+        )}
+        <a href="/feeds/names.atom">Feed</a>
+        <span class="apart">minetree {site.version}</span>
       </footer>,
     ),
   }
@@ -217,8 +215,8 @@ function About({ site, title, description, ...options }: PageOptions): VNode {
 
 function Mark(): VNode {
   return (
-    <svg class="logo" width="26" height="26" viewBox="0 0 26 26" aria-hidden="true" focusable="false">
-      <path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" />
+    <svg class="bough" width="26" height="26" viewBox="0 0 26 26" aria-hidden="true" focusable="false">
+      <path stroke-width="2" d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" />
       <circle cx="13" cy="14" r="2.6" />
       <circle cx="6" cy="8" r="2.2" />
       <circle cx="20" cy="8" r="2.2" />
@@ -241,8 +239,8 @@ export function SearchField({
   isSmall?: boolean
 }): VNode {
   return (
-    <search class={isSmall ? 'small' : undefined}>
-      <form class={isSmall ? 'search small' : 'search'} action="/search" method="get">
+    <search>
+      <form class="search" action="/search" method="get">
         <input
           type="search"
           name="q"
@@ -255,7 +253,11 @@ export function SearchField({
           aria-label="A name, outpoint, transaction or address"
           placeholder={isSmall ? 'Search' : 'A name, outpoint, transaction or address'}
         />
-        <button class="btn" type="submit" aria-label={isSmall ? 'Search' : undefined}>
+        <button
+          class={isSmall ? 'btn bare' : 'btn'}
+          type="submit"
+          aria-label={isSmall ? 'Search' : undefined}
+        >
           {isSmall ? <Lens /> : 'Search'}
         </button>
       </form>
@@ -265,9 +267,11 @@ export function SearchField({
 
 function Lens(): VNode {
   return (
-    <svg class="lens" width="18" height="18" viewBox="0 0 18 18" aria-hidden="true" focusable="false">
-      <circle cx="7.5" cy="7.5" r="5" />
-      <path d="m11.5 11.5 4.5 4.5" />
+    <svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true" focusable="false">
+      <g fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round">
+        <circle cx="7.5" cy="7.5" r="5" />
+        <path d="m11.5 11.5 4.5 4.5" />
+      </g>
     </svg>
   )
 }

@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact'
+import type { ComponentChildren, JSX, VNode } from 'preact'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { NameThing } from '../../backend/src/read/things.js'
 import { isQuotable, KIND_LABELS, kindShown } from './content-kinds.js'
@@ -29,13 +29,13 @@ type FoldedPrefixes = Pick<NameThing, 'prefixes' | 'isMore'>
 
 export function WithPrefixes(folded: Partial<FoldedPrefixes>): VNode | null {
   const text = prefixesText(folded)
-  return text === undefined ? null : <span class="also">{text}</span>
+  return text === undefined ? null : <small class="also">{text}</small>
 }
 
 /** A button that copies a text; a script reveals it. */
 export function Copy({ text, what }: { text: string; what: string }): VNode {
   return (
-    <button class="copy" type="button" hidden data-copy={text} aria-label={`Copy the ${what}`}>
+    <button class="btn bare" type="button" hidden data-copy={text} aria-label={`Copy the ${what}`}>
       copy
     </button>
   )
@@ -43,18 +43,17 @@ export function Copy({ text, what }: { text: string; what: string }): VNode {
 
 /** A shortened hex string or address, with the whole as its title and a button to copy it. */
 export function Hex({ text, what, href }: { text: string; what: string; href?: string }): VNode {
-  const short = text.includes('_') ? shortOutpoint(text) : shortened(text)
-  const word = (
-    <span class="hex" title={text}>
-      {short}
-    </span>
-  )
+  const word = <code title={text}>{text.includes('_') ? shortOutpoint(text) : shortened(text)}</code>
   return (
-    <span class="copyable">
+    <span class="hex">
       {href === undefined ? word : <a href={href}>{word}</a>}
       <Copy text={text} what={what} />
     </span>
   )
+}
+
+export function AddressLink({ address }: { address: string }): VNode {
+  return <Hex text={address} what="address" href={`/address/${address}`} />
 }
 
 export function OutpointLink({ outpoint, what = 'outpoint' }: { outpoint: string; what?: string }): VNode {
@@ -87,30 +86,41 @@ export function When({ height, time }: { height?: number | undefined; time?: num
 export type BadgeKind = 'good' | 'wait' | 'bad' | 'plain'
 
 /** A state in words; its colour only repeats them. */
-export function Badge({ kind, children }: { kind: BadgeKind; children: ComponentChildren }): VNode {
-  return <span class={kind === 'good' ? 'badge' : `badge ${kind}`}>{children}</span>
+export function Badge(options: { kind: BadgeKind; id?: string; children: ComponentChildren }): VNode {
+  const { kind, id, children } = options
+  return (
+    <span id={id} class={kind === 'good' ? 'badge' : `badge ${kind}`}>
+      {children}
+    </span>
+  )
 }
 
 export function Card({
   title,
   link,
-  id,
+  id = title.toLowerCase().replace(/[^a-z]+/g, '-'),
   children,
 }: {
-  title?: string
+  title: string
   link?: { href: string; text: string }
   id?: string
   children: ComponentChildren
 }): VNode {
-  const heading = title === undefined ? undefined : (id ?? title.toLowerCase().replace(/[^a-z]+/g, '-'))
   return (
-    <section class="card" aria-labelledby={heading}>
-      {title !== undefined && (
-        <header>
-          <h2 id={heading}>{title}</h2>
-          {link && <a href={link.href}>{link.text}</a>}
-        </header>
-      )}
+    <section class="card" aria-labelledby={id}>
+      <header class="cluster">
+        <h2 id={id}>{title}</h2>
+        {link && <a href={link.href}>{link.text}</a>}
+      </header>
+      {children}
+    </section>
+  )
+}
+
+/** A card without a title. @param options.label Names it for screen readers. */
+export function PlainCard({ label, children }: { label: string; children: ComponentChildren }): VNode {
+  return (
+    <section class="card" aria-label={label}>
       {children}
     </section>
   )
@@ -133,14 +143,48 @@ export function Steps({ steps, now }: { steps: Readonly<Record<string, string>>;
 /** For fields of names and addresses: no automatic correction. */
 export const VERBATIM = { autocomplete: 'off', autocapitalize: 'none', spellcheck: false } as const
 
-/** Terms and values; those without a value are left out. */
-export function Facts({ facts }: { facts: Readonly<Record<string, ComponentChildren>> }): VNode {
+/** A field with its label. @param options.hint What to enter, or an empty text that a script replaces. */
+export function Field({
+  id,
+  label,
+  hint,
+  button,
+  ...input
+}: { id: string; label: string; hint?: string; button?: VNode } & JSX.IntrinsicElements['input']): VNode {
+  const hintId = hint === undefined ? undefined : `${id}-hint`
   return (
-    <dl class="facts">
-      {Object.entries(facts)
+    <div class="field">
+      <label for={id}>{label}</label>
+      <div class="cluster">
+        <input id={id} aria-describedby={hintId} {...input} />
+        {button}
+      </div>
+      {hintId !== undefined && (
+        <p id={hintId} class="hint">
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** Terms and values; those without a value are left out. @param options.isWide Whether lines are between them. */
+export function Facts({
+  facts,
+  isWide = false,
+}: {
+  facts: Readonly<Record<string, ComponentChildren>> | readonly (readonly ComponentChildren[])[]
+  isWide?: boolean
+}): VNode {
+  const pairs: readonly (readonly ComponentChildren[])[] = Array.isArray(facts)
+    ? facts
+    : Object.entries(facts)
+  return (
+    <dl class={isWide ? 'facts wide' : 'facts'}>
+      {pairs
         .filter(([, value]) => value !== undefined && value !== null && value !== false)
-        .map(([term, value]) => (
-          <div key={term}>
+        .map(([term, value], at) => (
+          <div key={at}>
             <dt>{term}</dt>
             <dd>{value}</dd>
           </div>
@@ -149,29 +193,43 @@ export function Facts({ facts }: { facts: Readonly<Record<string, ComponentChild
   )
 }
 
-export function Stat({ value, noun }: { value: ComponentChildren; noun: ComponentChildren }): VNode {
+/** @param options.id Where a script writes the value. */
+export function Stat(options: { value: ComponentChildren; noun: ComponentChildren; id?: string }): VNode {
+  const { value, noun, id } = options
   return (
     <div>
       <dt>{noun}</dt>
-      <dd>{value}</dd>
+      <dd id={id}>{value}</dd>
     </div>
   )
 }
 
-/** The head of a page, with badges or buttons beside the title. */
+/** The head of a page, with badges and buttons beside the title. */
 export function Head({
   title,
+  subject,
   lede,
-  children,
+  badges,
+  actions,
 }: {
   title: ComponentChildren
+  /** For the page of a name, an output or a transaction: all of it, of which the title may be a part. */
+  subject?: string
   lede?: ComponentChildren
-  children?: ComponentChildren
+  badges?: ComponentChildren
+  actions?: ComponentChildren
 }): VNode {
+  const whole = subject === title ? undefined : subject
+  const isLong = whole !== undefined || (subject !== undefined && subject.length > 16)
   return (
-    <div class="head">
-      <h1>{title}</h1>
-      {children}
+    <div class={subject === undefined ? 'head stack close' : 'head title stack close'}>
+      <div class="cluster">
+        <h1 class={isLong ? 'long' : undefined} title={whole}>
+          {title}
+        </h1>
+        {badges && <div class="badges cluster">{badges}</div>}
+        {actions && <div class="actions apart cluster">{actions}</div>}
+      </div>
       {lede && <p class="lede">{lede}</p>}
     </div>
   )
@@ -226,7 +284,7 @@ export function NameList({ names }: { names: readonly { name: string; more?: Com
       {names.map(({ name, more }) => (
         <li key={name}>
           <NameLink name={name} />
-          {more && <span class="meta">{more}</span>}
+          {more && <small>{more}</small>}
         </li>
       ))}
     </ul>
@@ -243,7 +301,7 @@ export function Pager({
 }): VNode | null {
   if (first === undefined && next === undefined) return null
   return (
-    <nav class="pager" aria-label="Pages">
+    <nav class="pager cluster" aria-label="Pages">
       {first !== undefined && (
         <a class="btn ghost" href={first}>
           From the start
@@ -259,7 +317,7 @@ export function Pager({
 }
 
 export function Empty({ children }: { children: ComponentChildren }): VNode {
-  return <p class="empty">{children}</p>
+  return <p class="hint">{children}</p>
 }
 
 /** An inscription, as a tile or a preview shows it. */
@@ -308,7 +366,7 @@ export function contentLabel(
   return `${KIND_LABELS[kindShown(content)]} · ${sizeText(content)}`
 }
 
-export function Tile({ content }: { content: ContentView }): VNode {
+function Tile({ content }: { content: ContentView }): VNode {
   const kind = kindShown(content)
   const type = shown(content.contentType, 40)
   return (
@@ -316,11 +374,21 @@ export function Tile({ content }: { content: ContentView }): VNode {
       <span class="p">
         <TileContent content={content} />
       </span>
-      <span class="caption">
+      <small class="caption cluster">
         <span title={type}>{content.files ? 'directory' : KIND_LABELS[kind]}</span>
-        <span>{sizeText(content)}</span>
-      </span>
+        <span class="apart">{sizeText(content)}</span>
+      </small>
     </a>
+  )
+}
+
+export function Tiles({ contents }: { contents: readonly ContentView[] }): VNode {
+  return (
+    <div class="grid">
+      {contents.map((content) => (
+        <Tile key={content.outpoint} content={content} />
+      ))}
+    </div>
   )
 }
 
@@ -329,9 +397,9 @@ function TileContent({ content }: { content: ContentView }): VNode {
   const kind = kindShown(content)
   if (files !== undefined)
     return files.total === 0 ? (
-      <span class="glyph">an empty directory</span>
+      <span class="mono">an empty directory</span>
     ) : (
-      <span class="quote">
+      <span class="quote mono">
         {files.names.slice(0, TILE_FILES).map((name) => (
           <>
             <Text text={name} most={40} />
@@ -343,7 +411,7 @@ function TileContent({ content }: { content: ContentView }): VNode {
     )
   if (quote !== undefined)
     return (
-      <span class="quote">
+      <span class="quote mono">
         <Text text={quote} most={140} />
       </span>
     )
@@ -380,7 +448,7 @@ function TileContent({ content }: { content: ContentView }): VNode {
       />
     )
   return (
-    <span class="glyph">
+    <span class="mono">
       <Text text={contentType} most={40} />
     </span>
   )
@@ -420,7 +488,7 @@ export function Preview({
   if (content.files !== undefined) return <Files files={content.files} src={host.replace(/\/$/, '')} />
   if (content.quote !== undefined)
     return (
-      <pre class="quoted">
+      <pre class="view mono">
         <Text text={content.quote} most={4000} />
       </pre>
     )
@@ -457,7 +525,7 @@ export function Preview({
       />
     )
   return (
-    <p class="view none">
+    <p class="view">
       <span>
         {byteSize(content.length)} of <Text text={content.contentType} />
       </span>
@@ -469,9 +537,9 @@ export function Preview({
 }
 
 function Files({ files: { names, total }, src }: { files: DirectoryFiles; src: string }): VNode {
-  if (total === 0) return <p class="view none">A directory without files to open.</p>
+  if (total === 0) return <p class="view">A directory without files to open.</p>
   return (
-    <div class="view files">
+    <div class="files">
       <p class="hint">A directory of {counted(total, 'file')} without an index page: open them one by one.</p>
       <FileList names={names} total={total} src={src} />
     </div>
@@ -512,16 +580,11 @@ function filePath(directory: string, name: string): string | undefined {
 }
 
 /** A frame around an image, a page or text, with the address that serves it. */
-export function Frame({
-  address,
-  children,
-}: {
-  address: ComponentChildren
-  children: ComponentChildren
-}): VNode {
+export function Frame(options: { address: ComponentChildren; children: ComponentChildren }): VNode {
+  const { address, children } = options
   return (
     <div class="frame">
-      <div class="url">{address}</div>
+      <header class="url mono cluster">{address}</header>
       {children}
     </div>
   )

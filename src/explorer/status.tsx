@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { Bars, Figure } from './chart.js'
 import { renderPage, type Site } from './page.js'
-import { Badge, Card, Facts, Head, Stat, Table, Text, Time } from './parts.js'
+import { Badge, Card, Facts, Head, PlainCard, Stat, Table, Text, Time } from './parts.js'
 import { count, counted, shown } from './text.js'
 
 interface Failure {
@@ -81,9 +81,8 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
               <Text key={part} text={`${part}: ${reason}`} most={300} />
             ))
           }
-        >
-          {ready ? <Badge kind="good">Ready</Badge> : <Badge kind="bad">Not ready</Badge>}
-        </Head>
+          badges={ready ? <Badge kind="good">Ready</Badge> : <Badge kind="bad">Not ready</Badge>}
+        />
         <dl class="stats">
           <Stat value={height === undefined ? '–' : count(height)} noun="block height" />
           <Stat value={lag === undefined ? '–' : count(lag)} noun="blocks behind" />
@@ -96,7 +95,7 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
             noun={index.state === 'equal' ? 'index' : `index, ${Math.floor(index.done * 100)} % done`}
           />
         </dl>
-        <div class="two">
+        <div class="split">
           <div class="stack">
             {height !== undefined && behind.length > 0 && (
               <Card title="Blocks behind">
@@ -218,12 +217,12 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
                 />
               </Card>
             )}
-            <section class="card" aria-label="For programs">
+            <PlainCard label="For programs">
               <p class="hint">
                 For programs: <a href="/health">/health</a>, <a href="/health/ready">/health/ready</a>,{' '}
                 <a href="/metrics">/metrics</a>.
               </p>
-            </section>
+            </PlainCard>
           </div>
         </div>
       </>

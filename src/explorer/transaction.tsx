@@ -2,7 +2,21 @@ import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import type { TransactionOutput } from '../../backend/src/read/listings.js'
 import { renderPage } from './page.js'
-import { Badge, Card, contentLabel, Empty, Facts, Hex, NameLink, Pager, Table, When } from './parts.js'
+import {
+  AddressLink,
+  Badge,
+  Card,
+  contentLabel,
+  Empty,
+  Facts,
+  Head,
+  Hex,
+  NameLink,
+  Pager,
+  PlainCard,
+  Table,
+  When,
+} from './parts.js'
 import { addressOf, blockTimes, type Explorer, type MadePage } from './reads.js'
 import { count, counted, shortened } from './text.js'
 
@@ -23,22 +37,25 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
     path: `/tx/${txid}`,
     children: (
       <>
-        <div class="title">
-          <h1 class="hexes" title={txid}>
-            {shortened(txid, { start: 10, end: 8 })}
-          </h1>
-          <div class="badges">
-            {!isActive && <Badge kind="bad">Lost a conflict: it does not count</Badge>}
-            {isActive && height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
-            {isActive && height !== undefined && <Badge kind="plain">In block {count(height)}</Badge>}
-          </div>
-          <div class="actions">
+        <Head
+          title={shortened(txid, { start: 10, end: 8 })}
+          subject={txid}
+          badges={
+            !isActive ? (
+              <Badge kind="bad">Lost a conflict: it does not count</Badge>
+            ) : height === undefined ? (
+              <Badge kind="wait">Unconfirmed</Badge>
+            ) : (
+              <Badge kind="plain">In block {count(height)}</Badge>
+            )
+          }
+          actions={
             <a class="btn ghost" href={`${walletPrefix}/beef/${txid}`} download={`${txid}.beef`}>
               Download BEEF
             </a>
-          </div>
-        </div>
-        <div class="two">
+          }
+        />
+        <div class="split">
           <Card title="Outputs that are held here">
             {outputs.length === 0 ? (
               <Empty>
@@ -54,10 +71,10 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
                     head: 'Output',
                     cell: ({ vout, output }) =>
                       output === undefined ? (
-                        <span class="hex">_{vout}</span>
+                        <code>_{vout}</code>
                       ) : (
-                        <a class="hex" href={`/ordinal/${txid}_${vout}`}>
-                          _{vout}
+                        <a href={`/ordinal/${txid}_${vout}`}>
+                          <code>_{vout}</code>
                         </a>
                       ),
                   },
@@ -66,8 +83,7 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
                     head: 'Owner',
                     cell: ({ output }) => {
                       const address = addressOf(explorer, output?.owner)
-                      if (address === undefined) return <span>–</span>
-                      return <Hex text={address} what="address" href={`/address/${address}`} />
+                      return address === undefined ? <span>–</span> : <AddressLink address={address} />
                     },
                   },
                   {
@@ -87,7 +103,7 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
               next={next === undefined ? undefined : `/tx/${txid}?after=${next}`}
             />
           </Card>
-          <section class="card" aria-label="Facts">
+          <PlainCard label="Facts">
             <Facts
               facts={{
                 Id: <Hex text={txid} what="transaction id" />,
@@ -95,7 +111,7 @@ export function transactionPage(explorer: Explorer, txid: string, after?: number
                 Outputs: counted(outputs.length, 'output here', 'outputs here'),
               }}
             />
-          </section>
+          </PlainCard>
         </div>
       </>
     ),

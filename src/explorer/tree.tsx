@@ -6,7 +6,7 @@ import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../backend/src/protocol/min
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Branch } from '../../backend/src/read/charts.js'
 import { renderPage, type Site } from './page.js'
-import { Card, Empty, Facts, Head, Hex } from './parts.js'
+import { Badge, Card, Empty, Facts, Head, Hex } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
@@ -30,7 +30,7 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
           title="The tree"
           lede="Each node is a prefix, and each prefix is a name. Whoever finds a proof of work for a free character grows the tree by one."
         />
-        <div class="two">
+        <div class="split">
           <div class="stack">
             <Card
               title={`${counted(names, 'name')}${prefix === '' ? '' : ` below ${prefix.length > 24 ? 'here' : prefix}`}`}
@@ -46,19 +46,13 @@ export function treePage({ store, site, tree }: Explorer, prefix: string): MadeP
             </Card>
             <Card title={prefix === '' ? 'Mine from the root' : 'Mine on from here'}>
               <Keys prefix={prefix} taken={new Set(branches.map(({ domain }) => domain))} site={site} />
-              <div class="legend">
+              <div class="cluster">
                 {site.catchingUp ? (
-                  <span>The free characters are not known yet</span>
+                  <Badge kind="wait">The free characters are not known yet</Badge>
                 ) : (
-                  <span>
-                    <i class="free" />
-                    {counted(free, 'character is', 'characters are')} free
-                  </span>
+                  <Badge kind="good">{counted(free, 'character is', 'characters are')} free</Badge>
                 )}
-                <span>
-                  <i />
-                  {count(branches.length)} taken
-                </span>
+                <Badge kind="plain">{count(branches.length)} taken</Badge>
               </div>
               {node && !site.catchingUp && (
                 <Facts
@@ -107,11 +101,11 @@ function Branches({ prefix, children }: { prefix: string; children: VNode | VNod
       <ul class="branch">
         <li class="more">
           <a
+            class="cluster"
             href={`/tree${domain === '' ? '' : `?prefix=${domain}`}`}
             aria-current={length === prefix.length ? 'true' : undefined}
           >
-            <span class="knot" />
-            <b>{domain === '' ? 'root' : domain}</b>
+            <b class="name">{domain === '' ? 'root' : domain}</b>
           </a>
           {inner}
         </li>
@@ -124,10 +118,9 @@ function Branches({ prefix, children }: { prefix: string; children: VNode | VNod
 function Child({ child: { domain, names } }: { child: Branch }): VNode {
   return (
     <li class={names > 1 ? 'more' : undefined}>
-      <a href={names > 1 ? `/tree?prefix=${domain}` : `/name/${domain}`}>
-        <span class="knot" />
-        <b>{domain}</b>
-        <span class="meta">{names === 1 ? 'a leaf' : counted(names, 'name')}</span>
+      <a class="cluster" href={names > 1 ? `/tree?prefix=${domain}` : `/name/${domain}`}>
+        <b class="name">{domain}</b>
+        <small>{names === 1 ? 'a leaf' : counted(names, 'name')}</small>
       </a>
     </li>
   )
@@ -161,7 +154,7 @@ export function Keys({
         ? `<li><span>${character}</span></li>`
         : `<li><a class="free" href="/mine?name=${name}" title="Mine ${name}"><span class="vh">Mine ${prefix}</span>${character}</a></li>`
   }
-  return <ul class="keys" dangerouslySetInnerHTML={{ __html: keys }} />
+  return <ul class="keys mono grid" dangerouslySetInnerHTML={{ __html: keys }} />
 }
 
 const LEVELS = 3
@@ -214,7 +207,7 @@ function Wedge({ arc }: { arc: Arc }): VNode {
       <title>{`${domain}: ${counted(names, 'name')}`}</title>
       <path class={`ring-${arc.depth}`} d={shapeOf(arc) ?? ''} />
       {hasRoom(arc) && (
-        <text class={`on-${arc.depth}`} x={x.toFixed(1)} y={y.toFixed(1)}>
+        <text x={x.toFixed(1)} y={y.toFixed(1)}>
           {domain.slice(-1)}
         </text>
       )}

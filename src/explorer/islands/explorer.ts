@@ -27,7 +27,7 @@ function copyButtons(): void {
 }
 
 function selectBeside(button: HTMLButtonElement): boolean {
-  const shown = button.parentElement?.querySelector('.hex')
+  const shown = button.parentElement?.querySelector('code')
   if (!shown) return false
   shown.textContent = button.dataset.copy ?? ''
   getSelection()?.selectAllChildren(shown)

@@ -38,7 +38,7 @@ class Steps {
       small.textContent = say(result)
       return result
     } catch (error) {
-      item.className = 'failed'
+      item.className = 'bad'
       small.textContent = `Failed: ${messageOf(error)}`
       throw error
     }

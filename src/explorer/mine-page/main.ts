@@ -15,7 +15,7 @@ try {
   const genesis = formatOutpoint(deployment.genesis)
   tree.replaceChildren(
     'This server follows the tree of ',
-    make('span', { class: 'hex', title: genesis }, `${genesis.slice(0, 8)}…${genesis.slice(-6)}`),
+    make('code', { title: genesis }, `${genesis.slice(0, 8)}…${genesis.slice(-6)}`),
     `, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`,
   )
   new MiningForm({ server, url, workerUrl: new URL('search-worker.js', import.meta.url) }).open()

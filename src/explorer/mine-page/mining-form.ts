@@ -66,7 +66,9 @@ export class MiningForm {
     element('name-hint', HTMLElement).textContent = nameRule(deployment)
     element('fake-choice', HTMLElement).hidden = !isLocal
     // With real coins, somebody has to pay; on a local network, payment is optional.
-    if (!isLocal) element('needed', HTMLElement).append(element('payment', HTMLElement))
+    const needed = element('needed', HTMLElement)
+    needed.hidden = isLocal
+    if (!isLocal) needed.append(element('payment', HTMLElement))
     this.#choose(isLocal ? 'fake' : 'wallet')
     element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
     name.addEventListener('input', () => this.#nameState.look(name.value.trim()))

@@ -74,11 +74,11 @@ export class MintCard {
       'details',
       {},
       make('summary', {}, 'Its solution and its transaction'),
-      make('dl', {}, ...solution.flatMap(([term, text]) => field(term, text))),
+      make('dl', { class: 'facts' }, ...solution.map(([term, text]) => field(term, text))),
     )
     this.root = make(
       'article',
-      { class: 'card mint-card', 'aria-labelledby': title },
+      { class: 'card', 'aria-labelledby': title },
       make('h2', { id: title }, `The mint of ${name}`),
       this.#badge,
       details,
@@ -93,7 +93,7 @@ export class MintCard {
       return
     }
     details.append(
-      make('dl', {}, ...field('Transaction id', txid), ...field('Origin of the name', `${txid}_2`)),
+      make('dl', { class: 'facts' }, field('Transaction id', txid), field('Origin of the name', `${txid}_2`)),
       rawField('BEEF', { id: `beef-${txid}`, hex: toHex(beef) }),
     )
     this.show({ kind: 'sending' })
@@ -101,6 +101,7 @@ export class MintCard {
 
   show(state: CardState): void {
     this.#badge.dataset.kind = state.kind
+    this.#badge.classList.toggle('bad', !['sending', 'known'].includes(state.kind))
     if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
     else if (state.kind === 'known') {
       const link = make('a', { href: `/name/${this.name}` }, this.name)
@@ -122,8 +123,8 @@ export class MintCard {
   }
 }
 
-function field(term: string, text: string): HTMLElement[] {
-  return [make('dt', {}, term), make('dd', { 'data-field': term }, text)]
+function field(term: string, text: string): HTMLElement {
+  return make('div', {}, make('dt', {}, term), make('dd', { 'data-field': term }, text))
 }
 
 /** Hex with a copy button; without access to the clipboard, the button selects the text. */
@@ -145,5 +146,5 @@ function rawField(label: string, { id, hex }: { id: string; hex: string }): HTML
       said.textContent = ' Selected: copy it with the keyboard.'
     }
   })
-  return make('div', { class: 'raw' }, make('label', { for: id }, `${label}, hex`), text, button, said)
+  return make('div', { class: 'field' }, make('label', { for: id }, `${label}, hex`), text, button, said)
 }

@@ -112,7 +112,12 @@ export class MyNames {
     )
     const again = make('button', { type: 'button', class: 'btn' }, 'Send it again')
     const forget = make('button', { type: 'button', class: 'btn ghost' }, 'Forget it')
-    const row = make('div', { class: 'unsent' }, said, make('div', { class: 'buttons' }, again, forget))
+    const row = make(
+      'div',
+      { class: 'notice wait stack close' },
+      said,
+      make('div', { class: 'cluster' }, again, forget),
+    )
     forget.addEventListener('click', () => {
       forgetPayment('move', txid)
       row.remove()
@@ -161,7 +166,7 @@ function rowsOf(names: readonly string[]): HTMLElement[] {
     make('summary', {}, `${prefixes.size} ${prefixes.size === 1 ? 'prefix' : 'prefixes'} of longer names`),
     make('ul', { class: 'rows' }, ...[...prefixes].sort().map(row)),
   )
-  return [...whole.map(row), make('li', { class: 'fold' }, folded)]
+  return [...whole.map(row), make('li', {}, folded)]
 }
 
 function prefixesOf(name: string): string[] {

@@ -158,7 +158,7 @@ export class NamePanel {
 
   #showDeeds({ wallet, checked }: OpenedName): void {
     const isBound = checked.identity.state === 'bound'
-    element('give-text', HTMLElement).textContent = isBound
+    element('receiver-hint', HTMLElement).textContent = isBound
       ? 'It will be bound to no identity.'
       : 'Their address for ordinals, as shown by their wallet or the command line.'
     element('bind-text', HTMLElement).textContent =
@@ -258,7 +258,7 @@ export class NamePanel {
     this.#receiver.removeAttribute('aria-invalid')
     const name = this.#opened?.name
     if (name === undefined || this.#receiverLock() === undefined) return
-    element('give-text', HTMLElement).textContent =
+    element('receiver-hint', HTMLElement).textContent =
       `${name} will be theirs, with everything published on it, and you cannot take it back. ${this.#prompts({ isIdentityNeeded: this.#isBound })}`
     const button = element('give-now', HTMLButtonElement)
     button.textContent = `Give ${name.length > 20 ? 'it' : name} away`
@@ -321,7 +321,7 @@ const MOST_LISTED = 8
 /** A row for each change; kept files are only counted. */
 function rowsOf(changes: readonly SiteChange[], leftOut: readonly string[]): HTMLElement[] {
   const row = (path: string, what: string): HTMLElement =>
-    make('li', {}, make('bdi', {}, path), make('span', { class: 'meta' }, what))
+    make('li', {}, make('bdi', {}, path), make('small', {}, what))
   const news = changes.filter(({ kind }) => kind !== 'kept')
   const kept = changes.length - news.length
   const more = news.length - MOST_LISTED

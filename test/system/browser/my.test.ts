@@ -93,7 +93,7 @@ inBrowser('with fake money, a name is mined, published on, changed and given awa
   await says(page, '#deed-error', 'alice shows this already')
   await page.type('#receiver', ADDRESS)
   await page.keyboard.press('Enter')
-  await says(page, '#give-text', 'you cannot take it back')
+  await says(page, '#receiver-hint', 'you cannot take it back')
   await shoot(page, 'my-give')
   await press(page, '#give-now')
   await says(page, '#opened-state', `Given away. Verified in this browser: ${ADDRESS} holds alice`)

@@ -67,7 +67,7 @@ async function treeFor(): Promise<Tree> {
       for (let next: string | undefined = '/names'; next !== undefined; ) {
         const html = await page(next)
         for (const [, name, also = ''] of html.matchAll(
-          /<a class="name" href="\/name\/([^"]+)">[^<]*<\/a> (?:<span class="also">([^<]*)<)?/g,
+          /<a class="name" href="\/name\/([^"]+)">[^<]*<\/a> (?:<small class="also">([^<]*)<)?/g,
         ))
           found.push(also === '' ? String(name) : `${name}, ${also}`)
         next = /href="(\/names\?after=[^"]+)"/.exec(html)?.[1]
@@ -163,7 +163,7 @@ describe('inscriptions', () => {
     await server.take(beefOf(inscribed, { with: [coin] }), ['tm_ordinals'])
     return inscribed
   }
-  const TILE = /class="tile" href="\/ordinal\/([^"]+)">.*?class="caption">(.*?)<\/a>/gs
+  const TILE = /class="tile" href="\/ordinal\/([^"]+)">.*?class="caption cluster">(.*?)<\/a>/gs
   const tiles = async ({ page }: Tree, path = '/inscriptions'): Promise<Record<string, string>> => {
     const words = (caption: string) => caption.replace(/<[^>]+>/g, ' ').match(/\S+/g) ?? []
     const found = Array.from((await page(path)).matchAll(TILE))
