@@ -181,6 +181,8 @@ inBrowser('a name is verified in the browser, step by step', async () => {
   await says(page, '#verdict', 'Genuine, checked here in')
   await says(page, '#verification', 'a, al, ali, alic, alice')
   await says(page, '#verification', '2 steps from the origin to the tip')
+  await show(page, SCREENS['phone dark'])
+  expect(await faults(page, true)).toEqual([])
   expect(complaints.filter((each) => !isExpected(each))).toEqual([])
 })
 
