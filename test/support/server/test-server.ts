@@ -34,7 +34,7 @@ export interface Question {
   method?: string
   headers?: Record<string, string | string[]>
   body?: Uint8Array | string
-  /** A connection for this question alone. */
+  /** A connection for this question alone, as where it breaks. */
   agent?: false
 }
 
