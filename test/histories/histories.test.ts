@@ -1,13 +1,13 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { FactsHost } from './facts-host.js'
 import { TEXTS } from './history.js'
-import { expectRuns } from './trial.js'
+import { expectRuns, IS_LONG } from './trial.js'
 import { HAPPENS_WIDE, HAPPENS_WIDER, runWide, WIDE, wide, wider } from './wide.js'
 
 // `npm run histories` does thousands of runs.
 
 /** In one run of so many, each route is asked about each output at the end. */
-const EVERYTHING_EVERY = 10
+const EVERYTHING_EVERY = IS_LONG ? 10 : 20
 /** In one run of so many, some content is purged after that. */
 const PURGED_EVERY = 4
 

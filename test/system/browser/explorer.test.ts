@@ -43,14 +43,12 @@ await world.fill(server)
 const PAGES = {
   home: '/',
   'names that begin with a long prefix': `/names?order=name&prefix=${'m'.repeat(255)}`,
-  tree: '/tree',
   'tree below a long name': '/tree?prefix=satoshi-caf',
   charts: '/charts',
   name: '/name/alice',
   site: `/ordinal/${outpoints.site}`,
   'hostile ordinal': `/ordinal/${outpoints.hostile}`,
   'long directory': `/ordinal/${outpoints['long directory']}`,
-  files: `/ordinal/${outpoints.files}`,
   inscriptions: '/inscriptions',
   address: `/address/${encodeAddress('01'.padStart(40, '0'), 'main')}`,
   transaction: `/tx/${outpoints.site.slice(0, 64)}`,
@@ -66,6 +64,8 @@ const PAGES = {
 /** What others of these are like, at night. */
 const MORE_PAGES = {
   names: '/names',
+  tree: '/tree',
+  files: `/ordinal/${outpoints.files}`,
   'names in order': '/names?order=name&prefix=a',
   'tree below a': '/tree?prefix=a',
   'new name': '/name/home',
