@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { Script } from 'node:vm'
 import type { Environment } from '../server/test-server.js'
+import { untilListening } from '../server/until-listening.js'
 import { builtPackage } from './built-package.js'
 
 type User = Pick<SpawnOptions, 'uid' | 'gid'>
@@ -111,26 +112,17 @@ export function useBuiltCli(options: { folder?: () => string } = {}): {
     children.push(child)
     let stdout = ''
     let stderr = ''
-    let heard: (url: string) => void = () => {}
-    const url = new Promise<string>((found) => {
-      heard = found
-    })
     child.stdout.on('data', (chunk: Buffer) => {
       stdout += chunk.toString('utf8')
-      const [, listening] = /listening on (http:[^"\s]+)["\s]/.exec(stdout) ?? []
-      if (listening !== undefined) heard(listening)
     })
     child.stderr.on('data', (chunk: Buffer) => {
       stderr += chunk.toString('utf8')
     })
     const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, stdout, stderr }))
-    const failed = ended.then((end): never => {
-      throw new Error(`ended before it listened: ${JSON.stringify(end)}`)
-    })
-    const listening = Promise.race([url, failed])
-    // A test that only waits for the end does not ask for the url.
-    listening.catch(() => {})
-    return { child, url: listening, ended }
+    const url = untilListening(child)
+    // A test that only waits for the end does not ask for it.
+    url.catch(() => {})
+    return { child, url, ended }
   }
   return {
     start,

@@ -4,8 +4,9 @@ import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/out
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../protocol/fake-chain.js'
 import { type Block, HeaderChain } from '../server/header-chain.js'
+import { HeaderService } from '../server/header-service.js'
 import { answerAsArc } from './arc-protocol.js'
-import { type ChainView, FakeService } from './fake-service.js'
+import { type ChainView, FakeService, json, type Reply } from './fake-service.js'
 import { answerAsJungleBus } from './junglebus-protocol.js'
 import { answerAsWhatsOnChain } from './whatsonchain-protocol.js'
 
@@ -153,6 +154,12 @@ export class LyingView implements ChainView {
       if (known !== undefined) yield known
     }
   }
+}
+
+/** What a service answers about the headers of the chain, as one that has nothing else. */
+export function ofHeaders(path: string, { facts }: LyingView): Reply {
+  const [status, value] = new HeaderService(facts.chain).reply(path)
+  return value instanceof Uint8Array ? { status, body: value } : json(value, status)
 }
 
 /** What is true: the transactions that were told of, and the blocks of the chain. */

@@ -1,7 +1,6 @@
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { Block } from '../server/header-chain.js'
-import type { LyingView, Placed } from './chain-services.js'
+import { type LyingView, ofHeaders, type Placed } from './chain-services.js'
 import { type ChainView, json, NOT_FOUND, ok, type Reply } from './fake-service.js'
 
 /** Answers about transactions and spends as JungleBus does. */
@@ -21,46 +20,12 @@ export function answerOfTransactions(path: string, view: ChainView): Reply | und
 export function answerAsJungleBus(path: string, view: LyingView): Reply {
   const url = new URL(path, 'http://junglebus')
   const parts = url.pathname.split('/').slice(2)
-  if (parts[0] === 'block_header') return headers(parts.slice(1), url.searchParams, view)
+  if (parts[0] === 'block_header') return ofHeaders(path, view)
   if (parts[0] === 'transaction' && parts[1] === 'from_block') {
     const isLite = parts[2] === 'lite'
     return feed({ id: parts[isLite ? 3 : 2] ?? '', isLite, query: url.searchParams, view })
   }
   return answerOfTransactions(path, view) ?? NOT_FOUND
-}
-
-/** What it takes for a page of headers at most. */
-const MAX_HEADERS = 10_000
-
-function headers([route, from = '']: string[], query: URLSearchParams, { facts }: LyingView): Reply {
-  const { chain } = facts
-  if (route === 'tip') return json(headerOf(blockAt(chain.bestTip.height)))
-  const height = /^\d{1,9}$/.test(from) ? Number(from) : heightOf(from)
-  const first = height === undefined ? undefined : facts.block(height)
-  if (first === undefined || height === undefined) return NOT_FOUND
-  if (route === 'get') return json(headerOf(first))
-  if (route !== 'list') return NOT_FOUND
-  const limit = Math.min(MAX_HEADERS, Number(query.get('limit') ?? MAX_HEADERS))
-  const blocks = Array.from({ length: limit }, (_, index) => facts.block(height + index))
-  return json(blocks.filter((block) => block !== undefined).map(headerOf))
-
-  function blockAt(at: number): Block {
-    return facts.block(at) as Block
-  }
-  function heightOf(hash: string): number | undefined {
-    for (const { header } of chain.branch.blocks()) if (header.hash === hash) return header.height
-    return undefined
-  }
-}
-
-/** A header without the hash of the one before it: that is in the list. */
-function headerOf({ header, txids }: Block): object {
-  const { hash, height, time, nonce, root, bits, bytes } = header
-  const version = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true)
-  return {
-    ...{ hash, coin: 1, height, time, nonce, version, merkleroot: root },
-    ...{ bits: bits.toString(16), synced: txids.length },
-  }
 }
 
 interface FeedQuestion {

@@ -1,11 +1,8 @@
 import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
-import type { Block } from '../server/header-chain.js'
-import type { LyingView } from './chain-services.js'
+import { type LyingView, ofHeaders } from './chain-services.js'
 import { json, NOT_FOUND, ok, type Reply } from './fake-service.js'
 
 const BAD_REQUEST: Reply = { status: 400, body: utf8('Bad Request') }
-/** How many headers it shows at once. */
-const LAST_HEADERS = 10
 
 /**
  * Answers as WhatsOnChain does. Spends are in two indexes, of the blocks and of the mempool; each answers 400 for an output that
@@ -17,8 +14,7 @@ export function answerAsWhatsOnChain(path: string, view: LyingView, body: string
   const [group, id = '', ...rest] = parts.slice(3)
   if (group === 'utxos' && id === 'spent') return spends(body, view)
   if (group === 'txs' && id === 'status') return statuses(body, view)
-  if (group === 'chain' && id === 'info') return chainInfo(view)
-  if (group === 'block') return headers(id, rest, view)
+  if (group === 'chain' || group === 'block') return ofHeaders(path, view)
   if (group !== 'tx' || !/^[0-9a-f]{64}$/.test(id)) return NOT_FOUND
   const record = view.transaction(id)
   const route = rest.join('/')
@@ -74,34 +70,4 @@ function statuses(body: string, view: LyingView): Reply {
     return { txid, blockhash: hash, blockheight: height, blocktime: time, confirmations: tip - height + 1 }
   })
   return json(said)
-}
-
-function chainInfo({ facts }: LyingView): Reply {
-  const { height, hash } = facts.chain.bestTip
-  return json({ chain: 'main', blocks: height, headers: height, bestblockhash: hash, pruned: false })
-}
-
-function headers(id: string, [route]: string[], { facts }: LyingView): Reply {
-  const tip = facts.chain.bestTip.height
-  if (id === 'headers' && route === undefined) {
-    const last = Array.from({ length: LAST_HEADERS }, (_, below) => facts.block(tip - below))
-    return json(last.filter((block) => block !== undefined).map((block) => headerOf(block, tip)))
-  }
-  const isHeight = /^\d{1,9}$/.test(id)
-  const found = isHeight ? facts.block(Number(id)) : byHash(id)
-  return found === undefined || route !== 'header' ? NOT_FOUND : json(headerOf(found, tip))
-
-  function byHash(hash: string): Block | undefined {
-    for (const block of facts.chain.branch.blocks()) if (block.header.hash === hash) return block
-    return undefined
-  }
-}
-
-function headerOf({ header, txids }: Block, tip: number): object {
-  const { hash, height, root, time, nonce, bits, previous, bytes } = header
-  const version = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true)
-  return {
-    ...{ hash, height, confirmations: tip - height + 1, version, merkleroot: root, txcount: txids.length },
-    ...{ time, nonce, bits: bits.toString(16), previousblockhash: previous },
-  }
 }

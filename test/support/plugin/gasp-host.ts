@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { build, stop } from 'esbuild'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import { untilListening } from '../server/until-listening.js'
 import type { EngineVersion } from './engines.js'
-import { untilListening } from './until-listening.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 export interface GaspHostSettings {

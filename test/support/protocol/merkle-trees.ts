@@ -1,7 +1,7 @@
 import { MerklePath } from '@bsv/sdk'
 import fc from 'fast-check'
 import { nativeHash256 as hash256 } from '../../../backend/src/graph/native-hash.js'
-import { fromHex, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import { fromHex, joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { varint } from './raw-transaction.js'
 
 /** The txids of a block. */
@@ -15,9 +15,7 @@ export function levelsOf(txids: string[]): string[][] {
     const above: string[] = []
     for (let at = 0; at < level.length; at += 2) {
       const pair = [level[at] ?? '', level[at + 1] ?? level[at] ?? '']
-      above.push(
-        toHex(reversed(hash256(Uint8Array.from(pair.flatMap((hash) => [...reversed(fromHex(hash))]))))),
-      )
+      above.push(toHex(reversed(hash256(joinBytes(pair.map((hash) => reversed(fromHex(hash))))))))
     }
     levels.push(above)
     level = above
@@ -25,19 +23,21 @@ export function levelsOf(txids: string[]): string[][] {
   return levels
 }
 
-/** The path of one transaction. */
-export function pathOf(txids: string[], { index, height }: { index: number; height: number }): MerklePath {
-  const path = levelsOf(txids)
-    .slice(0, -1)
-    .map((level, above) => {
-      const offset = (index >> above) ^ 1
-      const hash = level[offset]
-      return [hash === undefined ? { offset, duplicate: true } : { offset, hash }]
-    })
-  const own = { offset: index, hash: txids[index] ?? '', txid: true }
+/** The path of one transaction in a tree of these levels. */
+export function pathIn(levels: string[][], { index, height }: { index: number; height: number }): MerklePath {
+  const own = { offset: index, hash: levels[0]?.[index] ?? '', txid: true }
+  const path = levels.slice(0, -1).map((level, above) => {
+    const offset = (index >> above) ^ 1
+    const hash = level[offset]
+    return [hash === undefined ? { offset, duplicate: true } : { offset, hash }]
+  })
   const [lowest = [], ...rest] = path
   return new MerklePath(height, [[...lowest, own].sort((a, b) => a.offset - b.offset), ...rest])
 }
+
+/** The path of one transaction. */
+export const pathOf = (txids: string[], place: { index: number; height: number }): MerklePath =>
+  pathIn(levelsOf(txids), place)
 
 /** The size of a block, and the places of some of its transactions. */
 export const someOfABlock = (most: number): fc.Arbitrary<{ size: number; chosen: number[] }> =>

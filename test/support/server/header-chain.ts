@@ -1,4 +1,4 @@
-import { MerklePath } from '@bsv/sdk'
+import type { MerklePath } from '@bsv/sdk'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
@@ -13,6 +13,7 @@ import {
 import { encodeBump, type PathNode } from '../../../backend/src/protocol/merkle-path.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { type FakeTransaction, OPEN_LOCK } from '../protocol/fake-chain.js'
+import { levelsOf, pathIn } from '../protocol/merkle-trees.js'
 import { encodeTransaction } from '../protocol/raw-transaction.js'
 
 /** What a header needs to know of a transaction. */
@@ -56,7 +57,7 @@ export class Block {
     const { height, salt, transactions, time = 1_700_000_000 + SPACING * (height - FIRST_HEIGHT) } = options
     this.coinbase = coinbase(height, salt)
     this.txids = [this.coinbase.txid, ...transactions.map(({ txid }) => txid)]
-    this.levels = merkleLevels(this.txids)
+    this.levels = levelsOf(this.txids)
     const { root = this.levels.at(-1)?.[0] ?? '' } = options
     this.header = findHeader({
       height,
@@ -78,14 +79,7 @@ export class Block {
   path(txid: string): MerklePath {
     const index = this.txids.indexOf(txid)
     if (index === -1) throw new Error(`the block at ${this.header.height} does not hold ${txid}`)
-    const path = this.levels.slice(0, -1).map((hashes, level) => {
-      const offset = (index >> level) ^ 1
-      const hash = hashes[offset]
-      const sibling = hash === undefined ? { offset, duplicate: true } : { offset, hash }
-      return level === 0 ? [{ offset: index, hash: txid, txid: true }, sibling] : [sibling]
-    })
-    const alone = [[{ offset: 0, hash: txid, txid: true }]]
-    return new MerklePath(this.header.height, path.length === 0 ? alone : path)
+    return pathIn(this.levels, { index, height: this.header.height })
   }
 
   /** The same path as a store keeps it, written without the SDK, which takes milliseconds. */
@@ -255,21 +249,6 @@ function coinbase(height: number, salt: string): Mined {
     outputs: [{ satoshis: 312_500_000, lockingScript: OPEN_LOCK }],
   })
   return { txid: shownHash(raw), raw }
-}
-
-/** The hashes of each level, from the txids to the root. The last of an odd number is paired with itself. */
-function merkleLevels(txids: readonly string[]): string[][] {
-  const levels = [[...txids]]
-  for (let level = levels[0] ?? []; level.length > 1; ) {
-    const next: string[] = []
-    for (let at = 0; at < level.length; at += 2) {
-      const left = level[at] ?? ''
-      next.push(shownHash(concatBytes(inner(left), inner(level[at + 1] ?? left))))
-    }
-    levels.push(next)
-    level = next
-  }
-  return levels
 }
 
 function findHeader(parts: Pick<Header, 'height' | 'previous' | 'root' | 'time'>): Header {

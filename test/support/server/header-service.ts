@@ -74,7 +74,7 @@ export class HeaderService {
       this.openStream(url, response)
       return
     }
-    const reply = this.listed(url) ?? this.replyTo(url)
+    const reply = this.reply(url)
     this.onQuestion?.(this.asked.at(-1) ?? '')
     await this.held
     if (this.mood === 'says nothing') return
@@ -95,6 +95,11 @@ export class HeaderService {
       return
     }
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(text)
+  }
+
+  /** The status of an answer, and bytes or what is JSON. */
+  reply(url: string): [number, unknown] {
+    return this.listed(url) ?? this.replyTo(url)
   }
 
   private badReply(): [number, unknown] {

@@ -53,10 +53,7 @@ export function useHeaderWorlds(): {
           ...{ chain, headers, tracker, server, submit },
           async mined(...transactions) {
             headers.mine(transactions)
-            for (const transaction of transactions) {
-              const { status, body } = await submit(transaction)
-              if (status !== 200) throw new Error(`not taken: ${body.toString()}`)
-            }
+            for (const transaction of transactions) await server.take(headers.branch.beef(transaction))
           },
           tell(height) {
             const question = posted(height === undefined ? {} : { height }, AS_OPERATOR)

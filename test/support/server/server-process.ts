@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Environment } from './test-server.js'
+import { untilListening } from './until-listening.js'
 
 /** How a process ended, and the last it said on stderr. */
 export interface ProcessEnd {
@@ -56,22 +57,8 @@ export async function startServerProcess(options: {
     stderr = (stderr + chunk.toString('utf8')).slice(-KEPT_STDERR)
   })
   const ended = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal, stderr }))
-  const listening = new Promise<string>((resolve) => {
-    let isHeard = false
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      onLine?.(line)
-      const [, url] = isHeard ? [] : (/listening on (http:[^"]+)/.exec(line) ?? [])
-      if (url === undefined) return
-      isHeard = true
-      resolve(url)
-    })
-  })
-  const url = await Promise.race([
-    listening,
-    ended.then((end): never => {
-      throw new Error(`ended before it listened: ${JSON.stringify(end)}`)
-    }),
-  ])
+  if (onLine !== undefined) createInterface({ input: child.stdout }).on('line', onLine)
+  const url = await untilListening(child)
   const isRunning = (): boolean => child.exitCode === null && child.signalCode === null
   return {
     url,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 /**
- * The URL of a host that runs in a process of its own, from the line in which it says that it is listening.
+ * The URL of a server that runs in a process of its own, from the line in which it says that it is listening.
  *
  * @throws Error with the last lines of its output if it ends before that.
  */
@@ -15,7 +15,7 @@ export async function untilListening(child: ChildProcess): Promise<string> {
       createInterface({ input: stream }).on('line', (line) => {
         lines.push(line)
         if (lines.length > 20) lines.shift()
-        const [, url] = stream === child.stdout ? (/listening on (\S+)/.exec(line) ?? []) : []
+        const [, url] = stream === child.stdout ? (/listening on (http:[^"\s]+)/.exec(line) ?? []) : []
         if (url !== undefined) found(url)
       })
     }

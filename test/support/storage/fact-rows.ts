@@ -1,9 +1,10 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
+import { heightIn } from '../../../backend/src/graph/listings.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 
 /** What follows from the order in which facts came, and what counts writes. */
-const OF_ORDER = new Set(['seq', 'ord', 'recency', 'n', 'at', 'arrived', 'place'])
+const OF_ORDER = new Set(['seq', 'ord', 'n', 'at', 'arrived', 'place'])
 /** What tests ask for by name, of tables in which only rows of transactions that count are meant. */
 const NAMES: Record<string, string> = {
   names: 'name',
@@ -46,9 +47,11 @@ export function storedRows(dataDir: string): Record<string, string[]> {
 }
 
 function withoutOrder(row: string): string {
-  return JSON.stringify(
-    Object.fromEntries(Object.entries(JSON.parse(row)).filter(([column]) => !OF_ORDER.has(column))),
+  const columns = Object.entries(JSON.parse(row)).filter(([column]) => !OF_ORDER.has(column))
+  const lasting = columns.map(([column, value]) =>
+    column === 'recency' && value !== null ? [column, heightIn(Number(value)) ?? null] : [column, value],
   )
+  return JSON.stringify(Object.fromEntries(lasting))
 }
 
 function textOf(row: object): string {

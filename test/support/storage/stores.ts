@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../backend/src/facts/local-log.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { heightIn } from '../../../backend/src/graph/listings.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -13,6 +12,7 @@ import { catchUp, makeIndex, openIndex } from '../../../backend/src/writer/catch
 import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { recordOf } from '../protocol/block.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
+import { storedRows } from './fact-rows.js'
 
 /** An open store that derives admissions, and what tests do behind its back. */
 export interface DerivingStore {
@@ -22,7 +22,7 @@ export interface DerivingStore {
   }
   /** Another store over the same data, that was not opened. */
   another(): DerivingStore['store']
-  /** Every row of the index, by table, as text, without what depends on the order of arrival. */
+  /** What it holds, by table, as text, without what depends on the order of arrival. */
   rows(): Record<string, string[]>
   /** What is in use of the log and of the index. */
   bytes(): number
@@ -55,9 +55,6 @@ const NO_TREE: AdmissionOptions = {
   rules: admissionRules({ deployment: undefined }),
   pending: { maxTransactions: 1000, maxBytes: 64 * 1024 * 1024 },
 }
-
-/** The order of the log, and what follows from it: other orders of arrival give other ones. */
-const OF_ORDER = new Set(['seq', 'ord'])
 
 /**
  * Opens a fresh log and its index in a folder of their own, for as long as the test runs.
@@ -92,7 +89,7 @@ export async function openStore({ stays = false } = {}): Promise<DerivingStore> 
   const made: DerivingStore = {
     store,
     another: open,
-    rows: () => rowsIn(files.index),
+    rows: () => storedRows(folder),
     bytes: () => Object.values(files).reduce((sum, file) => sum + withFile(file, usedBytes), 0),
     async rebuild() {
       const logFile = new Sql(files.log)
@@ -135,22 +132,4 @@ function usedBytes(sql: Sql): number {
      from pragma_page_count, pragma_freelist_count, pragma_page_size`,
   )
   return Number(row?.bytes)
-}
-
-function rowsIn(index: string): Record<string, string[]> {
-  const tables = withFile(index, canonicalRows)
-  // Each log has a base of its own.
-  tables.register = (tables.register ?? []).filter((row) => !JSON.parse(row).subject.startsWith('setting '))
-  return Object.fromEntries(
-    Object.entries(tables).map(([table, rows]) => [table, rows.map(withoutOrder).sort()]),
-  )
-}
-
-function withoutOrder(text: string): string {
-  const row = Object.entries(JSON.parse(text) as Record<string, unknown>)
-    .filter(([column]) => !OF_ORDER.has(column))
-    .map(([column, value]) =>
-      column === 'recency' && value !== null ? [column, heightIn(Number(value)) ?? null] : [column, value],
-    )
-  return JSON.stringify(Object.fromEntries(row))
 }

@@ -10,9 +10,9 @@ import type { Installation } from '../../support/cli/made-once.js'
 import { offeredRequests } from '../../support/gateway/offered.js'
 import { sampleOf } from '../../support/nightly.js'
 import { installedBeside } from '../../support/plugin/installed-beside.js'
-import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { ask, posted, type Question, submission, useServers } from '../../support/server/test-server.js'
+import { untilListening } from '../../support/server/until-listening.js'
 import { eventually } from '../../support/server/waiting.js'
 
 // The program of docs/plugin.md, as an operator has it: compiled and run in a folder with the package from its tarball and

@@ -20,10 +20,10 @@ import {
   packagesIn,
   packagesOfHostAlone,
 } from '../../support/plugin/lars.js'
-import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 import { type Answer, ask, posted, submission, useServers } from '../../support/server/test-server.js'
+import { untilListening } from '../../support/server/until-listening.js'
 import { eventually } from '../../support/server/waiting.js'
 import { MISSING_FOR_MARIADB, mariadbUrl } from '../../support/services/mariadb.js'
 import { MISSING_FOR_MONGO, mongoUrl } from '../../support/services/mongo.js'

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { clientConcurrency } from '../../../../src/server/http/gates.js'
+import { serving } from '../../../support/server/connections.js'
 import { eventually, loopTurns } from '../../../support/server/waiting.js'
 
 /** A server that works on at most two requests of a client at a time, and answers only when a test lets it. */
@@ -18,11 +17,9 @@ async function setUp() {
       begun.push(request.get('X-Client') ?? '')
       answers.push(() => response.end())
     })
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const { url } = await serving(app)
   const ask = (client: string, path = '/', signal?: AbortSignal): Promise<Response> =>
-    fetch(`http://127.0.0.1:${port}${path}`, {
+    fetch(url + path, {
       headers: { 'X-Client': client, Connection: 'close' },
       ...(signal && { signal }),
     })
@@ -32,7 +29,6 @@ async function setUp() {
   const until = async (count: number): Promise<void> => {
     await eventually(async () => expect(begun.length).toBeGreaterThanOrEqual(count))
   }
-  onTestFinished(() => void server.close())
   return { begun, answerAll, ask, until }
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { Duplex, Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
@@ -14,7 +14,7 @@ import { Transfers } from '../../../../src/server/http/transfers.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
-import { type OpenSocket, openSocket } from '../../../support/server/connections.js'
+import { type OpenSocket, openSocket, serving } from '../../../support/server/connections.js'
 import {
   type Answer,
   AS_OPERATOR,
@@ -228,15 +228,12 @@ describe('a body', () => {
 
   test('that comes in thousands of tiny chunks at once is not read on by a server that does not see to that', async () => {
     const app = express().post('/', new RequestBodies().raw({ limit: MiB }))
-    const server = app.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    const { socket, send, heard } = await openSocket(`http://127.0.0.1:${port}`)
+    const { url } = await serving(app)
+    const { socket, send, heard } = await openSocket(url)
     socket.on('error', () => {})
     send(`POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(20_000)}`)
     await new Promise((resolve) => socket.once('close', resolve))
     expect(heard()).toBe('')
-    server.close()
   })
 })
 
@@ -326,11 +323,8 @@ describe('bodies that are being read', () => {
     const app = express().post('/', bodies.raw({ limit: 16 * MiB }), ({ body: read }, response) => {
       response.json({ isSame: Buffer.compare(body, read) === 0, memory: read.buffer.byteLength })
     })
-    const server = app.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    const answer = await ask(`http://127.0.0.1:${port}`, '/', { method: 'POST', headers, body })
-    server.close()
+    const { url } = await serving(app)
+    const answer = await ask(url, '/', { method: 'POST', headers, body })
     expect(answer.json).toEqual({ isSame: true, memory: body.length })
     expect([most, held]).toEqual([8 * MiB, body.length])
   })

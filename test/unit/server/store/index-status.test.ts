@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createApp } from '../../../../src/server/app.js'
 import type { IndexStatus } from '../../../../src/server/store/index-status.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
+import { serving } from '../../../support/server/connections.js'
 import { type Answer, ask, SILENT, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
@@ -21,16 +19,9 @@ describe('while the index may lack facts', () => {
       index: () => status,
       logger: SILENT,
     })
-    const server = createServer(app).listen(0, '127.0.0.1')
-    listening.push(server)
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    return (path) => ask(`http://127.0.0.1:${port}`, path)
+    const { url } = await serving(app)
+    return (path) => ask(url, path)
   }
-  const listening: Server[] = []
-  afterAll(() => {
-    for (const server of listening) server.close()
-  })
 
   test('a host that has not heard of its log for a while says so, is not ready, and answers', async () => {
     const asked = await hostThatIs({ state: 'behind', done: 1 })
