@@ -18,6 +18,8 @@ import { boundLock, moveName, type OpenedName, openName, planOn, publishing, typ
 /** The longest transaction, in bytes: a wallet returns it as JSON, and this browser keeps it until it is sent. */
 const MOST_BYTES = 2 * 1024 * 1024
 
+const NEEDS_WALLET = 'Only a wallet with its key can change it: show the names in yours.'
+
 interface Deed {
   doing: string
   done: string
@@ -103,7 +105,7 @@ export class NamePanel {
     element('mine-on', HTMLAnchorElement).href = `${url}/mine?name=${name}`
     this.#showAddress(name)
     if (wallet === undefined && server.profile !== 'local') {
-      this.#say('Show the names in your wallet first: it has the key of this one.')
+      this.#say(NEEDS_WALLET)
       return
     }
     this.#say(said ?? 'Verifying it, from the genesis to where it is now…')
@@ -111,10 +113,10 @@ export class NamePanel {
       const opened = await openName(this.#served, name, wallet)
       if (turn !== this.#turn) return
       this.#opened = opened
-      this.#say(
-        `${said === undefined ? '' : `${said} `}Verified in this browser: ${this.#holderText(opened)}.`,
-      )
-      this.#showDeeds(opened)
+      const isChangeable = wallet !== undefined || ownerOf(opened.coin.lockingScript) === NOBODY
+      const texts = [said ?? '', `Verified in this browser: ${this.#holderText(opened)}.`]
+      this.#say([...texts, isChangeable ? '' : NEEDS_WALLET].join(' ').trim())
+      if (isChangeable) this.#showDeeds(opened)
     } catch (error) {
       if (turn === this.#turn) this.#fail(error)
     }
