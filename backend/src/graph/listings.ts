@@ -99,3 +99,14 @@ const PARTS: ReadonlySet<string> = new Set([
 export function isListed({ content, carrier }: Pick<OutputRecord, 'content' | 'carrier'>): boolean {
   return content !== undefined && carrier !== true && !PARTS.has(content.contentType)
 }
+
+/**
+ * The entries of a page, and the last of them if more follow.
+ *
+ * @param found Up to one more than the limit.
+ */
+export function pageOf<Entry>(found: readonly Entry[], limit: number): { shown: Entry[]; end?: Entry } {
+  const shown = found.slice(0, limit)
+  const end = shown.at(-1)
+  return found.length > limit && end !== undefined ? { shown, end } : { shown }
+}

@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express'
+import type { Request, RequestHandler } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependenciesOfOutput } from '../../../backend/src/graph/dependencies.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/records.js'
@@ -13,7 +13,7 @@ import {
 import { withQuery } from '../../../backend/src/protocol/redirects.js'
 import { type ByteRange, SHORT_BODY } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
-import { CACHE, digestField } from '../http/caching.js'
+import { CACHE, digestField, type Exchange } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import type { GatewayLimits, GatewayParts } from '../http/gateway-parts.js'
 import {
@@ -195,19 +195,11 @@ export function contentHandler(
 }
 
 /** @param below The requested path, as it is on the origin of the output. */
-export function sendRedirect({
-  request,
-  response,
-  redirect: { headers, to },
-  originOf,
-  below,
-}: {
-  request: Request
-  response: Response
-  redirect: ContentRedirect
-  originOf: OriginOf | undefined
-  below: string
-}): void {
+export function sendRedirect(
+  exchange: Exchange & { redirect: ContentRedirect; originOf: OriginOf | undefined; below: string },
+): void {
+  const { request, response, originOf, below } = exchange
+  const { headers, to } = exchange.redirect
   const { status = 302, location } = to !== undefined && 'location' in to ? to : {}
   const origin = to !== undefined && 'txid' in to ? originOf?.(request, to) : undefined
   const place = location ?? (origin === undefined ? undefined : origin + below)

@@ -1,8 +1,14 @@
 import { hash } from 'node:crypto'
 import type { Request, Response } from 'express'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import type { OrdinalStep } from '../../../backend/src/graph/records.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from './errors.js'
+
+export interface Exchange {
+  request: Request
+  response: Response
+}
 
 /** `Cache-Control` values (`docs/spec/http.md`). */
 export const CACHE = {
@@ -26,8 +32,13 @@ export function stepCache(store: GraphReads, { output }: OrdinalStep): string {
  * A strong entity tag (RFC 9110 8.8.3) of everything that a 304 omits: a body, by its SHA-256 in hex, and its served type. The
  * same bytes inscribed with another type are another representation.
  */
-export function entityTag(sha256: string, contentType: string): string {
-  return `"${hash('sha256', `${sha256} ${contentType}`)}"`
+export function entityTag(digest: string, contentType: string): string {
+  return `"${hash('sha256', `${digest} ${contentType}`)}"`
+}
+
+/** The entity tag of a body. */
+export function tagOf(body: Uint8Array, contentType: string): string {
+  return entityTag(sha256(body).toString('hex'), contentType)
 }
 
 /** A digest as in header fields (RFC 9530). @param sha256 In hex. */
@@ -43,15 +54,7 @@ export function digestField(sha256: string): string {
  * @returns Whether the response has ended.
  * @throws AnswerError if `If-Match` does not name the tag.
  */
-export function endedByPrecondition({
-  request,
-  response,
-  tag,
-}: {
-  request: Request
-  response: Response
-  tag: string
-}): boolean {
+export function endedByPrecondition({ request, response, tag }: Exchange & { tag: string }): boolean {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
   // Strong comparison (13.1.1): a weak tag never matches.
   if (ifMatch !== undefined && !matches(ifMatch, (each) => each === tag))

@@ -2,6 +2,7 @@ import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import { DamagedError } from '../../../backend/src/graph/errors.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import type { Exchange } from './caching.js'
 import {
   type Answer,
   answerFor,
@@ -13,7 +14,7 @@ import {
 } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import type { PendingOrigins } from './pending-origins.js'
-import { type HeaderFor, HTML_TYPE, sendJson, setHeaders } from './send-body.js'
+import { type HeaderFor, HTML_TYPE, sendJson, sendText, setHeaders } from './send-body.js'
 
 /** Headers of the body that is not sent. They may have been set before the error. */
 const BODY_HEADERS = [
@@ -108,16 +109,13 @@ const JSON_OR_HTML = ['application/json', 'text/html']
 /** Sends an error as a page; false if it cannot be rendered. */
 async function sentPage(
   page: ErrorPage,
-  { request, response, error }: { request: Request; response: Response; error: ShownError },
+  { request, response, error }: Exchange & { error: ShownError },
 ): Promise<boolean> {
   const requestId = String(response.getHeader('X-Request-Id'))
   const rendered = await page({ ...error, requestId }).catch(() => undefined)
   if (rendered === undefined) return false
-  const body = Buffer.from(rendered.html, 'utf8')
   setHeaders({ request, response, headers: Object.entries(rendered.headers) })
-  response.setHeader('Content-Type', HTML_TYPE)
-  response.setHeader('Content-Length', body.length)
-  response.end(body)
+  sendText(response, rendered.html, HTML_TYPE)
   return true
 }
 
@@ -142,12 +140,7 @@ const recent = new WeakMap<ErrorLogger, LRUCache<string, true>>()
  */
 function logUnavailable(
   logger: ErrorLogger,
-  {
-    answer,
-    error,
-    request,
-    response,
-  }: { answer: Answer; error: unknown; request: Request; response: Response },
+  { answer, error, request, response }: Exchange & { answer: Answer; error: unknown },
 ): void {
   const logged = recent.get(logger) ?? new LRUCache({ max: MAX_REASONS, ttl: MINUTE })
   recent.set(logger, logged)

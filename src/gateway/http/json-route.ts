@@ -23,7 +23,7 @@ interface JsonRouteOptions {
 /** Answers with JSON that has an entity tag, and is cached until something that it depends on changes. */
 export function jsonRoute<Params extends Record<string, string>>(
   { responses, progress }: Pick<GatewayParts, 'responses' | 'progress'>,
-  read: (request: Pick<Request<Params>, 'params' | 'query'>, response: Response) => JsonAnswer,
+  read: (request: Pick<Request<Params>, 'params' | 'path' | 'query'>, response: Response) => JsonAnswer,
   { query = { shape: {} }, isAboutNames = false }: JsonRouteOptions = {},
 ): RequestHandler<Params> {
   const queryKey = unlessAsked(Object.keys(query.shape))

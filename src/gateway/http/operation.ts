@@ -201,14 +201,16 @@ export type Routes = Pick<RouteGroup, 'operations'> & { handler: Router }
 /** The handlers of one operation. Only they know the types of its parameters. */
 type Handlers = RequestHandler<never> | RequestHandler<never>[]
 
+/** The error for a path with a broken escape, for which Express throws URIError: it is invalid like any other. */
+type BadEscape = (path: string) => Error
+
 /**
  * Describes operations, once for their routes and for the OpenAPI document.
  *
- * @returns A function that makes the routes, in the order of the descriptions, from a handler for each operation and an optional
- * handler for their errors, if Express throws some of its own.
+ * @returns A function that makes the routes, in the order of the descriptions, from a handler for each operation.
  */
 export function described<Id extends string>(group: OperationGroup<Id>) {
-  return (handlers: Record<Id, Handlers>, errors?: ErrorRequestHandler): Routes => {
+  return (handlers: Record<Id, Handlers>, badEscape?: BadEscape): Routes => {
     // Otherwise a proxy that hides `/metrics` would let `/METRICS` through.
     const handler = Router({ caseSensitive: true })
     for (const id of Object.keys(group.operations) as Id[]) {
@@ -217,9 +219,14 @@ export function described<Id extends string>(group: OperationGroup<Id>) {
       const at = pattern ?? path.replace(/\{(\w+)\}/g, ':$1')
       handler[method === 'GET' ? 'get' : 'post'](at, handlers[id] as RequestHandler)
     }
-    if (errors !== undefined) handler.use(errors)
+    if (badEscape !== undefined) handler.use(escapesRefused(badEscape))
     return { operations: [group], handler }
   }
+}
+
+function escapesRefused(badEscape: BadEscape): ErrorRequestHandler {
+  return (error: unknown, { path }, _response, next) =>
+    next(error instanceof URIError ? badEscape(path) : error)
 }
 
 export function below(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
-import { OUTPOINT_PATTERNS } from '../../../backend/src/protocol/outpoint.js'
+import { decodedPointer, OUTPOINT_PATTERNS } from '../../../backend/src/protocol/outpoint.js'
 import { AnswerError } from './errors.js'
 
 // Shapes that several routes share. Those with an id are components of the OpenAPI document.
@@ -24,6 +24,11 @@ export const askedReference = z.string().meta({
   description:
     '`<txid>_<vout>`, `<txid>.<vout>`, `<txid>i<vout>`, or `<txid>` for the first output with content. Append `:<sequence>` to select a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
 })
+
+/** The pointer in a path that is read as sent: all behind its first segment, decoded. */
+export function pointerIn({ path }: { path: string }): string {
+  return decodedPointer(path.slice(path.indexOf('/', 1) + 1))
+}
 
 /** The most outpoints in a list if each takes several reads, and if each takes one. */
 export const MAX_ASKED = { records: 100, reads: 1000 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Request, Response } from 'express'
 import { z } from 'zod'
 import {
   type ListedBeef,
@@ -11,7 +10,7 @@ import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { OUTPOINT_PATTERNS, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Transactions } from '../../../backend/src/read/transactions.js'
-import { CACHE, entityTag } from './caching.js'
+import { CACHE, type Exchange, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
 import { validate } from './schemas.js'
 import { bytesRepresentation, sendChunks, sendHead } from './send-body.js'
@@ -40,13 +39,8 @@ export async function beefAnswer(options: {
 }
 
 /** Sends a BEEF. @param options.cache Its `Cache-Control`; by default, clients have to revalidate it. */
-export async function sendBeef(options: {
-  request: Request
-  response: Response
-  answer: BeefAnswer
-  cache?: string
-}): Promise<void> {
-  const { request, response, answer, cache = CACHE.revalidate } = options
+export async function sendBeef(exchange: Exchange & { answer: BeefAnswer; cache?: string }): Promise<void> {
+  const { request, response, answer, cache = CACHE.revalidate } = exchange
   const { body, tag } = answer
   const { length, held } = body
   const representation = bytesRepresentation({ cache, length, tag })

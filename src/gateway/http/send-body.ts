@@ -4,7 +4,7 @@ import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { isGzip, textType, UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
-import { endedByPrecondition, entityTag } from './caching.js'
+import { type Exchange, endedByPrecondition, entityTag } from './caching.js'
 import { AnswerError } from './errors.js'
 import { contentRange, Multipart, requestedRanges } from './range.js'
 import { securityHeaders, servedType } from './security-headers.js'
@@ -81,18 +81,16 @@ export function contentRepresentation(
   }
 }
 
-/** The representation of bytes that browsers neither show nor run. @param options.headers Further headers. */
-export function bytesRepresentation({
-  cache,
-  length,
-  tag,
-  headers = [],
-}: {
+interface BytesOptions {
   cache: string
   length: number
   tag?: string
+  /** Further ones. */
   headers?: readonly Header[]
-}): Representation {
+}
+
+/** The representation of bytes that browsers neither show nor run. */
+export function bytesRepresentation({ cache, length, tag, headers = [] }: BytesOptions): Representation {
   return {
     headers: [
       ['Cache-Control', cache],
@@ -116,25 +114,17 @@ const GZIP_HEADERS: readonly Header[] = [
  * already.
  * @throws AnswerError if the requested range has none of the bytes, or `If-Match` names other bytes.
  */
-export function sendHead({
-  request,
-  response,
-  representation: { headers, contentType, length, tag, digest, hasRanges = false, status = 200 },
-}: {
-  request: Request
-  response: Response
-  representation: Representation
-}): ByteRange | Multipart | undefined {
+export function sendHead(
+  exchange: Exchange & { representation: Representation },
+): ByteRange | Multipart | undefined {
+  const { request, response, representation } = exchange
+  const { headers, contentType, length, tag, digest, hasRanges = false, status = 200 } = representation
   setHeaders({ request, response, headers })
   const isConditional = tag !== undefined && status === 200
   if (isConditional && endedByPrecondition({ request, response, tag })) return undefined
   const requested =
     isConditional && hasRanges && request.headers.range !== undefined
-      ? requestedRanges(request, {
-          tag,
-          length,
-          isCoded: response.hasHeader('Content-Encoding'),
-        })
+      ? requestedRanges(request, { tag, length, isCoded: response.hasHeader('Content-Encoding') })
       : undefined
   if (requested === 'unsatisfiable')
     throw new AnswerError('RANGE_NOT_SATISFIABLE', `the range is beyond the ${length} bytes of the content`, {
@@ -157,15 +147,8 @@ export function sendHead({
   return undefined
 }
 
-export function setHeaders({
-  request,
-  response,
-  headers,
-}: {
-  request: Request
-  response: Response
-  headers: readonly HeaderFor[]
-}): void {
+export function setHeaders(exchange: Exchange & { headers: readonly HeaderFor[] }): void {
+  const { request, response, headers } = exchange
   for (const [name, value] of headers)
     response.setHeader(name, typeof value === 'string' ? value : value(request))
 }
@@ -258,8 +241,12 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Not `response.json()`, which depends on settings of the host's app. */
 export function sendJson(response: Response, value: unknown): void {
-  const body = Buffer.from(JSON.stringify(value), 'utf8')
-  response.setHeader('Content-Type', JSON_TYPE)
+  sendText(response, JSON.stringify(value), JSON_TYPE)
+}
+
+export function sendText(response: Response, text: string, contentType: string): void {
+  const body = Buffer.from(text, 'utf8')
+  response.setHeader('Content-Type', contentType)
   response.setHeader('Content-Length', body.length)
   response.end(body)
 }

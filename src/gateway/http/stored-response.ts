@@ -8,7 +8,7 @@ import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type { AsOf, TreeProgress } from './as-of.js'
-import { endedByPrecondition, entityTag } from './caching.js'
+import { type Exchange, endedByPrecondition, entityTag, tagOf } from './caching.js'
 import { codingFor, compressed, type Encoded, encodedAs, isText, WORTH } from './compression.js'
 import { Multipart } from './range.js'
 import {
@@ -198,7 +198,7 @@ export function textResponse(
   },
 ): NamesResponse {
   const body = Buffer.from(text, 'utf8')
-  const tag = entityTag(sha256(body).toString('hex'), options.type)
+  const tag = tagOf(body, options.type)
   const headers: HeaderFor[] = [...Object.entries(options.headers), ['ETag', tag]]
   const { place } = options
   const at = place === undefined ? -1 : body.lastIndexOf(place.mark)
@@ -335,11 +335,7 @@ export function sendStored({
   request,
   response,
   stored,
-}: {
-  request: Request
-  response: Response
-  stored: StoredResponse
-}): Promise<void> | void {
+}: Exchange & { stored: StoredResponse }): Promise<void> | void {
   const { representation, body } = stored.for(request)
   stored.route ??= request.route
   if (representation.plainTag !== undefined && !takesGzip(request))

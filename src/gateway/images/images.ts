@@ -2,11 +2,7 @@ import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { essenceOf } from '../../../backend/src/protocol/media-type.js'
-import {
-  decodedPointer,
-  formatOutpoint,
-  parseContentReference,
-} from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
 import { bodyOf, type ContentParts } from '../content/content.js'
 import { type ContentRoot, contentRoot, type ShownContent } from '../content/content-root.js'
 import { type Ahead, afterLong, shownBy } from '../content/directory.js'
@@ -22,7 +18,7 @@ import {
   SERVICE_WORKER,
   STORE_ERRORS,
 } from '../http/operation.js'
-import { askedReference, number, validate, wholeNumber } from '../http/schemas.js'
+import { askedReference, number, pointerIn, validate, wholeNumber } from '../http/schemas.js'
 import { refuseServiceWorkers, securityHeaders } from '../http/security-headers.js'
 import { StoredResponse, sendStored } from '../http/stored-response.js'
 
@@ -174,7 +170,7 @@ export function imageRoutes(images: ImageMaker, parts: ContentParts): Routes {
 
 function serveImage(images: ImageMaker, { store, answers, policy }: ContentParts): RequestHandler {
   return async (request, response) => {
-    const reference = parseContentReference(decodedPointer(request.path.slice('/image/'.length)))
+    const reference = parseContentReference(pointerIn(request))
     const { wanted, varies } = wantedImage(request)
     const resolved = <Found>(
       find: (root: ContentRoot, content: ShownContent, ahead: Ahead | undefined) => Found,

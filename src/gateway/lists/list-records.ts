@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
-import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  formatOutpoint,
+  OUTPOINT_PATTERNS,
+  type Outpoint,
+  parseOutpoint,
+} from '../../../backend/src/protocol/outpoint.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type {
   HistoryStep,
@@ -113,48 +118,26 @@ export function nameJson({ name, outpoint, height }: ListedName): z.output<typeo
   return { name, outpoint: formatOutpoint(outpoint), ...(height !== undefined && { height }) }
 }
 
-export function outputJson(
-  { outpoint, content, satoshis, owner, parent, height }: ListedOutput,
-  network: Network,
-): z.output<typeof listedOutputShape> {
-  return {
-    outpoint: formatOutpoint(outpoint),
-    ...contentJson(content),
-    satoshis,
-    ...ownerJson(owner, network),
-    ...(parent && { parent: formatOutpoint(parent) }),
-    ...(height !== undefined && { height }),
-  }
+export function outputJson(output: ListedOutput, network: Network): z.output<typeof listedOutputShape> {
+  const { content, satoshis } = output
+  return { ...entryJson(output, network), ...contentJson(content), satoshis }
 }
 
-export function ordinalJson(
-  { outpoint, origin, sequence, contentOutpoint, content, owner, height }: ListedOrdinal,
-  network: Network,
-): z.output<typeof listedOrdinalShape> {
+export function ordinalJson(ordinal: ListedOrdinal, network: Network): z.output<typeof listedOrdinalShape> {
+  const { origin, sequence, contentOutpoint } = ordinal
   return {
-    outpoint: formatOutpoint(outpoint),
+    ...entryJson(ordinal, network),
     ...(origin && { origin: formatOutpoint(origin) }),
     ...(sequence !== undefined && { sequence }),
     ...(contentOutpoint && { contentOutpoint: formatOutpoint(contentOutpoint) }),
-    ...(content && contentJson(content)),
-    ...ownerJson(owner, network),
-    ...(height !== undefined && { height }),
   }
 }
 
-export function stepJson(
-  { sequence, outpoint, owner, content, parent, mapLength, blocked, height }: HistoryStep,
-  network: Network,
-): z.output<typeof historyStepShape> {
+export function stepJson(step: HistoryStep, network: Network): z.output<typeof historyStepShape> {
+  const { sequence, mapLength, blocked } = step
   return {
-    sequence,
-    outpoint: formatOutpoint(outpoint),
-    ...ownerJson(owner, network),
-    ...(content && contentJson(content)),
-    ...(parent && { parent: formatOutpoint(parent) }),
-    hasMap: mapLength !== undefined,
+    ...{ sequence, ...entryJson(step, network), hasMap: mapLength !== undefined },
     ...(blocked && { blocked }),
-    ...(height !== undefined && { height }),
   }
 }
 
@@ -166,11 +149,8 @@ export function transactionJson(
     txid,
     active: isActive,
     outputs: outputs.map(({ vout, output, name, domain, spender, blocked }) => ({
-      outpoint: formatOutpoint({ txid, vout }),
+      ...entryJson({ ...output, outpoint: { txid, vout } }, network),
       ...(output && { satoshis: output.satoshis }),
-      ...(output?.content && contentJson(output.content)),
-      ...ownerJson(output?.owner, network),
-      ...(output?.parent && { parent: formatOutpoint(output.parent) }),
       ...(name !== undefined && { name }),
       ...(domain !== undefined && { domain }),
       ...(spender !== undefined && { spender }),
@@ -184,8 +164,22 @@ function contentJson({ contentType, length, sha256 }: ContentSummary) {
   return { contentType, contentLength: length, sha256 }
 }
 
-function ownerJson(owner: string | undefined, network: Network): { owner?: string } {
-  return owner === undefined ? {} : { owner: ownerAddress(owner, network) }
+interface Entry {
+  outpoint: Outpoint
+  content?: ContentSummary | undefined
+  owner?: string | undefined
+  parent?: Outpoint | undefined
+  height?: number | undefined
+}
+
+function entryJson({ outpoint, content, owner, parent, height }: Entry, network: Network) {
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...(content && contentJson(content)),
+    ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
+    ...(parent && { parent: formatOutpoint(parent) }),
+    ...(height !== undefined && { height }),
+  }
 }
 
 /** A position in a newest-first list, as text: the `next` of a page. */

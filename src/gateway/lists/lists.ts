@@ -1,8 +1,7 @@
-import type { ErrorRequestHandler, Request, Response } from 'express'
 import { z } from 'zod'
 import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { freeCharacters } from '../../../backend/src/graph/free-characters.js'
-import { type Attribute, attribute } from '../../../backend/src/graph/listings.js'
+import { type Attribute, attribute, pageOf } from '../../../backend/src/graph/listings.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
@@ -99,8 +98,9 @@ export function listsRoutes(options: GatewayParts): Routes {
       newestNames: jsonRoute(
         options,
         ({ query }) => {
-          const { shown, last, next } = newestPage(query, (asked) => listings.newestNames(asked))
-          if (shown.length === 0) requireCaughtUp(progress)
+          const { shown, next } = newestPage(query, (asked) => listings.newestNames(asked))
+          const last = shown.at(-1)
+          if (last === undefined) requireCaughtUp(progress)
           const names = withTimes(store, shown.map(nameJson))
           // While catching up, no list is known to end.
           const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
@@ -127,7 +127,7 @@ export function listsRoutes(options: GatewayParts): Routes {
         ({ params, query }) => history(options, params.outpoint, query),
         { query: historyQuery },
       ),
-      ordinals: async (request: Request, response: Response) => {
+      ordinals: async (request, response) => {
         const stored = jsonResponse(await ordinals(options, request.query), {
           ...{ cache: CACHE.revalidate, isTagged: true, dependsOn: [] },
         })
@@ -147,30 +147,22 @@ export function listsRoutes(options: GatewayParts): Routes {
         { query: searchQuery, isAboutNames: true },
       ),
     },
-    badEscapes,
+    (path) => (path.startsWith('/tree/') ? badDomain() : new PointerError('BAD_OUTPOINT', path)),
   )
-}
-
-/** Express throws URIError for a broken escape; such a path is invalid like any other. */
-const badEscapes: ErrorRequestHandler = (error: unknown, { path }, _response, next) => {
-  if (!(error instanceof URIError)) next(error)
-  else next(path.startsWith('/tree/') ? badDomain() : new PointerError('BAD_OUTPOINT', path))
 }
 
 function newestPage<Row extends ListPlace>(
   query: unknown,
   read: (query: NewestQuery) => Row[],
-): { shown: Row[]; last: Row | undefined; next: { next?: string } } {
+): { shown: Row[]; next: { next?: string } } {
   const { after, limit } = validate(
     newestQuery,
     query,
     `limit must be a whole number from 1 to ${MAX_LISTED}, and after the next of another page`,
   )
-  // One more than the limit, to know whether there is a next page.
   const found = read({ limit: limit + 1, ...(after !== undefined && { after: parsePlace(after) }) })
-  const shown = found.slice(0, limit)
-  const last = shown.at(-1)
-  return { shown, last, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
+  const { shown, end } = pageOf(found, limit)
+  return { shown, next: end ? { next: formatPlace(end) } : {} }
 }
 
 function tree({ store, progress }: GatewayParts, asked = ''): JsonAnswer {
@@ -241,14 +233,13 @@ async function ordinals({ store, network }: GatewayParts, query: unknown): Promi
     limit: asked.limit + 1,
     ...(after && { after }),
   })
-  const shown = found.slice(0, asked.limit)
-  const last = shown.at(-1)
+  const { shown, end } = pageOf(found, asked.limit)
   return {
     ordinals: withTimes(
       store,
       shown.map((each) => ordinalJson(each, network)),
     ),
-    ...(found.length > asked.limit && last && { next: formatOutpoint(last.outpoint) }),
+    ...(end && { next: formatOutpoint(end.outpoint) }),
   }
 }
 

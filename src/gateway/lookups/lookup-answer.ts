@@ -1,5 +1,4 @@
 import { BEEF_V2, Utils } from '@bsv/sdk'
-import type { Request, Response } from 'express'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
@@ -9,12 +8,11 @@ import type { AnsweringOutput } from '../../../backend/src/read/answering-servic
 import { Collection, type Pace } from '../../../backend/src/read/provenance.js'
 import type { Transactions } from '../../../backend/src/read/transactions.js'
 import type { AsOf } from '../http/as-of.js'
+import type { Exchange } from '../http/caching.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { sendChunks } from '../http/send-body.js'
 
-interface LookupAnswer {
-  request: Request
-  response: Response
+interface LookupAnswer extends Exchange {
   formula: AnsweringOutput[]
   graph: Transactions
   /** The most bytes of BEEF of a page with several outputs; undefined if all outputs belong in the answer. */
@@ -24,7 +22,12 @@ interface LookupAnswer {
 }
 
 /** The prepared answer: binary of known length, or JSON that is generated while it is sent. */
-type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated: boolean }
+type Prepared = { binary: ListedBeef } | ListedOutputs
+
+interface ListedOutputs {
+  outputs: ListedOutput[]
+  isTruncated: boolean
+}
 
 /**
  * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`docs/spec/http.md`, Overlay). It first lists
@@ -89,7 +92,7 @@ async function listedAsOne(
 async function listedEach(
   { response, formula, graph, pageBytes }: LookupAnswer,
   pace: Pace,
-): Promise<{ outputs: ListedOutput[]; isTruncated: boolean }> {
+): Promise<ListedOutputs> {
   const outputs: ListedOutput[] = []
   const isPage = pageBytes !== undefined
   let bytes = 0
@@ -157,15 +160,8 @@ interface ListedOutput {
 }
 
 /** Yields what `response.json` would send, without holding a number for each byte in memory. */
-function* jsonChunks({
-  outputs,
-  isTruncated,
-  asOf,
-}: {
-  outputs: ListedOutput[]
-  isTruncated: boolean
-  asOf: AsOf | undefined
-}): Generator<string> {
+function* jsonChunks(answer: ListedOutputs & { asOf: AsOf | undefined }): Generator<string> {
+  const { outputs, isTruncated, asOf } = answer
   let text = '{"type":"output-list","outputs":['
   for (const [position, { beef, outputIndex }] of outputs.entries()) {
     text += position === 0 ? '{"beef":[' : ',{"beef":['

@@ -2,20 +2,16 @@ import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
-import {
-  type ContentReference,
-  decodedPointer,
-  parseContentReference,
-} from '../../../backend/src/protocol/outpoint.js'
+import { type ContentReference, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
 import { outpointOf } from '../content/content-root.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, unknownHere } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { jsonChunks } from '../http/json-chunks.js'
+import { jsonRoute } from '../http/json-route.js'
 import { described, ORIGIN_PENDING, type Routes, STORE_ERRORS } from '../http/operation.js'
-import { askedReference, MAX_ASKED, validateList } from '../http/schemas.js'
+import { askedReference, MAX_ASKED, pointerIn, validateList } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
-import { jsonResponse, type StoredResponse } from '../http/stored-response.js'
 import {
   dependenciesOfRecord,
   type MetadataOptions,
@@ -33,25 +29,16 @@ export function metadataRoutes(options: GatewayParts): Routes {
   })
 }
 
-function single(options: ListOptions): RequestHandler {
-  const { store, responses } = options
-  return (request, response) => {
-    const reference = parseContentReference(decodedPointer(request.path.slice('/metadata/'.length)))
-    const read = (): StoredResponse => {
-      const record = metadataRecord(options, reference)
-      if (record !== undefined)
-        return jsonResponse(record, {
-          cache: CACHE.revalidate,
-          isTagged: true,
-          dependsOn: dependenciesOfRecord(record),
-        })
-      throw unknownHere(
-        'this store has no such output or step, or the origin is unknown here',
-        outpointOf(store, reference),
-      )
-    }
-    return responses.respond(request, response, read)
-  }
+function single(options: GatewayParts): RequestHandler<Record<string, string>> {
+  return jsonRoute(options, (request) => {
+    const reference = parseContentReference(pointerIn(request))
+    const record = metadataRecord(options, reference)
+    if (record !== undefined) return { value: record, dependsOn: dependenciesOfRecord(record) }
+    throw unknownHere(
+      'this store has no such output or step, or the origin is unknown here',
+      outpointOf(options.store, reference),
+    )
+  })
 }
 
 const references = z.array(askedReference).max(MAX_ASKED.records)

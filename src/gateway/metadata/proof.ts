@@ -1,7 +1,6 @@
-import type { Request, RequestHandler, Response } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TIP } from '../../../backend/src/graph/records.js'
 import type { RawTransaction, TransactionOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { shortOutpointBeef } from '../../../backend/src/graph/write-beef.js'
@@ -9,7 +8,6 @@ import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { successorOf } from '../../../backend/src/protocol/ordinal-flow.js'
 import {
   type ContentReference,
-  decodedPointer,
   formatOutpoint,
   isSameOutpoint,
   type Outpoint,
@@ -18,12 +16,12 @@ import {
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
 import { outpointOf, outputAt } from '../content/content-root.js'
-import { CACHE, entityTag, stepCache } from '../http/caching.js'
+import { CACHE, type Exchange, stepCache, tagOf } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
-import { askedReference, optionalText } from '../http/schemas.js'
+import { askedReference, optionalText, pointerIn } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import { bytesRepresentation } from '../http/send-body.js'
 import { passingErrors, type QueryKey, StoredResponse, sendStored } from '../http/stored-response.js'
@@ -52,7 +50,7 @@ function serveProof(parts: GatewayParts): RequestHandler {
   const { graph, responses } = parts
   return (request, response, next) => {
     passingErrors(() => {
-      const reference = parseContentReference(decodedPointer(request.path.slice('/proof/'.length)))
+      const reference = parseContentReference(pointerIn(request))
       const isNext = nextKey(request) !== ''
       const proof = responses.cached(request, () => find(reference, isNext), nextKey)
       if (!(proof instanceof StoredResponse)) return sendLong({ request, response, proof, graph })
@@ -64,17 +62,9 @@ function serveProof(parts: GatewayParts): RequestHandler {
 
 const nextKey: QueryKey = ({ url, query }) => (url.includes('?') && query.next !== undefined ? 'next' : '')
 
-async function sendLong({
-  request,
-  response,
-  proof: { cache, collect },
-  graph,
-}: {
-  request: Request
-  response: Response
-  proof: LongProof
-  graph: GraphReads
-}): Promise<void> {
+async function sendLong(exchange: Exchange & { proof: LongProof; graph: GraphReads }): Promise<void> {
+  const { request, response, proof, graph } = exchange
+  const { cache, collect } = proof
   const answer = await longRead(response, async (pace) => {
     const collection = new Collection(graph.transactions, pace)
     const subject = await collect(collection)
@@ -178,7 +168,7 @@ function storedProof(
   body: Uint8Array,
   { subject, dependsOn }: { subject: Outpoint; dependsOn: Dependency[] },
 ): StoredResponse {
-  const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
+  const tag = tagOf(body, UNTYPED)
   const headers = [['X-Outpoint', formatOutpoint(subject)] as const]
   const representation = bytesRepresentation({ cache: CACHE.immutable, length: body.length, tag, headers })
   return new StoredResponse(representation, body, dependsOn)

@@ -1,13 +1,13 @@
 import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { TIP } from '../../../backend/src/graph/records.js'
-import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { provenanceOf } from '../../../backend/src/read/provenance.js'
 import { OriginUnknownError } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
-import { askedOutpoint } from '../http/schemas.js'
+import { askedOutpoint, pointerIn } from '../http/schemas.js'
 import {
   BAD_PART,
   incompleteProof,
@@ -23,7 +23,7 @@ import {
  */
 export function provenanceRoutes({ store, graph }: GatewayParts): Routes {
   const provenance: RequestHandler = async (request, response) => {
-    const outpoint = parseOutpoint(decodedPointer(request.path.slice('/provenance/'.length)))
+    const outpoint = parseOutpoint(pointerIn(request))
     const part = partOf(request.query)
     // Throws if the subject of the proof is blocked.
     store.ordinals.at(outpoint, TIP)

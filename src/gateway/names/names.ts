@@ -1,13 +1,14 @@
-import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { dependency } from '../../../backend/src/graph/dependencies.js'
+import { pageOf } from '../../../backend/src/graph/listings.js'
 import { DEFAULT_FEE_RATE } from '../../../backend/src/protocol/mint-cost.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { type NameOffer, nameOffers } from '../../../backend/src/read/name-offer.js'
 import { nameProof } from '../../../backend/src/read/provenance.js'
 import type { TreeProgress } from '../http/as-of.js'
-import { CACHE } from '../http/caching.js'
+import { CACHE, type Exchange } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
@@ -61,13 +62,8 @@ export function namesRoutes(options: GatewayParts): Routes {
       name: record(options),
       nameOrigins: [options.bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(options)],
     },
-    badEscapes,
+    badName,
   )
-}
-
-/** Express throws URIError for a broken escape; such a name is invalid like any other. */
-const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, next) => {
-  next(error instanceof URIError ? badName() : error)
 }
 
 const MAX_LISTED = 100
@@ -92,14 +88,12 @@ function list({ store, progress }: GatewayParts, query: unknown): object {
       ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
       : new AnswerError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
   )
-  // One more than the limit, to know whether there is a next page.
-  const found = store.names.byPrefix({ prefix, after, limit: limit + 1 })
-  const shown = found.slice(0, limit)
+  const { shown, end } = pageOf(store.names.byPrefix({ prefix, after, limit: limit + 1 }), limit)
   // While catching up, no list is known to end.
   if (shown.length === 0) requireCaughtUp(progress)
   return {
     names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
-    ...((found.length > limit || progress.isCatchingUp) && { next: shown.at(-1)?.name }),
+    ...((end || progress.isCatchingUp) && { next: shown.at(-1)?.name }),
   }
 }
 
@@ -123,7 +117,7 @@ function available({ store, tree, progress }: GatewayParts, { available }: { ava
 /** Sends an answer made for a single request. */
 function sendNames(
   value: object,
-  { progress, ...exchange }: { request: Request; response: Response; progress: TreeProgress },
+  { progress, ...exchange }: Exchange & { progress: TreeProgress },
 ): Promise<void> | void {
   const options = { cache: CACHE.revalidate, isTagged: true, dependsOn: [] }
   const stored = namesJsonResponse({ ...value, ...incomplete(progress) }, options)

@@ -9,7 +9,7 @@ import { CACHE } from '../http/caching.js'
 import { AnswerError, retryAfter } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import type { HeaderName } from '../http/operation.js'
-import { badName, domain, name as nameSchema, txid, validate } from '../http/schemas.js'
+import { badName, domain, name as nameSchema, position, readTxid, validate } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type NamesResponse, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
 import { noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
@@ -194,12 +194,12 @@ export function explorerRoutes(
     )
     .get(
       '/tx/:txid',
-      page(outputQuery, (pages, { params: { txid: asked = '' }, query: { after } }) => {
-        const id = asked.toLowerCase()
-        if (!txid.safeParse(id).success)
-          throw new AnswerError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
-        return held(pages.transactionPage(explorer, id, after), 'this store does not have this transaction')
-      }),
+      page(outputQuery, (pages, { params, query: { after } }) =>
+        held(
+          pages.transactionPage(explorer, readTxid(params), after),
+          'this store does not have this transaction',
+        ),
+      ),
     )
     .get('/search', async (request, response) => {
       const { q } = validate(searchQuery, request.query, badQuery)
@@ -252,35 +252,18 @@ function held(page: MadePage | undefined, message: string): MadePage {
   return page
 }
 
-const place = z.string().max(120)
-const afterQuery = z.object({ after: place.optional() })
+const afterQuery = z.object({ after: z.string().max(120).optional() })
 const namesQuery = z.object({
-  order: z.enum(['newest', 'name']).default('newest').describe('The order: newest first, or by name.'),
-  prefix: domain.default('').describe('Only names that begin with this. Requires order `name`.'),
-  after: z.string().max(255).optional().describe('The end of the previous page.'),
+  order: z.enum(['newest', 'name']).default('newest'),
+  prefix: domain.default(''),
+  after: z.string().max(255).optional(),
 })
-const treeQuery = z.object({
-  prefix: domain.default('').describe('The domain of the node. Defaults to the root.'),
-})
-const whole = z
-  .string()
-  .regex(/^\d{1,10}$/)
-  .transform(Number)
-  .pipe(z.int().nonnegative())
-const stepQuery = z.object({
-  from: whole.optional().describe('The step from which its history is shown, backwards.'),
-})
-const outputQuery = z.object({ after: whole.optional().describe('Only outputs after this one.') })
-const typeQuery = afterQuery.extend({
-  type: z.string().min(1).max(300).describe('A content type. Its parameters are ignored.'),
-})
-const mapQuery = afterQuery.extend({
-  key: z.string().max(1000).describe('A key of MAP.'),
-  value: z.string().max(1000).describe('The value of that key, or one of its values.'),
-})
-const searchQuery = z.object({
-  q: z.string().max(1000).default('').describe('A name, outpoint, txid or address.'),
-})
+const treeQuery = z.object({ prefix: domain.default('') })
+const stepQuery = z.object({ from: position() })
+const outputQuery = z.object({ after: position() })
+const typeQuery = afterQuery.extend({ type: z.string().min(1).max(300) })
+const mapQuery = afterQuery.extend({ key: z.string().max(1000), value: z.string().max(1000) })
+const searchQuery = z.object({ q: z.string().max(1000).default('') })
 
 function badQuery(): AnswerError {
   return new AnswerError('BAD_BODY', 'a parameter in this URL is invalid')

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import type { RequestHandler } from 'express'
-import { entityTag } from '../http/caching.js'
+import { tagOf } from '../http/caching.js'
 import type { Coding } from '../http/compression.js'
 import { AnswerError } from '../http/errors.js'
 import type { HeaderFor } from '../http/send-body.js'
@@ -51,7 +50,7 @@ export function fileHandler<Name extends FileName>(
 ): RequestHandler {
   const responseOf = (name: Name, { body, encoded }: PageFile): StoredResponse => {
     const contentType = PAGE_FILES[name]
-    const tag = entityTag(createHash('sha256').update(body).digest('hex'), contentType)
+    const tag = tagOf(body, contentType)
     const headers: HeaderFor[] = [...Object.entries(headersOf(name)), ['ETag', tag]]
     const representation = { headers, contentType, length: body.length, tag }
     return new StoredResponse(representation, body, []).compress({ ...encoded })

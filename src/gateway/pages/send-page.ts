@@ -1,14 +1,13 @@
-import type { Request, Response } from 'express'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import type { Request } from 'express'
 import { VERSION } from '../../../backend/src/graph/service-metadata.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Site } from '../../explorer/index.js'
 import type { TreeProgress } from '../http/as-of.js'
-import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
+import { CACHE, type Exchange, endedByPrecondition, tagOf } from '../http/caching.js'
 import type { ErrorPage } from '../http/error-response.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import type { HeaderName } from '../http/operation.js'
-import { type HeaderFor, HTML_TYPE, setHeaders } from '../http/send-body.js'
+import { type HeaderFor, HTML_TYPE, sendText, setHeaders } from '../http/send-body.js'
 
 // Loaded with the first page, as a start needs none.
 export const loadExplorer = () => import('../../explorer/index.js')
@@ -73,27 +72,17 @@ export function errorPages(render: RenderPage, hostsOf: PageHosts): ErrorPage {
  * Sends a page made for this request. Preconditions apply only to successful answers (RFC 9110 13.2.1): a page that says that
  * nothing was found has no entity tag.
  */
-export function sendPage({
-  request,
-  response,
-  html,
-  headers,
-}: {
-  request: Request
-  response: Response
-  html: string
-  headers: Readonly<Record<string, HeaderFor[1]>>
-}): void {
-  const body = Buffer.from(html, 'utf8')
+export function sendPage(
+  exchange: Exchange & { html: string; headers: Readonly<Record<string, HeaderFor[1]>> },
+): void {
+  const { request, response, html, headers } = exchange
   setHeaders({ request, response, headers: Object.entries(headers) })
   if (response.statusCode === 200) {
-    const tag = entityTag(sha256(body).toString('hex'), HTML_TYPE)
+    const tag = tagOf(Buffer.from(html, 'utf8'), HTML_TYPE)
     response.setHeader('ETag', tag)
     if (endedByPrecondition({ request, response, tag })) return
   }
-  response.setHeader('Content-Type', HTML_TYPE)
-  response.setHeader('Content-Length', body.length)
-  response.end(body)
+  sendText(response, html, HTML_TYPE)
 }
 
 /** What a page of the host may do, besides showing itself and sending its forms to this host. */

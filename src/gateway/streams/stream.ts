@@ -10,7 +10,7 @@ import {
   type StreamSummary,
   segmentOf,
 } from '../../../backend/src/graph/stream.js'
-import { decodedPointer, formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { CACHE } from '../http/caching.js'
@@ -26,7 +26,7 @@ import {
   STORE_ERRORS,
 } from '../http/operation.js'
 import { Multipart } from '../http/range.js'
-import { askedOutpoint } from '../http/schemas.js'
+import { askedOutpoint, pointerIn } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, sendChunks, sendHead } from '../http/send-body.js'
 
@@ -64,7 +64,7 @@ function serveStream(options: GatewayParts): RequestHandler {
 function sendStream({ store, profile, policy }: GatewayParts): RequestHandler {
   const { streamChunkContentTypes: chunkTypes } = profile
   return async (request, response) => {
-    const pointer = decodedPointer(request.path.slice('/stream/'.length))
+    const pointer = pointerIn(request)
     const query = { outpoint: parseOutpoint(pointer), chunkTypes }
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
     if (stream === undefined)

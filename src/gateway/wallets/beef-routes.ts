@@ -1,10 +1,9 @@
 import type { RequestHandler, Response } from 'express'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import type { RawTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Collection } from '../../../backend/src/read/provenance.js'
-import { CACHE, entityTag } from '../http/caching.js'
+import { CACHE, tagOf } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { BYTES_HEADERS, described, type Routes, STORE_ERRORS } from '../http/operation.js'
@@ -61,7 +60,7 @@ function sendProof(graph: FactStore): RequestHandler {
     if (proof === undefined)
       throw new AnswerError('NOT_FOUND', 'this host has no proof that the transaction is mined')
     const body = Buffer.from(proof.merklePath)
-    const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
+    const tag = tagOf(body, UNTYPED)
     // A reorganisation may remove a proof.
     const representation = bytesRepresentation({ cache: CACHE.revalidate, length: body.length, tag })
     await sendStored({ request, response, stored: new StoredResponse(representation, body, []) })
