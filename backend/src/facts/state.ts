@@ -13,7 +13,7 @@ create table if not exists pending (arrived integer primary key autoincrement, t
   waiting integer not null, raised integer not null, mint integer not null, proven integer not null, client text, raw blob not null);
 create index if not exists pending_client on pending (client, arrived, bytes) where waiting = 1;
 create index if not exists pending_first on pending (waiting, proven, arrived);
--- Their proofs, in the order in which they came last: the chain may come back to any of the blocks.
+-- Their proofs, in the order in which they first came, as in the log: the chain may come back to any of the blocks.
 create table if not exists pending_proof (n integer primary key, txid blob not null, height integer not null, root blob not null,
   merkle_path blob not null, unique (txid, height, root));
 create index if not exists pending_proof_height on pending_proof (height);
@@ -218,10 +218,10 @@ export class Pending {
     )
   }
 
-  /** Adds a proof as the latest one; ignored unless the transaction is pending. */
+  /** Adds a proof as the latest one; ignored if it is there, as in the log, or if the transaction is not pending. */
   prove(txid: string, { height, root, merklePath }: Proof): void {
     this.sql.run(
-      `insert or replace into pending_proof (txid, height, root, merkle_path)
+      `insert or ignore into pending_proof (txid, height, root, merkle_path)
         select txid, ?, ?, ? from pending where txid = ?`,
       ...[height, fromHex(root), merklePath, fromHex(txid)],
     )

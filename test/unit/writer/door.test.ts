@@ -55,17 +55,17 @@ describe('what becomes a fact', () => {
     expect(store.index('select height from proof')).toEqual([{ height: 100 }])
   })
 
-  test('all proofs of something pending are facts once it is one', async () => {
+  test('all proofs of something pending are facts once it is one, in the order in which they first came', async () => {
     const store = open()
     const ordinal = inscribe(store, [], 'text')
     const moved = spend(store, [[ordinal]])
     for (const height of [undefined, 102, 104, 102, 103]) await store.know(moved, height)
     expect(store.log('select height from pending_proof order by n')).toEqual(
-      [104, 102, 103].map((height) => ({ height })),
+      [102, 104, 103].map((height) => ({ height })),
     )
     await store.know(ordinal)
-    expect(store.index('select height from proof order by height')).toEqual(
-      [102, 103, 104].map((height) => ({ height })),
+    expect(store.index('select height from proof order by seq')).toEqual(
+      [102, 104, 103].map((height) => ({ height })),
     )
     expect(store.log('select * from pending_proof')).toEqual([])
   })
