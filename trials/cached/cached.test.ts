@@ -8,7 +8,7 @@ import { ServerHost } from '../../test/histories/server-host.js'
 import { expectRuns } from '../../test/histories/trial.js'
 import { IS_NIGHTLY } from '../../test/support/nightly.js'
 import { listening } from '../../test/support/server/connections.js'
-import { SILENT } from '../../test/support/server/test-server.js'
+import { lastingHeaders, SILENT } from '../../test/support/server/test-server.js'
 
 // Whatever is submitted, mined, reorganised, blocked or evicted, an answer from memory is the one that the store gives. After
 // each happening a server is asked for everything that it may have cached, and so is another server over the same store, which
@@ -87,10 +87,9 @@ function pathsOf({ subjects, transactions }: History): string[] {
 }
 
 /** The parts of an answer that are the same each time. */
-function lasting({ status, headers, body }: Answer): unknown {
-  const { date: _, 'x-request-id': __, 'keep-alive': ___, ...others } = headers
-  return { status, headers: others, body: body.toString('base64') }
-}
+const lasting = (answer: Answer): unknown => ({
+  ...{ status: answer.status, headers: lastingHeaders(answer), body: answer.body.toString('base64') },
+})
 
 test('whatever happens, no answer from memory is another than that of the store', async () => {
   await expectRuns({

@@ -7,6 +7,7 @@ import { listening } from '../../test/support/server/connections.js'
 import {
   type Answer,
   ask,
+  lastingHeaders,
   OPERATOR,
   type Question,
   SILENT,
@@ -16,9 +17,9 @@ import {
 const { start } = useServers()
 
 /** The parts of an answer that are the same each time. */
-function lasting({ status, headers, body }: Answer): { status: number; headers: object; body: string } {
-  const { date: _, 'x-request-id': __, ...others } = headers
-  return { status, headers: others, body: sha256(body).toString('hex') }
+function lasting(answer: Answer): { status: number; headers: object; body: string } {
+  const { status, body } = answer
+  return { status, headers: lastingHeaders(answer), body: sha256(body).toString('hex') }
 }
 
 /** Around each length up to which bodies, or parts of them, are kept in memory or in one piece. */

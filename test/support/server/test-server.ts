@@ -201,8 +201,8 @@ export async function untilReady(server: Pick<TestServer, 'ask'>): Promise<void>
   await until(async () => (await server.ask('/health/ready')).status === 200, 'the server is ready')
 }
 
-/** The headers of an answer without those that are others each time: its date, and its id. */
+/** The headers of an answer without those that are others each time, its date and its id, and those of its connection. */
 export function lastingHeaders({ headers }: Answer): IncomingHttpHeaders {
-  const { date: _, 'x-request-id': __, ...lasting } = headers
+  const { date: _, 'x-request-id': __, connection: ___, 'keep-alive': ____, ...lasting } = headers
   return lasting
 }
