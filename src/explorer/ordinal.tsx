@@ -240,15 +240,12 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
 }
 
 function ContentType({ content }: { content: ContentView }): VNode {
-  const { contentType } = content
-  const text = <Text text={contentType} />
+  const type = essenceOf(content.contentType)
   return (
     <>
-      {contentType.length > 200 ? (
-        text
-      ) : (
-        <a href={`/type?${new URLSearchParams({ type: contentType })}`}>{text}</a>
-      )}
+      <a href={`/type?${new URLSearchParams({ type })}`}>
+        <Text text={content.contentType} />
+      </a>
       {`, ${sizeText(content)}`}
     </>
   )

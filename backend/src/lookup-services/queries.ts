@@ -3,6 +3,7 @@ import { QueryError } from '../graph/errors.js'
 import { attribute } from '../graph/listings.js'
 import { ORIGIN } from '../graph/records.js'
 import { decodeAddress } from '../protocol/address.js'
+import { MEDIA_TYPE } from '../protocol/media-type.js'
 import { isName } from '../protocol/mine-node.js'
 import { PointerError, parseOutpoint } from '../protocol/outpoint.js'
 
@@ -124,10 +125,12 @@ const ordinalsQuery = z.union([
     ...rest,
     attributes: [attribute.parent(parent)],
   })),
-  z.strictObject({ contentType: z.string().max(255), ...page }).transform(({ contentType, ...rest }) => ({
-    ...rest,
-    attributes: [attribute.contentType(contentType)],
-  })),
+  z
+    .strictObject({ contentType: z.string().max(255).regex(MEDIA_TYPE), ...page })
+    .transform(({ contentType, ...rest }) => ({
+      ...rest,
+      attributes: [attribute.contentType(contentType)],
+    })),
   z.strictObject({ owner: address, ...page }).transform(({ owner, ...rest }) => ({
     ...rest,
     attributes: [attribute.owner(owner)],
@@ -138,7 +141,7 @@ const ordinalsQuery = z.union([
 export type OrdinalsQuery = z.output<typeof ordinalsQuery>
 
 const ORDINALS_FORMS =
-  'ls_ordinals takes {outpoint: "<txid>_<vout>", seq} (seq optional: -2, -1, 0, 1 …), and, with optional limit (1 to 100) and after (an outpoint), {map: {key: value, …}} (at most 16 entries), {parent: "<txid>_<vout>"}, {contentType} and {owner: address}'
+  'ls_ordinals takes {outpoint: "<txid>_<vout>", seq} (seq optional: -2, -1, 0, 1 …), and, with optional limit (1 to 100) and after (an outpoint), {map: {key: value, …}} (at most 16 entries), {parent: "<txid>_<vout>"}, {contentType: a media type} and {owner: address}'
 
 /** @throws QueryError for a question of no known form. */
 export function readOrdinalsQuery(question: unknown): OrdinalsQuery {

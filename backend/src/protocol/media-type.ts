@@ -16,6 +16,8 @@ export function readMediaType(push: Uint8Array): string | undefined {
 
 /** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
 const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
+/** What may be asked for: one media type, perhaps with parameters, of which every browser reads the essence. */
+export const MEDIA_TYPE = /^(?!\*\/\*(?:;|$))[!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+(?:;[ -+\--~]*)?$/
 /** Control characters, which no header field carries. Bytes beyond ASCII are legal (RFC 9110 5.5), as in the name of a file. */
 const NO_FIELD_VALUE = /[^\t\x20-\x7e\u0080-\uffff]/
 /** A part that means nothing (Fetch, "extract a MIME type"). */

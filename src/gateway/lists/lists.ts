@@ -3,6 +3,7 @@ import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { freeCharacters } from '../../../backend/src/graph/free-characters.js'
 import { type Attribute, attribute, pageOf } from '../../../backend/src/graph/listings.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
+import { MEDIA_TYPE } from '../../../backend/src/protocol/media-type.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
 import { CACHE } from '../http/caching.js'
@@ -69,7 +70,12 @@ const ordinalsQuery = z.object({
     .regex(/^[1mn][1-9A-HJ-NP-Za-km-z]{25,34}$/)
     .optional()
     .describe('A P2PKH address of main or test: only unspent ordinals that it owns.'),
-  contentType: z.string().max(255).optional().describe('The content type, without parameters.'),
+  contentType: z
+    .string()
+    .max(255)
+    .regex(MEDIA_TYPE)
+    .optional()
+    .describe('A media type. Parameters and case do not matter.'),
   parent: askedOutpoint.optional().describe('The parent of the inscription.'),
   key: text.optional().describe('A key of the merged MAP. Requires `value`.'),
   value: z.string().optional().describe('The value of that key, or one entry if it is a list.'),
@@ -222,7 +228,7 @@ async function ordinals({ store, network }: GatewayParts, query: unknown): Promi
   const asked = validate(
     ordinalsQuery,
     query,
-    `limit must be a whole number from 1 to ${MAX_LISTED}, and owner ${ADDRESS}; contentType and value are texts`,
+    `limit must be a whole number from 1 to ${MAX_LISTED}, owner ${ADDRESS}, and contentType a media type; value is a text`,
   )
   const attributes = attributesOf(asked)
   if (attributes.length === 0)

@@ -2,6 +2,7 @@ import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { dependency } from '../../../backend/src/graph/dependencies.js'
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
+import { MEDIA_TYPE } from '../../../backend/src/protocol/media-type.js'
 import { NAME_PATTERN, nameMeant } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ChainView, Common, Explorer, MadePage } from '../../explorer/index.js'
@@ -261,7 +262,7 @@ const namesQuery = z.object({
 const treeQuery = z.object({ prefix: domain.default('') })
 const stepQuery = z.object({ from: position() })
 const outputQuery = z.object({ after: position() })
-const typeQuery = afterQuery.extend({ type: z.string().min(1).max(300) })
+const typeQuery = afterQuery.extend({ type: z.string().max(255).regex(MEDIA_TYPE) })
 const mapQuery = afterQuery.extend({ key: z.string().max(1000), value: z.string().max(1000) })
 const searchQuery = z.object({ q: z.string().max(1000).default('') })
 

@@ -124,7 +124,7 @@ test.each<unknown>([
     ...more,
   })),
   ...['x', 'ab'.repeat(32)].map((parent) => ({ parent })),
-  ...[7, 'x'.repeat(256)].map((contentType) => ({ contentType })),
+  ...[7, 'x'.repeat(256), 'image'].map((contentType) => ({ contentType })),
   ...['x', ownerOf(1), address(1).slice(0, -1)].map((owner) => ({ owner })),
   { owner: address(1), seq: 1 },
 ])('%j is answered with the forms there are', async (query) => {

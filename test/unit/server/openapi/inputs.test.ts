@@ -188,12 +188,12 @@ test('the bodies of all operations are tried', () => {
   expect(bodied.map(({ id }) => id).sort()).toEqual(Object.keys(BODIES).sort())
 })
 
-// The pattern cannot say what the checksum is.
-test.each(['3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy', '1BoatSLRHtKNngkdXEeobR76b53LETtpyU'])(
-  'an owner that is no P2PKH address is refused as that: %s',
-  async (owner) => {
-    const error = expect.stringContaining('P2PKH address of main or test')
-    const answer = await server.ask(`/svc/gateway/ordinals?owner=${owner}`)
-    expectError(answer, { status: 400, code: 'BAD_BODY', error })
-  },
-)
+// Patterns cannot say what the checksum is, nor what is a media type.
+test.each([
+  'owner=3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy',
+  'owner=1BoatSLRHtKNngkdXEeobR76b53LETtpyU',
+  'contentType=image',
+])('what is no P2PKH address or media type is refused as that: %s', async (query) => {
+  const error = expect.stringContaining('P2PKH address of main or test')
+  expectError(await server.ask(`/svc/gateway/ordinals?${query}`), { status: 400, code: 'BAD_BODY', error })
+})
