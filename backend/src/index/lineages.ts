@@ -286,9 +286,9 @@ export class Lineages {
     if (before === undefined || (!isStart && before.lin === null)) return UNPLACED
     const step = isStart ? 0 : (before.step ?? 0) + 1
     const origin = before.origin ?? (row.content ? step : null)
-    // Before the first content, neither MAP nor parents are the ordinal's.
-    const { lastmap, snap, since, latestparent } = before.origin === null ? UNPLACED : before
+    const { lastmap, snap, since, latestparent } = before
     let map = { lastmap, snap, since }
+    // Before the first content, neither MAP nor parents are the ordinal's.
     const hasMap = row.mlen !== null && origin !== null && !this.tables.registers.hasOutput(row)
     if (hasMap) map = afterMap(this.sql, map, { oid: row.oid, length: row.mlen ?? 0 })
     return {

@@ -1,8 +1,7 @@
 import type { Row, Sql } from '../facts/connection.js'
 import { type Attribute, heightIn } from '../graph/listings.js'
-import { type ContentSummary, type NameRecord, type OutputRecord, TIP } from '../graph/records.js'
+import type { ContentSummary, NameRecord, OutputRecord } from '../graph/records.js'
 import { inSlices } from '../graph/yield-to-event-loop.js'
-import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
 import { outpointIn, outpointKey } from '../index/outputs.js'
 import { timeOf } from '../protocol/block-header.js'
@@ -14,12 +13,12 @@ import { liveNode } from './names.js'
 import {
   contentOf,
   OUTPUT,
-  ordinalAt,
   outpointAt,
   outputByOid,
   outputOf,
   placeOf,
   shownAt,
+  stepsOf,
   tipOf,
 } from './ordinals.js'
 import { blobOf, hexOf, idOf, outpointOf, type Reader } from './reader.js'
@@ -396,40 +395,23 @@ function recencyIn({ recency }: Row): { recency: number; height?: number } {
   return { recency, ...(height !== undefined && { height }) }
 }
 
-const HISTORY = `select step, own, ${OUTPUT} from out cross join tx on tx.id = tid
-  where lin = ? and step >= ? and step <= ? and out.active = 1 order by step`
-
 function historyOf(sql: Sql, { outpoint, order, from, limit }: HistoryQuery): OrdinalHistory | undefined {
   const place = placeOf(sql, outpoint)
-  if (place === undefined || place.carrier) return undefined
-  const isForward = order === 'oldest'
-  if (place.sats !== 1) {
-    const alone = ordinalAt(sql, outpoint, TIP)
-    if (alone === undefined) return undefined
-    const isAsked = from === undefined || from === 0 || (!isForward && from > 0)
-    const own = sql.get(OWN_HEIGHT, blobOf(outpoint.txid))?.own ?? null
-    const step: HistoryStep = { sequence: 0, ...historyStep(alone.output, own ?? undefined) }
-    return { origin: outpoint, last: 0, steps: isAsked ? [step] : [] }
-  }
+  if (place === undefined || place.carrier || place.lin === null) return undefined
   const { lin } = place
-  const tip = lin === null ? undefined : tipOf(sql, lin)
-  if (lin === null || tip === undefined) return undefined
-  const origin: number | null = place.origin ?? tip.origin
+  const tip = tipOf(sql, lin)
+  const origin: number | null = place.origin ?? tip?.origin ?? null
   const begin = origin === null ? undefined : outpointAt(sql, lin, origin)
-  if (origin === null || begin === undefined) return undefined
+  if (tip === undefined || origin === null || begin === undefined) return undefined
+  const isBackward = order === 'newest'
   const last = tip.step - origin
-  const first = origin + Math.min(from ?? (isForward ? 0 : last), last + 1)
-  const rows = isForward
-    ? sql.all(`${HISTORY}, ${BY_RANK} limit ?`, lin, first, tip.step, limit)
-    : sql.all(`${HISTORY} desc, ${BY_RANK} limit ?`, lin, origin, first, limit)
-  // Of two rows at one step, the second does not count.
-  const steps = rows.filter((row, at) => row.step !== rows[at - 1]?.step)
+  const first = origin + Math.min(from ?? (isBackward ? last : 0), last + 1)
+  const { rows } = stepsOf(sql, `own, ${OUTPUT}`, { lin, from: first, limit, isBackward })
   return {
     ...{ origin: begin, last },
-    steps: steps.map((row) => ({
-      sequence: row.step - origin,
-      ...historyStep(outputOf(row), row.own ?? undefined),
-    })),
+    steps: rows
+      .filter(({ step }) => step >= origin)
+      .map((row) => ({ sequence: row.step - origin, ...historyStep(outputOf(row), row.own ?? undefined) })),
   }
 }
 

@@ -20,7 +20,7 @@ export class Metadata {
   own(outpoint: Outpoint): MapState {
     this.guard.refuse([outpoint])
     const row = this.reader.answer((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
-    return row?.map ? mapOf(row.map) : EMPTY_MAP
+    return row?.map ? mergeMap(EMPTY_MAP, decodeMap(row.map)) : EMPTY_MAP
   }
 
   /**
@@ -39,16 +39,9 @@ export class Metadata {
 
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id where txid = ? and vout = ? and out.active = 1'
 const OWN = `select map ${AT_OUTPOINT} and carrier = 0`
-const LATEST = `select sats, origin, lastmap, snap, sha, map ${AT_OUTPOINT}`
+const LATEST = `select lastmap, snap ${AT_OUTPOINT}`
 
 function mergedMap(sql: Sql, { txid, vout }: Outpoint, limit?: number): MapState | undefined {
   const row = sql.get(LATEST, blobOf(txid), vout)
-  if (row === undefined) return EMPTY_MAP
-  if (row.sats === 1) return row.origin === null ? EMPTY_MAP : mapAt(sql, row as MapPlace, limit)
-  if (row.sha === null || row.map === null) return EMPTY_MAP
-  return limit !== undefined && row.map.length > limit ? undefined : mapOf(row.map)
-}
-
-function mapOf(bytes: Uint8Array): MapState {
-  return mergeMap(EMPTY_MAP, decodeMap(bytes))
+  return row === undefined ? EMPTY_MAP : mapAt(sql, row as MapPlace, limit)
 }

@@ -67,23 +67,17 @@ export class Ordinals {
    */
   *lineage(outpoint: Outpoint): Generator<Outpoint> {
     const { reader } = this
-    const tip = reader.answer((sql) => ordinalAt(sql, outpoint, TIP))?.output
-    if (tip === undefined) return
-    if (tip.satoshis !== 1) {
-      yield tip.outpoint
-      return
-    }
-    for (let step = 0; ; ) {
+    if (reader.answer((sql) => ordinalAt(sql, outpoint, TIP)) === undefined) return
+    for (let from = 0; ; ) {
       const page = reader.answer((sql) => {
-        const lin = placeOf(sql, outpoint)?.lin
-        return lin === null || lin === undefined ? [] : sql.all(STEPS_FROM, lin, step, STEPS_A_PAGE)
+        const { lin = null } = placeOf(sql, outpoint) ?? {}
+        return lin === null ? undefined : stepsOf(sql, 'txid, vout', { lin, from, limit: STEPS_A_PAGE })
       })
-      for (const row of page) {
-        if (row.step < step) continue
-        step = row.step + 1
+      for (const row of page?.rows ?? []) {
+        from = row.step + 1
         yield outpointOf(row)
       }
-      if (page.length < STEPS_A_PAGE) return
+      if (page === undefined || page.isLast) return
     }
   }
 
@@ -118,6 +112,8 @@ export interface Place {
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
 export const OUTPUT = 'txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen'
+/** The columns of an output's place and of {@link contentOf}. */
+export const CONTENT = 'txid, vout, sha, ctype, clen'
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
@@ -136,7 +132,7 @@ const STEP = 'oid, step, origin, latest, latestparent, lastmap'
  * An output, as `asked`, with the tip of its lineage in one statement: to begin a statement takes longer than to find one more
  * row. The tip is rarely tied with another output, and sorting those here would take as long as the rest.
  */
-const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
+const TIP_AT = `select asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
     out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
     out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent, out.lastmap,
     exists (select 1 from out as peer where peer.lin = out.lin and peer.step = out.step and peer.oid <> out.oid and peer.active = 1) as tied
@@ -147,8 +143,6 @@ const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and out.active = 1 order by step desc, ${BY_RANK} limit 1`
 const STEP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and step = ? and out.active = 1 order by ${BY_RANK} limit 1`
-const STEPS_FROM = `select txid, vout, step ${AT_STEP}
-  where lin = ? and step >= ? and out.active = 1 order by step, ${BY_RANK} limit ?`
 
 /** Undefined if there is no such output, or it does not count. */
 export function placeOf(sql: Sql, { txid, vout }: Outpoint): Place | undefined {
@@ -195,6 +189,27 @@ export function outpointAt(sql: Sql, lin: number, step: number): Outpoint | unde
   return row && outpointOf(row)
 }
 
+/**
+ * The active outputs of a lineage from a step on, towards its tip or its start; of two at one step, the better-ranked one.
+ *
+ * @param query.limit How many are read; fewer are left where two are at one step.
+ */
+export function stepsOf(
+  sql: Sql,
+  columns: string,
+  query: { lin: number; from: number; limit: number; isBackward?: boolean },
+): { rows: Row[]; isLast: boolean } {
+  const { lin, from, limit, isBackward = false } = query
+  const [side, order] = isBackward ? ['<=', 'desc'] : ['>=', 'asc']
+  const statement = `select ${columns}, step ${AT_STEP}
+    where lin = ? and step ${side} ? and out.active = 1 order by step ${order}, ${BY_RANK} limit ?`
+  const found = sql.all(statement, lin, from, limit)
+  return {
+    rows: found.filter((row, at) => row.step !== found[at - 1]?.step),
+    isLast: found.length < limit,
+  }
+}
+
 function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | undefined {
   const row = sql.get(OUTPUT_AT, blobOf(txid), vout)
   return row === undefined || row.carrier ? undefined : outputOf(row)
@@ -203,12 +218,8 @@ function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | unde
 export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
   const found = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
   const tip = found?.tied ? { ...found, ...tipOf(sql, found.lin) } : found
-  if (tip?.asked_sats !== 1) {
-    const alone = admittedOutput(sql, outpoint)
-    return alone?.satoshis === 1 ? undefined : singleStep(alone, sequence)
-  }
-  const origin: number | null = tip.asked_origin ?? tip.origin
-  if (tip.asked_carrier || origin === null) return undefined
+  const origin: number | null = tip?.asked_origin ?? tip?.origin ?? null
+  if (tip === undefined || tip.asked_carrier || origin === null) return undefined
   const step = stepAt(sequence, { origin, last: tip.step })
   if (step < origin || step > tip.step) return undefined
   const row = step === tip.step ? tip : sql.get(STEP_OF, tip.lin, step)
@@ -244,20 +255,11 @@ function stepAt(sequence: number, { origin, last }: { origin: number; last: numb
   return sequence === ORIGIN ? origin : origin + sequence
 }
 
-/** An output that is no ordinal is its own origin and tip. */
-function singleStep(output: OutputRecord | undefined, sequence: number): OrdinalStep | undefined {
-  if (output?.content === undefined || ![0, TIP, ORIGIN].includes(sequence)) return undefined
-  const { outpoint, parent, mapLength } = output
-  const hasMap = mapLength !== undefined
-  const step = { output, sequence: 0, origin: outpoint, content: output, hasMap, tip: true }
-  return { ...step, ...(parent && { parent }) }
-}
-
 /** A lineage may have any number of steps: no more than this are read at once. */
 const STEPS_A_PAGE = 1000
 
 /** The output that received a coin, where neither has a number. */
-export const RECEIVER = `select oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout ${AT_STEP}
+export const RECEIVER = `select oid, out.tid, ptid, pvout, ${CONTENT} ${AT_STEP}
   where ptid = ? and pvout = ? and lin is null and out.active = 1 order by ${BY_RANK} limit 1`
 
 function followed(

@@ -4,11 +4,10 @@ import { UnstableReadError } from '../graph/errors.js'
 import { TIP } from '../graph/records.js'
 import { type StreamChunk, type StreamQuery, type StreamSummary, summaryOf } from '../graph/stream.js'
 import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
-import { BY_RANK } from '../index/active.js'
 import { UNTYPED } from '../protocol/media-type.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Guard } from './guard.js'
-import { contentOf, ordinalAt, type Place, placeOf, RECEIVER } from './ordinals.js'
+import { CONTENT, contentOf, ordinalAt, type Place, placeOf, RECEIVER, stepsOf } from './ordinals.js'
 import { outpointOf, type Reader } from './reader.js'
 
 /** Streams: the content of an ordinal, step after step. */
@@ -97,26 +96,22 @@ async function* streamChunks(
   count?: number,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = from === 0
-  for await (const { outpoint: at, satoshis, content } of steps(
-    reader,
-    { outpoint, signal, from, count },
-    FORWARD,
-  )) {
+  for await (const row of steps(reader, { outpoint, signal, from, count }, FORWARD)) {
+    const content = contentOf(row)
     if (content === undefined) return
     const { contentType, ...chunk } = content
     if (!isFirst && !chunkTypes.includes(contentType)) return
-    yield { outpoint: at, ...chunk }
-    if (satoshis !== 1) return
+    yield { outpoint: outpointOf(row), ...chunk }
     isFirst = false
   }
 }
 
 /** The type of the first chunk of an output's stream, which may come before that output. */
 async function streamType(reader: Reader, { outpoint, chunkTypes, signal }: StreamQuery): Promise<string> {
-  for await (const { satoshis, content } of steps(reader, { outpoint, signal }, BACKWARD)) {
+  for await (const row of steps(reader, { outpoint, signal }, BACKWARD)) {
+    const content = contentOf(row)
     if (content === undefined) return UNTYPED
     if (!chunkTypes.includes(content.contentType)) return content.contentType
-    if (satoshis !== 1) return UNTYPED
   }
   return UNTYPED
 }
@@ -128,27 +123,17 @@ const FIRST_ROWS = 10
 
 /** A direction along a lineage: towards its tip, or towards its first output. Without numbers, it leads from coin to coin. */
 interface Direction {
-  /** +1 or -1: how the steps count. */
-  sign: number
-  /** The steps from one on; parameters: lineage, step, how many. */
-  numbered: string
+  isBackward: boolean
   /** The step after a row; parameters: `at`. */
   next: string
   at: (row: Row) => [number | null, number | null]
 }
 
-const STEP = 'oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout'
+const STEP = `oid, out.tid, ptid, pvout, ${CONTENT}`
 const ROW_OF = `select ${STEP} from out cross join tx on tx.id = tid where oid = ?`
-const FORWARD: Direction = {
-  sign: 1,
-  numbered: `select txid, vout, sats, sha, ctype, clen, step from out cross join tx on tx.id = tid
-    where lin = ? and step >= ? and out.active = 1 order by step, ${BY_RANK} limit ?`,
-  next: RECEIVER,
-  at: ({ tid, vout }) => [tid, vout],
-}
+const FORWARD: Direction = { isBackward: false, next: RECEIVER, at: ({ tid, vout }) => [tid, vout] }
 const BACKWARD: Direction = {
-  sign: -1,
-  numbered: FORWARD.numbered.replace('step >=', 'step <=').replace('order by step', 'order by step desc'),
+  isBackward: true,
   next: `select ${STEP} from out cross join tx on tx.id = tid where tid = ? and vout = ? and out.active = 1`,
   at: ({ ptid, pvout }) => [ptid, pvout],
 }
@@ -164,7 +149,7 @@ async function* steps(
   reader: Reader,
   walk: { outpoint: Outpoint; from?: number; count?: number | undefined; signal: AbortSignal | undefined },
   direction: Direction,
-): AsyncGenerator<{ outpoint: Outpoint; satoshis: number; content: ReturnType<typeof contentOf> }> {
+): AsyncGenerator<Row> {
   const { outpoint, from = 0, count, signal } = walk
   const most = Math.min(count ?? ROWS_A_PAGE, ROWS_A_PAGE)
   let reached: Reached | undefined
@@ -182,8 +167,7 @@ async function* steps(
       if (away === from) return
       throw new UnstableReadError('an output was removed while its lineage was read; try again')
     }
-    for (const row of page.rows)
-      yield { outpoint: outpointOf(row), satoshis: row.sats, content: contentOf(row) }
+    yield* page.rows
     if (page.isLast) return
     reached = page.reached
     away += page.rows.length
@@ -207,20 +191,14 @@ interface Page {
 
 function numberedPage(
   sql: Sql,
-  { numbered, sign }: Direction,
+  { isBackward }: Direction,
   { lin, place, away, limit }: { lin: number; place: Place; away: number; limit: number },
 ): Page {
-  const first = place.step + sign * away
-  const found = sql.all(numbered, lin, first, limit)
-  const rows: Row[] = []
-  for (const row of found) {
-    const expected = first + sign * rows.length
-    // Of two rows at one step, the second does not count.
-    if (row.step === expected - sign) continue
-    if (row.step !== expected) return { rows, isLast: true }
-    rows.push(row)
-  }
-  return { rows, isLast: found.length < limit }
+  const sign = isBackward ? -1 : 1
+  const from = place.step + sign * away
+  const page = stepsOf(sql, CONTENT, { lin, from, limit, isBackward })
+  const gap = page.rows.findIndex(({ step }, at) => step !== from + sign * at)
+  return gap < 0 ? page : { rows: page.rows.slice(0, gap), isLast: true }
 }
 
 function coinPage(

@@ -2,7 +2,6 @@ import type { Row, Sql } from '../facts/connection.js'
 import { unlessBlocked } from '../graph/blocklist.js'
 import { CHUNK_TYPES, DIRECTORY_TYPES, heightIn, UNPROVEN } from '../graph/listings.js'
 import type { ContentSummary } from '../graph/records.js'
-import { BY_RANK } from '../index/active.js'
 import { joinBytes } from '../protocol/bytes.js'
 import { DirectoryError, directoryEntries, pointerOf } from '../protocol/directory.js'
 import { formatOutpoint, type Outpoint, readPointer } from '../protocol/outpoint.js'
@@ -20,7 +19,7 @@ import {
   type NewestQuery,
   newest,
 } from './listings.js'
-import { contentOf, placeOf } from './ordinals.js'
+import { CONTENT, contentOf, placeOf, stepsOf } from './ordinals.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** A name, with those of its prefixes that were mined on the way to it. */
@@ -233,8 +232,6 @@ const DIRECTORIES_OF = `select out.vout, sha, ctype, clen from tx cross join out
   and cast(ctype as text) in (${DIRECTORY_TYPES.map((type) => `'${type}'`)}) order by out.vout`
 const CONTENT_AT = `select sha, ctype, clen from tx cross join out on tid = tx.id
   where txid = ? and out.vout = ? and out.active = 1 and carrier = 0`
-const STEPS_AFTER = `select txid, vout, sats, sha, ctype, clen, step from out cross join tx on tx.id = tid
-  where lin = ? and step > ? and out.active = 1 order by step, ${BY_RANK} limit ?`
 
 /** The outpoint of the longer name on the way to which a name was mined. */
 function longerThan(sql: Sql, row: Row, latest: number): Outpoint | undefined {
@@ -249,21 +246,18 @@ function isOnTheWay(shorter: Row, longer: Row, latest: number): boolean {
 
 function furtherChunks(sql: Sql, outpoint: Outpoint): FurtherChunks | undefined {
   const place = placeOf(sql, outpoint)
-  if (place === undefined || place.lin === null || place.sats !== 1) return undefined
+  if (place === undefined || place.lin === null) return undefined
   const found = { count: 0, length: 0, isMore: false, last: outpoint }
-  const rows = sql.all(STEPS_AFTER, place.lin, place.step, MOST_CHUNKS + 1)
-  let step = place.step
+  const from = place.step + 1
+  const { rows } = stepsOf(sql, CONTENT, { lin: place.lin, from, limit: MOST_CHUNKS + 1 })
   for (const row of rows) {
-    // Of two rows at one step, the second does not count.
-    if (row.step === step) continue
     const content = contentOf(row)
-    if (row.step !== step + 1 || content === undefined || !CHUNK_TYPES.includes(content.contentType)) break
+    const isNext = row.step === from + found.count
+    if (!isNext || content === undefined || !CHUNK_TYPES.includes(content.contentType)) break
     if (found.count === MOST_CHUNKS) return { ...found, isMore: true }
-    step = row.step
     found.count++
     found.length += content.length
     found.last = outpointOf(row)
-    if (row.sats !== 1) break
   }
   return found.count === 0 ? undefined : found
 }
