@@ -1,6 +1,10 @@
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
-import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
-import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
+import {
+  type Deployment,
+  followMint,
+  followUnprovenMint,
+  MintError,
+} from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import type { SpentOutput } from '../../backend/src/protocol/transaction.js'

@@ -273,12 +273,10 @@ export function Crumbs({ name, mined = name.length }: { name: string; mined?: nu
   )
 }
 
-/** The longest script that is searched for a binding, in bytes, and how many chunks may be read for that. */
-const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
 const MOST_SHOWN = 80
 
 function readBindingAt({ store }: Explorer, tip: Outpoint): UnverifiedBinding | undefined {
-  const script = lockingScriptOf(tip, store.transactions, BINDING_REACH)
+  const script = lockingScriptOf(tip, store.transactions)
   return script && readBinding(script)
 }
 

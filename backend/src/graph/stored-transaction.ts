@@ -105,6 +105,9 @@ interface Reach {
   chunks: number
 }
 
+/** A lock has some dozen bytes, a node some thousand, but an output may contain an inscription, and 4 MiB may come before it. */
+const USUAL_REACH: Reach = { longest: 64 * 1024, chunks: 16 }
+
 /** The most inputs and outputs before an output that is read at once: some milliseconds. */
 const NEAR = 20_000
 
@@ -113,7 +116,7 @@ const NEAR = 20_000
  *
  * @returns undefined if the store does not have the output, it exceeds the limits, or {@link NEAR} others come before it.
  */
-export function lockingScriptOf(outpoint: Outpoint, store: RawSource, reach: Reach): Uint8Array | undefined {
+export function lockingScriptOf(outpoint: Outpoint, store: RawSource, reach?: Reach): Uint8Array | undefined {
   return storedOutput(outpoint, store, reach)?.lockingScript
 }
 
@@ -121,7 +124,7 @@ export function lockingScriptOf(outpoint: Outpoint, store: RawSource, reach: Rea
 export function storedOutput(
   { txid, vout }: Outpoint,
   store: RawSource,
-  { longest, chunks }: Reach,
+  { longest, chunks } = USUAL_REACH,
 ): StoredOutput | undefined {
   const raw = store.raw(txid)
   return raw && atOnce(outputIn(new ChunkReader(raw, { chunks, parts: NEAR }), vout, longest))

@@ -1,14 +1,15 @@
 import { GeneralError } from '../protocol/coded-error.js'
 import { essenceOf } from '../protocol/media-type.js'
 import { isName, mineNodeIn } from '../protocol/mine-node.js'
-import { type Deployment, MintError } from '../protocol/mint.js'
 import {
+  type Deployment,
   followMint,
   followUnprovenMint,
+  MintError,
   mayUnlockNode,
   possibleMintInputs,
   readMintOutputs,
-} from '../protocol/mint-outputs.js'
+} from '../protocol/mint.js'
 import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'

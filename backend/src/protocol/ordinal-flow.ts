@@ -19,12 +19,17 @@ export type Predecessor = { kind: 'input'; input: number } | { kind: 'none' } | 
  * values of the inputs before it matter.
  * @returns `unknown` if one of those is not known, or if their sum exceeds 2^53, more than all coins.
  */
-export function successorOf(flow: TransactionValues & { input: number }): Successor {
-  let offset = 0
-  for (let i = 0; i < flow.input; i++) offset += flow.inputValues[i] ?? Number.NaN
+export function successorOf({
+  inputValues,
+  outputValues,
+  input,
+}: TransactionValues & { input: number }): Successor {
+  const before = Array.from({ length: input }, (_, at) => inputValues[at] ?? Number.NaN)
+  const offset = before.reduce((sum, value) => sum + value, 0)
   if (!Number.isSafeInteger(offset)) return { kind: 'unknown' }
-  const vout = firstFrom(flow.outputValues, offset)
-  return vout !== undefined && flow.outputValues[vout] === 1 ? { kind: 'output', vout } : { kind: 'burnt' }
+  const received = predecessorsOf({ inputValues: [...before, 1], outputValues })
+  const vout = received.findIndex((from) => from.kind === 'input' && from.input === input)
+  return vout === -1 ? { kind: 'burnt' } : { kind: 'output', vout }
 }
 
 /**
@@ -78,19 +83,4 @@ export function placement(place: {
     end += satoshis
     return end > offset
   }
-}
-
-/**
- * The index of the first value that is not 0 and starts exactly at `offset`, or of an unknown value before it. Exact even if the
- * sum passes 2^53, as it grows and is compared only while it is below the offset.
- */
-function firstFrom(values: readonly (number | undefined)[], offset: number): number | undefined {
-  let start = 0
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i]
-    if (start > offset) return undefined
-    if (value === undefined || (start === offset && value !== 0)) return i
-    start += value
-  }
-  return undefined
 }

@@ -4,34 +4,26 @@ import { TimeSlice } from '../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
+/** Answers from the index, once it can be read. */
+type Read = <Answer>(find: (sql: Sql) => Answer) => Promise<Answer>
+
 /**
  * The ordinals whose origin is unknown: the index has them, and the state beside the log how far each search has come. An entry
  * without a row there was never tried.
  */
-export function ancestorsIn(reader: Reader, opened: () => Promise<void>): Omit<AncestorQueue, 'postpone'> {
+export function ancestorsIn(reader: Reader, read: Read): Omit<AncestorQueue, 'postpone'> {
   return {
-    async due(query) {
-      await opened()
-      return reader.answer((sql) => due(sql, query))
-    },
-    async nextDue() {
-      await opened()
-      return reader.answer((sql) => {
-        if (sql.get(UNTRIED_FIRST, 1) !== undefined) return 0
-        return sql.get(NEXT_DUE)?.due ?? undefined
-      })
-    },
-    async count(limit) {
-      await opened()
-      return reader.answer((sql) => {
+    due: (query) => read((sql) => due(sql, query)),
+    nextDue: () =>
+      read((sql) => (sql.get(UNTRIED_FIRST, 1) === undefined ? (sql.get(NEXT_DUE)?.due ?? undefined) : 0)),
+    count: (limit) =>
+      read((sql) => {
         const holes = Number(sql.get(COUNT_HOLES, limit)?.count)
         const entries = Number(sql.get(COUNT_ENTRIES, limit + holes)?.count)
         return { waiting: entries - holes, holes }
-      })
-    },
+      }),
     async isWaiting(outpoint) {
-      await opened()
-      const entry = await entryOf(reader, outpoint)
+      const entry = await entryOf(read, outpoint)
       return entry !== undefined && entry.hole !== 1
     },
     isUnplaced: (txid) =>
@@ -41,15 +33,15 @@ export function ancestorsIn(reader: Reader, opened: () => Promise<void>): Omit<A
 
 /** The entries that share the result of an attempt: see `AncestorQueue.postpone`. */
 export async function sharingEntries(
-  reader: Reader,
+  read: Read,
   { outpoint, previous }: Pick<AncestorEntry, 'outpoint' | 'previous'>,
 ): Promise<Outpoint[]> {
-  const entry = await entryOf(reader, outpoint)
+  const entry = await entryOf(read, outpoint)
   if (entry === undefined) return []
   const first = outpointOf(entry)
   if (previous !== undefined || first.txid !== outpoint.txid) return [first]
   // These entries wait for the same input value.
-  const ofTransaction = reader.answer((sql) => sql.all(OF_TRANSACTION, blobOf(first.txid)))
+  const ofTransaction = await read((sql) => sql.all(OF_TRANSACTION, blobOf(first.txid)))
   return ofTransaction.filter(({ ptid }) => ptid === null).map(outpointOf)
 }
 
@@ -110,11 +102,11 @@ function receivedBy(sql: Sql, { txid, vout }: Outpoint): Outpoint | undefined {
 const COINS_A_PAGE = 1000
 
 /** The entry for a transaction, or for the lineage of an output: that of its first known coin. */
-async function entryOf(reader: Reader, outpoint: Outpoint): Promise<Row | undefined> {
+async function entryOf(read: Read, outpoint: Outpoint): Promise<Row | undefined> {
   const slice = new TimeSlice()
   for (let at: Outpoint | undefined = outpoint; at !== undefined; await slice.yieldIfOver()) {
     const from: Outpoint = at
-    const page = reader.answer((sql) => entryBefore(sql, from))
+    const page = await read((sql) => entryBefore(sql, from))
     if ('entry' in page) return page.entry
     at = page.next
   }

@@ -1,4 +1,5 @@
 import type { Row, Sql } from '../facts/connection.js'
+import type { LocalLog } from '../facts/local-log.js'
 import { FACT } from '../facts/log.js'
 import { type BlockedValue, blockedSubject, latestOf, register } from '../facts/registers.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
@@ -15,8 +16,8 @@ import type { ChainPosition } from '../protocol/block-rules.js'
 import type { HeaderStore } from '../protocol/header-store.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { RecordTransactions } from '../writer/door.js'
-import type { Place, Recorded, Writer, Written } from '../writer/writer.js'
+import type { Door, RecordTransactions } from '../writer/door.js'
+import type { DoorMethod, Place, Recorded, Writer, Written } from '../writer/writer.js'
 import { Admissions } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
 import { Blocks, Chain } from './chain.js'
@@ -218,33 +219,30 @@ export class FactStore extends GraphReads {
     this.settings = {
       // Settings that derivation depends on are registers, all others state. Read from the log, as the index may be behind it.
       get: (name) =>
-        this.whenOpened(() =>
-          reader.answer((sql, log) => {
-            const registered = latestOf(log, register.setting(name))
-            return registered === undefined ? sql.get(STATE, name)?.value : String(registered.value)
-          }),
-        ),
+        this.read((sql, log) => {
+          const registered = latestOf(log, register.setting(name))
+          return registered === undefined ? sql.get(STATE, name)?.value : String(registered.value)
+        }),
       set: async (name, value, from) => {
-        await this.after(writer.setting(name, value, from))
+        this.report(await writer.setting(name, value, from))
       },
     }
     // The chain of most work among the headers of the log.
     this.headers = {
-      range: () => this.whenOpened(() => reader.answer(headerRange)),
-      read: (query) => this.whenOpened(() => reader.answer((sql) => readHeaders(sql, query))),
-      replaceFrom: async (change) => (await this.after(writer.change('replaceHeaders', change))).result,
-      addBelow: async (change) => (await this.after(writer.change('addHeadersBelow', change))).result,
-      clear: async () => {
-        await this.after(writer.change('clearHeaders'))
-      },
+      range: () => this.read(headerRange),
+      read: (query) => this.read((sql) => readHeaders(sql, query)),
+      replaceFrom: (change) => this.change('replaceHeaders', change),
+      addBelow: (change) => this.change('addHeadersBelow', change),
+      clear: () => this.change('clearHeaders'),
     }
+    const read = <Answer>(find: (sql: Sql) => Answer): Promise<Answer> => this.read(find)
     this.ancestors = {
-      ...ancestorsIn(reader, async () => await this.opened?.()),
+      ...ancestorsIn(reader, read),
       postpone: async (entry, { due }) => {
         const { hole, tries, fetched } = entry
         // It goes behind everything that waits.
         const attempt = { hole, due, place: steadyTime(), tries, ...fetched }
-        await this.after(writer.note('postpone', await sharingEntries(reader, entry), attempt))
+        await writer.note('postpone', await sharingEntries(read, entry), attempt)
       },
     }
   }
@@ -253,18 +251,13 @@ export class FactStore extends GraphReads {
   readonly held = {
     /** Stores a submission; over the limit, those that would wait longest are deleted. */
     hold: (submission: HeldSubmission, limits: { maxCount: number }): Promise<void> =>
-      this.after(this.options.writer.note('hold', submission, limits)),
+      this.options.writer.note('hold', submission, limits),
     held: (txid: string): Promise<HeldSubmission | undefined> =>
-      this.whenOpened(() => {
-        const row = this.options.reader.answer((sql) => sql.get(HELD, blobOf(txid)))
-        return row && submissionIn(row)
-      }),
+      this.read((sql) => sql.all(HELD, blobOf(txid)).map(submissionIn)[0]),
     /** Some of those that are final at a position, the shortest locks first. */
     heldUntil: ({ height, time }: ChainPosition, limit: number): Promise<HeldSubmission[]> =>
-      this.whenOpened(() =>
-        this.options.reader.answer((sql) => sql.all(HELD_UNTIL, height, time, limit)).map(submissionIn),
-      ),
-    release: (txid: string): Promise<void> => this.after(this.options.writer.note('release', txid)),
+      this.read((sql) => sql.all(HELD_UNTIL, height, time, limit).map(submissionIn)),
+    release: (txid: string): Promise<void> => this.options.writer.note('release', txid),
   }
 
   /**
@@ -284,8 +277,8 @@ export class FactStore extends GraphReads {
      * Records the latest sightings, also of transactions that are not stored yet. Conflicts are decided in the same write. Known
      * sightings are not written again.
      */
-    record: async (records: readonly SightingRecord[]): Promise<RecordedSightings> =>
-      (await this.after(this.options.writer.change('sightings', records))).result,
+    record: (records: readonly SightingRecord[]): Promise<RecordedSightings> =>
+      this.change('sightings', records),
   }
 
   readonly blocklist = {
@@ -298,11 +291,9 @@ export class FactStore extends GraphReads {
      *
      * @returns The entry as stored.
      */
-    add: async (record: BlockedRecord): Promise<BlockedRecord> =>
-      (await this.after(this.options.writer.change('block', record))).result,
+    add: (record: BlockedRecord): Promise<BlockedRecord> => this.change('block', record),
     /** Unblocks it. Returns whether it was blocked. */
-    remove: async (subject: BlockedSubject): Promise<boolean> =>
-      (await this.after(this.options.writer.change('unblock', subject))).result,
+    remove: (subject: BlockedSubject): Promise<boolean> => this.change('unblock', subject),
   }
 
   /** Whether the database answers. @throws what the driver throws if it does not. */
@@ -314,11 +305,7 @@ export class FactStore extends GraphReads {
   }
 
   async isEmpty(): Promise<boolean> {
-    return await this.whenOpened(() =>
-      this.options.reader.answer((sql) =>
-        [ANY_STORED, ANY_PENDING].every((statement) => sql.get(statement) === undefined),
-      ),
-    )
+    return await this.read((sql) => [ANY_STORED, ANY_PENDING].every((any) => sql.get(any) === undefined))
   }
 
   /**
@@ -333,7 +320,8 @@ export class FactStore extends GraphReads {
     transactions: readonly TransactionRecord[],
     { place, ...options }: RecordOptions = {},
   ): Promise<Pick<Recorded, 'admitted' | 'refused'>> {
-    const recorded = await this.after(this.options.writer.record(transactions, options, place))
+    const recorded = await this.options.writer.record(transactions, options, place)
+    this.report(recorded)
     for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
     return recorded
   }
@@ -343,8 +331,8 @@ export class FactStore extends GraphReads {
    *
    * @returns How many transactions lost their proof.
    */
-  async disprove(block: Block): Promise<number> {
-    return (await this.after(this.options.writer.change('disprove', block))).result
+  disprove(block: Block): Promise<number> {
+    return this.change('disprove', block)
   }
 
   /** How often results of earlier writes changed, or what is blocked. */
@@ -353,23 +341,25 @@ export class FactStore extends GraphReads {
   }
 
   /** Blocks an output for good, as the engine's eviction: it is no longer found, and no later `record` brings it back. */
-  async evict(outpoint: Outpoint): Promise<void> {
-    await this.after(this.options.writer.change('evict', outpoint, steadyTime()))
+  evict(outpoint: Outpoint): Promise<void> {
+    return this.change('evict', outpoint, steadyTime())
   }
 
-  private async whenOpened<Answer>(read: () => Answer): Promise<Answer> {
+  private async read<Answer>(find: (sql: Sql, log: LocalLog) => Answer): Promise<Answer> {
     await this.opened?.()
-    return read()
+    return this.options.reader.answer(find)
   }
 
-  /** Reports what a write reorganised. */
-  private async after<Result>(write: Promise<Result>): Promise<Result> {
-    const written = await write
-    this.report(written as Partial<Written> | undefined)
-    return written
+  private async change<Method extends DoorMethod>(
+    method: Method,
+    ...args: Parameters<Door[Method]>
+  ): Promise<ReturnType<Door[Method]>> {
+    const changed = await this.options.writer.change(method, ...args)
+    this.report(changed)
+    return changed.result
   }
 
-  private report({ reorganised = 0 }: Partial<Written> = {}): void {
+  private report({ reorganised }: Written): void {
     if (reorganised > 0) this.options.onReorg?.(reorganised)
   }
 }

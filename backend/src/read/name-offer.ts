@@ -1,5 +1,8 @@
-import { lockingScriptOf } from '../graph/stored-transaction.js'
+import { lockingScriptOf, type RawSource } from '../graph/stored-transaction.js'
+import { ascii } from '../protocol/bytes.js'
+import { isClaimed, mineNodeIn, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import { type MiningCost, miningCost } from '../protocol/mint-cost.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import type { GraphReads } from './fact-store.js'
 
 export type NameOffer =
@@ -14,9 +17,6 @@ export interface TreeTerms {
   /** How many characters a name can have. */
   longestName: number
 }
-
-/** A node's script has some thousand bytes, and comes first in its transaction. */
-const REACH = { longest: 64 * 1024, chunks: 16 }
 
 /**
  * Whether names are free; mints that nobody has seen count, too. Takes three indexed reads for each name.
@@ -34,7 +34,7 @@ export function nameOffers({
     if (tree === undefined || node === undefined || name.length > tree.longestName)
       return { kind: 'impossible' }
     const { domain, outpoint } = node
-    if (!known.has(domain)) known.set(domain, lockingScriptOf(outpoint, transactions, REACH)?.length)
+    if (!known.has(domain)) known.set(domain, lockingScriptOf(outpoint, transactions)?.length)
     const { difficulty } = tree
     return {
       kind: 'free',
@@ -43,3 +43,18 @@ export function nameOffers({
     }
   }
 }
+
+/**
+ * The characters that can still be mined from a live node, in the order of names. Undefined if its script is not stored, or too
+ * far into a large transaction.
+ *
+ * @param node A genuine node.
+ */
+export function freeCharacters(store: RawSource, node: Outpoint): string | undefined {
+  const script = lockingScriptOf(node, store)
+  const tree = script && mineNodeIn(script)
+  return tree && ORDERED.filter((character) => !isClaimed(tree.claimed, ascii(character)[0] ?? 0)).join('')
+}
+
+/** By their bytes, as names are sorted. */
+const ORDERED = [...NAME_CHARACTERS].sort()

@@ -23,7 +23,7 @@ import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS, unsoundness } from '../gra
 import { encodeBeef } from '../graph/write-beef.js'
 import { BeefError } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'
-import { NOT_STRICT } from '../protocol/mint-outputs.js'
+import { NOT_STRICT } from '../protocol/mint.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, outputOf, type TransactionView } from '../protocol/transaction.js'

@@ -8,9 +8,6 @@ import { originPending } from './errors.js'
 /** The state of transactions that are being fetched to place ordinals. */
 export type MissingAncestors = Pick<AncestorQueue, 'isWaiting' | 'isUnplaced'>
 
-/** An output that may receive an ordinal and is not admitted yet has a short lock; one further into a transaction is not read. */
-const REACH = { longest: 64 * 1024, chunks: 16 }
-
 /**
  * Whether something about an ordinal is unknown while the host fetches it. All routes that depend on its origin, later steps or
  * tip ask this (`docs/spec/overlay.md`, Missing ancestors).
@@ -38,7 +35,7 @@ export class PendingOrigins {
   /** Whether a stored transaction that is not placed yet may move an ordinal into an output. */
   private mayReceive(outpoint: Outpoint): boolean {
     if (!this.ancestors.isUnplaced(outpoint.txid)) return false
-    return storedOutput(outpoint, this.store.transactions, REACH)?.satoshis === 1
+    return storedOutput(outpoint, this.store.transactions)?.satoshis === 1
   }
 
   /**

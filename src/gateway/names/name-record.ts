@@ -97,11 +97,6 @@ export const nameRecordShape = z
 
 export type FullNameRecord = Omit<z.output<typeof nameRecordShape>, keyof typeof NAMES_FIELDS>
 
-/** The longest script of a tip that is shown, in bytes: a lock has some dozens, but it may contain a reinscription. */
-const MAX_SCRIPT_BYTES = 64 * 1024
-/** The most chunks of a tip's transaction to read for its script, 4 MiB in total: later scripts are not shown. */
-const MAX_SCRIPT_CHUNKS = 16
-
 /** The dependencies of a record. A name without a tip or a node may still get one. */
 export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Dependency[] {
   const spent = [tip?.outpoint, node].map((each) =>
@@ -123,8 +118,7 @@ export function nameRecord(
   const step = store.ordinals.at(origin, TIP)
   const node = store.names.liveNode(name)
   const height = store.transactions.heightOf(origin.txid)
-  const reach = { longest: MAX_SCRIPT_BYTES, chunks: MAX_SCRIPT_CHUNKS }
-  const script = step && lockingScriptOf(step.output.outpoint, store.transactions, reach)
+  const script = step && lockingScriptOf(step.output.outpoint, store.transactions)
   return {
     name,
     origin: formatOutpoint(origin),

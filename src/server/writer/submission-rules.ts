@@ -7,7 +7,7 @@ import {
   unsoundness,
 } from '../../../backend/src/graph/transaction-records.js'
 import { isInnerNode } from '../../../backend/src/protocol/block-rules.js'
-import { NOT_STRICT } from '../../../backend/src/protocol/mint-outputs.js'
+import { NOT_STRICT } from '../../../backend/src/protocol/mint.js'
 import { countParts, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import type { Limits } from '../config/limits.js'
 import { SubmissionError } from './errors.js'

@@ -9,7 +9,7 @@ import {
   NAME_CHARACTERS,
   UNCLAIMED,
 } from '../../../backend/src/protocol/mine-node.js'
-import { readMintOutputs } from '../../../backend/src/protocol/mint-outputs.js'
+import { readMintOutputs } from '../../../backend/src/protocol/mint.js'
 import { readMintUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'

@@ -1,7 +1,6 @@
 import { Hash, PrivateKey, Script, TransactionSignature } from '@bsv/sdk'
 import { ascii, concatBytes } from '../../../backend/src/protocol/bytes.js'
-import { MintError } from '../../../backend/src/protocol/mint.js'
-import { followMint, followUnprovenMint } from '../../../backend/src/protocol/mint-outputs.js'
+import { followMint, followUnprovenMint, MintError } from '../../../backend/src/protocol/mint.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { assemble, type ScriptPart } from '../../../src/mining/covenant.js'
 import {

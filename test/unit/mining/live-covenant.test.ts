@@ -1,7 +1,7 @@
 import { PrivateKey, Transaction } from '@bsv/sdk'
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode } from '../../../backend/src/protocol/mine-node.js'
-import { followMint, readMintOutputs } from '../../../backend/src/protocol/mint-outputs.js'
+import { followMint, readMintOutputs } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import { payWithKey } from '../../../src/payments/key.js'

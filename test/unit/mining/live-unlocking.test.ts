@@ -1,6 +1,5 @@
 import { concatBytes, joinBytes } from '../../../backend/src/protocol/bytes.js'
-import { mintPreimage } from '../../../backend/src/protocol/mint.js'
-import { followMint, followUnprovenMint } from '../../../backend/src/protocol/mint-outputs.js'
+import { followMint, followUnprovenMint, mintPreimage } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import { encodeMinimalPush, readPushes } from '../../../backend/src/protocol/script-walk.js'

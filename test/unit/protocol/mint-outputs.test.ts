@@ -1,6 +1,5 @@
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
-import { MintError } from '../../../backend/src/protocol/mint.js'
-import { possibleMintInputs, readMintOutputs } from '../../../backend/src/protocol/mint-outputs.js'
+import { MintError, possibleMintInputs, readMintOutputs } from '../../../backend/src/protocol/mint.js'
 import { encodeMinimalPush, readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { hash256, readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { brokenMints, nodeWith } from '../../support/protocol/broken-mints.js'
