@@ -1,8 +1,8 @@
 import type { HostDatabase } from '../../backend/src/host/host-database.js'
 import { hostedIndex } from '../../backend/src/host/hosted-index.js'
-import { answeringServices, type NamesOptions } from '../../backend/src/lookup-services/answering-services.js'
-import type { AnsweringService } from '../../backend/src/read/answering-service.js'
+import { answeringServices, type NamesOptions } from '../../backend/src/lookup-services/services.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
+import type { AnsweringService } from '../../backend/src/read/provenance.js'
 
 export interface HostStores {
   graph: FactStore

@@ -158,10 +158,6 @@ export class HostedIndex implements HostHooks {
     this.schedule(OPEN_AFTER)
   }
 
-  async opened(): Promise<void> {
-    await this.store.opened?.()
-  }
-
   get needsTransactions(): boolean {
     return !this.isEngineKnown || this.isStoredElsewhere
   }

@@ -1,27 +1,25 @@
 import { QueryError } from '../graph/errors.js'
-import type {
-  LookupQuestion,
-  LookupService,
-  OutputAdmittedByTopic,
-  ServiceMetadata,
-} from '../graph/overlay-interfaces.js'
-import { readBeef } from '../graph/read-beef.js'
+import type { LookupQuestion, ServiceMetadata } from '../graph/overlay-interfaces.js'
 import { type NameRecord, type NodeRecord, ORIGIN } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { meansTopic, TOPICS } from '../protocol/profile.js'
-import type { AnsweringOutput, ReadHistory } from '../read/answering-service.js'
 import type { GraphReads } from '../read/fact-store.js'
-import type { HostHooks } from '../read/host-index.js'
-import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../read/provenance.js'
+import {
+  type AnsweringOutput,
+  type AnsweringService,
+  nameHistory,
+  nodeHistory,
+  originHistory,
+  type Part,
+  type PartOptions,
+  type ReadHistory,
+} from '../read/provenance.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
-  reader: Pick<GraphReads, 'consistent' | 'transactions' | 'names' | 'ordinals'>
-  /** In the host of another engine: receives the calls of its hooks. */
-  hooks?: HostHooks | undefined
+  reader: Pick<GraphReads, 'opened' | 'consistent' | 'transactions' | 'names' | 'ordinals'>
   deployment: Deployment | undefined
   /** Whether the host asks the network about transactions: then `{mine}` prefers a node that is proven or seen. */
   asksNetwork?: boolean
@@ -39,34 +37,15 @@ interface Found {
 const MAX_OUTPUTS = 256
 
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`docs/spec/overlay.md`; BRC-24, BRC-174). */
-export class NamesLookupService implements LookupService {
-  /** Only an admitted mint spends a node, and its admission says so: notifications of spends add nothing. */
-  readonly spendNotificationMode = 'none'
-
+export class NamesLookupService implements AnsweringService {
   constructor(private readonly options: NamesLookupServiceOptions) {}
-
-  get admissionMode(): 'locking-script' | 'whole-tx' {
-    return this.options.hooks?.needsTransactions === false ? 'locking-script' : 'whole-tx'
-  }
-
-  async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (meansTopic(payload.topic, TOPICS.names)) await this.options.hooks?.admitted(payload)
-  }
-
-  async outputEvicted(txid: string, outputIndex: number): Promise<void> {
-    await this.options.hooks?.evicted({ txid, vout: outputIndex })
-  }
-
-  /** Stops following the engine. */
-  async close(): Promise<void> {
-    await this.options.hooks?.close()
-  }
 
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const query = readNamesQuery(question.query)
-    await this.options.hooks?.opened()
-    return this.options.reader.consistent(() => this.find(query))
+    const { reader } = this.options
+    await reader.opened?.()
+    return reader.consistent(() => this.find(query))
   }
 
   /**
@@ -89,7 +68,9 @@ export class NamesLookupService implements LookupService {
     const answer = answering(found.outpoint)
     const { deployment, assemblesHistories = true } = this.options
     if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
-    return [withHistory(answer, (pace) => found.history(deployment.genesis, { ...partIn(asked), pace }))]
+    const { known, maxBytes } = asked as PartOptions
+    const transactions: ReadHistory = (pace) => found.history(deployment.genesis, { known, maxBytes, pace })
+    return [{ ...answer, transactions }]
   }
 
   private findOne(asked: Extract<NamesQuery, { history: boolean }>): Found | undefined {
@@ -189,29 +170,6 @@ export class NamesLookupService implements LookupService {
   }
 }
 
-function partIn(asked: NamesQuery): PartOptions {
-  return {
-    ...('known' in asked && { known: asked.known }),
-    ...('maxBytes' in asked && { maxBytes: asked.maxBytes }),
-  }
-}
-
 function answering({ txid, vout }: Outpoint): AnsweringOutput {
   return { txid, outputIndex: vout }
-}
-
-/**
- * An output with its history, which is read lazily. For an engine that follows the coins of its topics, `history` selects those
- * that belong to the history; how far that gets is up to the engine.
- */
-function withHistory(output: AnsweringOutput, transactions: ReadHistory): AnsweringOutput {
-  let txids: Promise<Set<string>> | undefined
-  return {
-    ...output,
-    transactions,
-    history: async (beef) => {
-      txids ??= transactions(undefined).then((all) => new Set(all.transactions.map(({ txid }) => txid)))
-      return (await txids).has(readBeef(beef).subject.txid)
-    },
-  }
 }

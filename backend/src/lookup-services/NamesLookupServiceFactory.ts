@@ -2,7 +2,7 @@ import type { LookupService } from '../graph/overlay-interfaces.js'
 import { engineOn } from '../host/engine-tables.js'
 import type { SqlDatabase } from '../host/host-database.js'
 import { hostedIndex } from '../host/hosted-index.js'
-import { type HostedNamesOptions, hostedNames } from './hosted-services.js'
+import { type HostedNamesOptions, hostedNames } from './services.js'
 
 /**
  * `ls_names` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The first use creates

@@ -34,8 +34,7 @@ the way, or for a name the origin of an earlier name. Verify it, and ask again w
 all of it.
 
 An answer with history is JSON even if the SDK's client asks for binary (\`X-Aggregation: yes\`), because that client drops
-everything behind a proven output from a binary BEEF. Send \`Accept: application/octet-stream\` to get binary. An engine that
-does not assemble BEEF as this project's server does gets a selector instead; 0.4.6 of \`@bsv/overlay\` fails on it.
+everything behind a proven output from a binary BEEF. Send \`Accept: application/octet-stream\` to get binary.
 
 Clients of OpNS overlays may ask as they do there: \`{"domain": "alice"}\` is \`{"name": "alice"}\`, and \`{"event": …}\` finds the
 unspent output of \`opns:<name>\`, \`mine:<prefix>\` or \`origin:<outpoint>\`. As there is one at most, \`limit\`, \`from\` and \`rev\`

@@ -32,8 +32,6 @@ export interface SeenSubmissions {
 
 /** Receives an engine's calls of lookup services. Nothing is thrown: what cannot be recorded is kept and retried. */
 export interface HostHooks {
-  /** Resolves when the index can be read. */
-  opened(): Promise<void>
   /**
    * Whether hooks need the BEEF, because the engine's tables cannot be read. Writing it for each output and service takes an
    * engine longer than the rest of a mint.

@@ -1,4 +1,5 @@
 import { inParentsFirst, parentsOf, type Visit, walkAncestry } from '../graph/ancestry.js'
+import type { LookupFormula, LookupQuestion, LookupService } from '../graph/overlay-interfaces.js'
 import type { NodeRecord } from '../graph/records.js'
 import { type OutlineSource, readOutline, type TransactionOutline } from '../graph/stored-transaction.js'
 import type { ListedTransaction } from '../graph/write-beef.js'
@@ -138,6 +139,20 @@ export type ProvenanceStore = Pick<GraphReads, 'transactions' | 'names' | 'ordin
 
 /** Called before each read, which waits for the promise, if any. Throws once nobody waits for the answer any more. */
 export type Pace = () => Promise<void> | undefined
+
+/** Lists all transactions for the BEEF of an output, or of an earlier one on the way to it if a part is requested. */
+export type ReadHistory = (pace: Pace | undefined) => Promise<Part>
+
+/** An output of a formula, with its history if that was requested. */
+export type AnsweringOutput = LookupFormula[number] & { transactions?: ReadHistory }
+
+/** A lookup service, as its host asks it; a host that assembles BEEF itself reads the histories of outputs. */
+export interface AnsweringService extends Pick<LookupService, 'getDocumentation' | 'getMetaData'> {
+  /** @throws QueryError for a question of no known form. */
+  lookup(question: LookupQuestion): Promise<AnsweringOutput[]>
+  /** For a service of names: whether an answer with this many outputs says that something does not exist. */
+  saysAbsence?(query: unknown, found: number): Promise<boolean>
+}
 
 /** Everything needed to check where an ordinal comes from, or why it is not available. */
 export type Provenance =

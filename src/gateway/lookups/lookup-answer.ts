@@ -4,7 +4,7 @@ import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../ba
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
+import type { AnsweringOutput } from '../../../backend/src/read/provenance.js'
 import { Collection, type Pace } from '../../../backend/src/read/provenance.js'
 import type { Transactions } from '../../../backend/src/read/transactions.js'
 import type { AsOf } from '../http/as-of.js'

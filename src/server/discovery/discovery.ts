@@ -2,14 +2,14 @@ import type { LookupQuestion } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { z } from 'zod'
 import { QueryError } from '../../../backend/src/graph/errors.js'
-import type { LookupService, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
+import type { TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { farOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
-import type { AnsweringOutput } from '../../../backend/src/read/answering-service.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import type { AnsweringOutput, AnsweringService } from '../../../backend/src/read/provenance.js'
 import type { Config } from '../config/config.js'
 import {
   ADVERTISEMENTS,
@@ -24,7 +24,7 @@ import {
 export interface Discovery {
   reader: AdvertisementReader
   managers: Record<string, TopicManager>
-  lookupServices: Record<string, LookupService>
+  lookupServices: Record<string, AnsweringService>
   /** Has the tokens of a transaction found from now on; those of others never are. Call it only for a checked approval. */
   approve(txid: string): Promise<void>
   /** What is advertised, and what a run of `minetree advertise` would change. */
@@ -48,7 +48,7 @@ export function openDiscovery(config: DiscoveryConfig, graph: FactStore): Discov
   const { key, url } = host
   const reader = new AdvertisementReader(key.toPublicKey())
   const managers: Record<string, TopicManager> = {}
-  const lookupServices: Record<string, LookupService> = {}
+  const lookupServices: Record<string, AnsweringService> = {}
   // One at a time: two in parallel would each overwrite the other's entry in the list.
   const approving = new Mutex()
   for (const protocol of ['SHIP', 'SLAP'] as const) {
@@ -225,19 +225,11 @@ async function approvedTxids({ settings }: FactStore): Promise<string[]> {
 }
 
 /** `ls_ship` or `ls_slap`: the unspent advertisements of this host. */
-class AdvertisementLookup implements LookupService {
-  readonly admissionMode = 'locking-script'
-  readonly spendNotificationMode = 'none'
-
+class AdvertisementLookup implements AnsweringService {
   constructor(
     private readonly protocol: AdvertisementProtocol,
     private readonly options: { reader: AdvertisementReader; url: string; graph: FactStore },
   ) {}
-
-  /** Nothing to do: the store derives the topic's outputs. */
-  async outputAdmittedByTopic(): Promise<void> {}
-
-  async outputEvicted(): Promise<void> {}
 
   /** @throws QueryError for a query of unknown form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {

@@ -2,11 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { ChainTrackerError, LostConflictError } from '../../../backend/src/graph/errors.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import type {
-  AdmittanceInstructions,
-  LookupService,
-  TopicManager,
-} from '../../../backend/src/graph/overlay-interfaces.js'
+import type { AdmittanceInstructions, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
@@ -22,6 +18,7 @@ import {
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
 import type { FactStore, RecordOptions } from '../../../backend/src/read/fact-store.js'
+import type { AnsweringService } from '../../../backend/src/read/provenance.js'
 import { submissionPlace } from '../../../backend/src/writer/queue.js'
 import { WriterBusyError } from '../../../backend/src/writer/writer.js'
 import type { BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-tracker.js'
@@ -38,7 +35,7 @@ import { SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
-  lookupServices: Record<string, LookupService>
+  lookupServices: Record<string, AnsweringService>
   graph: FactStore
   proofs: ProofVerifier
   limits: Limits
@@ -69,12 +66,12 @@ const MANY_INPUTS = 1000
  * which the store derives what topics admit), and answers with the outputs that the topics hold. Writes wait for one another in
  * the store; verification runs in parallel.
  *
- * Topic managers and lookup services have the interfaces of the SDK's `Engine`, so that the same ones run in any host. This
+ * Topic managers have the interface of the SDK's `Engine`, so that the same ones run in any host. This
  * host does not use that engine: it judges a transaction only once, when it arrives, so what cannot be judged then is lost.
  */
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>
-  readonly lookupServices: Record<string, LookupService>
+  readonly lookupServices: Record<string, AnsweringService>
   readonly writes = new Writes()
   /** Runs scripts; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere

@@ -7,7 +7,6 @@ import type { HostHooks } from '../../../backend/src/read/host-index.js'
 /** Hooks that write at once, and throw what goes wrong. */
 export function directHooks(store: FactStore, deployment?: Deployment): HostHooks {
   return {
-    async opened() {},
     needsTransactions: true,
     async admitted(payload) {
       if (payload.mode === 'whole-tx') await recordBeef(store, readBeef(payload.atomicBEEF), deployment)

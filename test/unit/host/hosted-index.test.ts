@@ -661,7 +661,7 @@ test('a host without services of names derives everything again by the tree that
   process.env.INDEX_DIR = join(folder, 'other')
   await start(database, chain).submit(beefOf(chain.genesis))
   await until(async () => {
-    await index.opened()
+    await index.store.opened?.()
     return index.store.names.originOf('a') !== undefined
   }, 'the name is there')
   await index.close()

@@ -1,4 +1,4 @@
-import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
+import { hostedOrdinals } from '../../../backend/src/lookup-services/services.js'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { History } from '../../support/graph/history.js'
@@ -34,7 +34,7 @@ async function storedBytes(steps: string[][]): Promise<{ stored: number; inscrib
     last = await history.submit(chain.spend({ inputs: [{ transaction: last, vout: 0 }], outputs }))
   }
   const { store, bytes, close } = await openStore()
-  const service = new OrdinalsLookupService({ reader: store, hooks: directHooks(store) })
+  const service = hostedOrdinals({ ...directHooks(store), store, users: 0 })
   for (const notice of history.notices) {
     if ('spent' in notice) await service.outputSpent(notice.spent)
     else if (notice.admitted.mode === 'whole-tx') await service.outputAdmittedByTopic(notice.admitted)

@@ -1,4 +1,4 @@
-import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
+import { hostedOrdinals } from '../../../backend/src/lookup-services/services.js'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -58,7 +58,7 @@ const stray = await history.submit(
 )
 
 const { store, close } = await openStore({ stays: true })
-const service = new OrdinalsLookupService({ reader: store, hooks: directHooks(store) })
+const service = hostedOrdinals({ ...directHooks(store), store, users: 0 })
 for (const notice of history.notices) {
   if ('spent' in notice) await service.outputSpent(notice.spent)
   else await service.outputAdmittedByTopic(notice.admitted)

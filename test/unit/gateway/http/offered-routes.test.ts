@@ -1,5 +1,5 @@
 import express, { type RequestHandler } from 'express'
-import { answeringServices } from '../../../../backend/src/lookup-services/answering-services.js'
+import { answeringServices } from '../../../../backend/src/lookup-services/services.js'
 import { outpointLabel } from '../../../../backend/src/protocol/host-label.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'

@@ -1,5 +1,4 @@
 import { BEEF_V2, Beef, Transaction, Utils } from '@bsv/sdk'
-import { NamesLookupService } from '../../../../backend/src/lookup-services/NamesLookupService.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { MineTree } from '../../../support/graph/mine-tree.js'
@@ -148,16 +147,4 @@ describe('where not all is held', () => {
     })
     expectError(answer, { status: 500, code: 'INTERNAL', overlay: true })
   })
-})
-
-test('an engine that puts BEEF together itself learns which outputs belong to the history', async () => {
-  const service = new NamesLookupService({ reader: server.node.graph, deployment: chain.deployment })
-  const [output] = await service.lookup({ service: 'ls_names', query: { origin: 'abc', history: true } })
-  const select = output?.history
-  if (typeof select !== 'function') throw new Error('the history is no selector')
-  const isOf = async (transaction: FakeTransaction) => await select(Array.from(beefOf(transaction)), 0, 1)
-  for (const each of tree.way('abc')) expect(await isOf(each)).toBe(true)
-  for (const each of [purse, moved, fee]) expect(await isOf(each)).toBe(false)
-  const [plain] = await service.lookup({ service: 'ls_names', query: { origin: 'abc' } })
-  expect(plain).toEqual({ txid: abc.txid, outputIndex: 2 })
 })
