@@ -3,7 +3,7 @@ import { ByteCursor, encodeNumber, encodeVarint } from '../protocol/byte-cursor.
 import { fromHex, joinBytes } from '../protocol/bytes.js'
 import { type Bump, encodeBump, readBump } from '../protocol/merkle-path.js'
 import { encodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { unprovenParents, walkAncestry } from './ancestry.js'
+import { parentsFirst, unprovenParents } from './ancestry.js'
 import type { Proof, TransactionRecord } from './records.js'
 import type { RawSource, TransactionSource } from './stored-transaction.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
@@ -19,21 +19,17 @@ export async function assembleBeef(
   txids: string[],
   store: TransactionSource,
 ): Promise<Uint8Array | undefined> {
-  const ordered: TransactionRecord[] = []
-  const seen = new Set<string>()
-  for (const txid of txids) {
-    if (seen.has(txid)) continue
-    let last = undefined as TransactionRecord | undefined
-    const visit = (record: TransactionRecord) => ({ item: record, before: unprovenParents(record) })
-    const read = (each: string) => store.get(each)
-    const add = (record: TransactionRecord): void => {
-      ordered.push(record)
-      last = record
-    }
-    await walkAncestry({ txid, read, seen, visit, add })
-    if (last?.txid !== txid) return undefined
+  const found = new Map<string, { record: TransactionRecord; parents: string[] }>()
+  const waiting = txids.toReversed()
+  for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
+    const record = found.has(txid) ? undefined : await store.get(txid)
+    if (record === undefined) continue
+    const parents = unprovenParents(record)
+    found.set(txid, { record, parents })
+    for (const parent of parents.toReversed()) waiting.push(parent)
   }
-  return encodeBeef(ordered)
+  if (!txids.every((txid) => found.has(txid))) return undefined
+  return encodeBeef(parentsFirst(found, ({ parents }) => parents).map(({ record }) => record))
 }
 
 /** A BEEF V1 of transactions in parents-first order. */

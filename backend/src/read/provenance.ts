@@ -1,4 +1,4 @@
-import { inParentsFirst, parentsOf, type Visit, walkAncestry } from '../graph/ancestry.js'
+import { inParentsFirst, parentsOf } from '../graph/ancestry.js'
 import type { LookupFormula, LookupQuestion, LookupService } from '../graph/overlay-interfaces.js'
 import type { NodeRecord } from '../graph/records.js'
 import { type OutlineSource, readOutline, type TransactionOutline } from '../graph/stored-transaction.js'
@@ -51,20 +51,29 @@ export class Collection {
     more?: (transaction: { txid: string; inputs: Outpoint[] }) => Promise<string | undefined>,
   ): Promise<void> {
     const { seen } = this
-    await walkAncestry({
-      ...{ txid, seen },
-      read: (each) => this.outline(each),
-      visit(outline) {
-        const { txid, inputs } = outline
-        const parents = parentsOf({ inputs })
-        const visited = (first: string | undefined): Visit<Collected> => ({
-          item: { listed: listed(outline), parents },
-          before: [...(outline.proof === undefined ? parents : []), ...(first === undefined ? [] : [first])],
-        })
-        return more === undefined ? visited(undefined) : more({ txid, inputs }).then(visited)
-      },
-      add: (each) => this.add(each),
-    })
+    const found: Collected[] = []
+    const waiting = [txid]
+    for (let each = waiting.pop(); each !== undefined; each = waiting.pop()) {
+      if (seen.has(each)) continue
+      seen.add(each)
+      try {
+        const reading = this.outline(each)
+        const outline = reading instanceof Promise ? await reading : reading
+        if (outline === undefined) continue
+        const first = more && (await more(outline))
+        const before = first === undefined ? [] : [first]
+        const parents = [...before, ...parentsOf(outline)]
+        found.push({ listed: listed(outline), parents })
+        // One by one: there may be more than a call can have arguments.
+        for (const parent of (outline.proof === undefined ? parents : before).toReversed())
+          waiting.push(parent)
+      } catch (error) {
+        // They are not added, so another walk has to visit them again.
+        for (const gone of [each, ...found.map(({ listed }) => listed.txid)]) seen.delete(gone)
+        throw error
+      }
+    }
+    for (const each of found) this.add(each)
   }
 
   /** Adds a transaction that was read already and, if it is unproven, its ancestors as {@link addAncestry} does. */
