@@ -77,37 +77,40 @@ export class Lineages {
       isLast: boolean
     },
   ): OutputRow {
-    const { tid, vout, coin, isLast, output: said } = output
+    const { tid, vout, ptid, unresolved, coin, isLast, output: said } = output
     const contents = this.contentsOf(vout, said, view)
+    const { parent, mlen } = contents
+    const oid = ++this.lastId
+    const content = contents.sha === null ? 0 : 1
+    const pok = parent !== null && this.doesClaimCount({ tid, parent }) ? 1 : 0
+    const place = this.placeOf({ oid, tid, vout, ptid, unresolved, content, parent, pok, mlen }, coin)
     // Written out: merging objects makes a rebuild a fifth slower.
     const row: NewOutput = {
-      oid: ++this.lastId,
+      oid,
       tid,
       vout,
-      ptid: output.ptid,
+      ptid,
       pvout: output.pvout,
       sats: said.satoshis,
       carrier: output.carrier,
-      unresolved: output.unresolved,
+      unresolved,
       active: output.active,
       run: null,
-      lin: null,
-      step: null,
-      origin: null,
-      latest: null,
-      latestparent: null,
-      lastmap: null,
-      mprev: null,
-      snap: null,
-      since: 0,
-      content: contents.sha === null ? 0 : 1,
+      lin: place.lin,
+      step: place.step,
+      origin: place.origin,
+      latest: place.latest,
+      latestparent: place.latestparent,
+      lastmap: place.lastmap,
+      mprev: place.mprev,
+      snap: place.snap,
+      since: place.since,
+      content,
       ...contents,
-      pok: 0,
+      pok,
       recency: output.recency,
       tkey: txidKey(Buffer.from(view.txid, 'hex')),
     }
-    if (row.parent !== null && this.doesClaimCount(row)) row.pok = 1
-    setPlace(row, this.placeOf(row, coin))
     insertOutput(this.sql, row)
     if (row.snap === row.oid && row.map)
       writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(row, coin), map: row.map })
@@ -206,8 +209,7 @@ export class Lineages {
         this.noteMoved(row, place)
         const hasNewNumber = place.lin !== row.lin || place.step !== row.step
         if (row.run !== null) left.set(row.run, (left.get(row.run) ?? 0) + 1)
-        setPlace(row, place)
-        row.run = null
+        Object.assign(row, place, { run: null })
         this.sql.run(SET_PLACE, ...PLACE.map((column) => place[column]), row.run, row.oid)
         if (row.lin === null && coin !== undefined) this.join(coin, row)
         if (hasNewNumber)
@@ -433,16 +435,4 @@ export class Lineages {
 /** The place of the MAP before an output whose MAP counts. */
 function mapBefore({ mprev }: Place, coin: Place | undefined): Pick<Place, 'lastmap' | 'snap'> {
   return { lastmap: mprev, snap: mprev === null ? null : (coin?.snap ?? null) }
-}
-
-function setPlace(row: OutputRow, place: Place): void {
-  row.lin = place.lin
-  row.step = place.step
-  row.origin = place.origin
-  row.latest = place.latest
-  row.latestparent = place.latestparent
-  row.lastmap = place.lastmap
-  row.mprev = place.mprev
-  row.snap = place.snap
-  row.since = place.since
 }

@@ -30,17 +30,7 @@ export const PLACE = [
   'since',
 ] as const
 
-export const UNPLACED: Place = {
-  lin: null,
-  step: null,
-  origin: null,
-  latest: null,
-  latestparent: null,
-  lastmap: null,
-  mprev: null,
-  snap: null,
-  since: 0,
-}
+export const UNPLACED = { ...Object.fromEntries(PLACE.map((column) => [column, null])), since: 0 } as Place
 
 /** The columns of an output that its place depends on. */
 export interface OutputRow extends Place {
