@@ -2,8 +2,6 @@ import type { LookupQuestion } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { z } from 'zod'
 import { QueryError } from '../../../backend/src/graph/errors.js'
-import type { TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
-import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { farOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -11,6 +9,7 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { AnsweringOutput, AnsweringService } from '../../../backend/src/read/provenance.js'
 import type { Config } from '../config/config.js'
+import type { Topic } from '../writer/overlay-engine.js'
 import {
   ADVERTISEMENTS,
   type Advertisement,
@@ -23,7 +22,7 @@ import {
 /** How clients find this host: `tm_ship` and `tm_slap` hold its own advertisements, `ls_ship` and `ls_slap` find them. */
 export interface Discovery {
   reader: AdvertisementReader
-  managers: Record<string, TopicManager>
+  managers: Record<string, Topic>
   lookupServices: Record<string, AnsweringService>
   /** Has the tokens of a transaction found from now on; those of others never are. Call it only for a checked approval. */
   approve(txid: string): Promise<void>
@@ -47,13 +46,13 @@ export function openDiscovery(config: DiscoveryConfig, graph: FactStore): Discov
   if (host === undefined) return undefined
   const { key, url } = host
   const reader = new AdvertisementReader(key.toPublicKey())
-  const managers: Record<string, TopicManager> = {}
+  const managers: Record<string, Topic> = {}
   const lookupServices: Record<string, AnsweringService> = {}
   // One at a time: two in parallel would each overwrite the other's entry in the list.
   const approving = new Mutex()
   for (const protocol of ['SHIP', 'SLAP'] as const) {
     const { topic, service } = ADVERTISEMENTS[protocol]
-    managers[topic] = new AdvertisementTopic(protocol, reader)
+    managers[topic] = new AdvertisementTopic(protocol)
     lookupServices[service] = new AdvertisementLookup(protocol, { reader, url, graph })
   }
   return {
@@ -102,17 +101,8 @@ export function wantedAdvertisements({
 }
 
 /** `tm_ship` or `tm_slap`: the advertisements of this host. */
-class AdvertisementTopic implements TopicManager {
-  constructor(
-    private readonly protocol: AdvertisementProtocol,
-    private readonly reader: AdvertisementReader,
-  ) {}
-
-  async identifyAdmissibleOutputs(beef: number[], previousCoins: number[]) {
-    const { topic } = ADVERTISEMENTS[this.protocol]
-    const admitted = this.reader.admitted(readBeef(beef).subject).filter((each) => each.topic === topic)
-    return { outputsToAdmit: admitted.map(({ vout }) => vout), coinsToRetain: previousCoins }
-  }
+class AdvertisementTopic implements Topic {
+  constructor(private readonly protocol: AdvertisementProtocol) {}
 
   async getDocumentation(): Promise<string> {
     const { topic } = ADVERTISEMENTS[this.protocol]

@@ -33,8 +33,11 @@ import type { Submission, Submit } from './submission-queue.js'
 import { assertFewAdvertisements, assertSubmittable, notStrictError } from './submission-rules.js'
 import { SubmissionTracker, verifySubmission } from './verify-submission.js'
 
+/** What the topic manager of a topic says about it; the store decides what is admitted. */
+export type Topic = Pick<TopicManager, 'identifyNeededInputs' | 'getDocumentation' | 'getMetaData'>
+
 export interface OverlayEngineOptions {
-  managers: Record<string, TopicManager>
+  managers: Record<string, Topic>
   lookupServices: Record<string, AnsweringService>
   graph: FactStore
   proofs: ProofVerifier
@@ -66,11 +69,11 @@ const MANY_INPUTS = 1000
  * which the store derives what topics admit), and answers with the outputs that the topics hold. Writes wait for one another in
  * the store; verification runs in parallel.
  *
- * Topic managers have the interface of the SDK's `Engine`, so that the same ones run in any host. This
- * host does not use that engine: it judges a transaction only once, when it arrives, so what cannot be judged then is lost.
+ * This host does not use the SDK's `Engine`: that judges a transaction only once, when it arrives, so what cannot be judged then is
+ * lost. Its topic managers describe topics here.
  */
 export class OverlayEngine {
-  readonly managers: Record<string, TopicManager>
+  readonly managers: Record<string, Topic>
   readonly lookupServices: Record<string, AnsweringService>
   readonly writes = new Writes()
   /** Runs scripts; by default in this thread. */

@@ -80,7 +80,7 @@ export function createOverlay(options: {
   const discovery = openDiscovery(config, graph)
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
-      [TOPICS.names]: new NamesTopicManager({ deployment, store: graph }),
+      [TOPICS.names]: new NamesTopicManager({ deployment }),
       [TOPICS.ordinals]: new OrdinalsTopicManager({ policy: policyOf(config) }),
       ...discovery?.managers,
     },
