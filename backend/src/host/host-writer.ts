@@ -1,24 +1,19 @@
 import { extname } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import type { SharedLog } from '../facts/shared-log.js'
+import type { Deployment } from '../protocol/mint.js'
 import type { HostRules } from '../read/host-index.js'
+import { Reader } from '../read/reader.js'
 import { onThreadEnd } from '../writer/calls.js'
-import { connectWriter, WRITER_HEAP_MIB } from '../writer/client.js'
+import { connectWriter, WRITER_HEAP_MIB, type WriterClient } from '../writer/client.js'
+import { storeFiles } from '../writer/local-writer.js'
 import { SharedWriter } from '../writer/shared-writer.js'
-import type { Writer } from '../writer/writer.js'
 import type { Connection } from './host-database.js'
 import { admissionBy } from './host-rules.js'
 import type { HostWorkerData } from './host-worker.js'
 import { serveLog } from './log-port.js'
 
-export interface HostWriter {
-  writer: Writer
-  /** Whether it is in a thread of its own, which cannot take rules with code. */
-  isThread: boolean
-  deriveBy(rules: HostRules): void
-}
-
-export interface HostWriterOptions {
+interface HostWriterOptions {
   folder: string
   log: SharedLog
   /** Settings for a connection of the thread's own to the log. */
@@ -28,22 +23,68 @@ export interface HostWriterOptions {
   onEnd: (cause: unknown) => void
 }
 
-/**
- * Opens the writer of a host's index: in a thread of its own if that can load this code, else in this one. Hosts compile the
- * code, or load it as TypeScript.
- */
-export async function openHostWriter(options: HostWriterOptions): Promise<HostWriter> {
-  const { folder, log, rules } = options
-  if (canLoad() && isPlain(rules)) {
-    const writer = await inThread(options)
-    if (writer !== undefined) return writer
+/** The writer of a host's index, and a reader of it. */
+export class HostWriter {
+  /** The tree of the log. */
+  tree: Deployment | undefined
+  readonly reader: Reader
+  private closing: Promise<void> | undefined
+  private derivedBy: HostRules | undefined
+
+  private constructor(
+    private readonly options: HostWriterOptions,
+    readonly writer: SharedWriter | WriterClient,
+  ) {
+    this.reader = new Reader(storeFiles(options.folder), writer)
   }
-  const writer = new SharedWriter({ folder, shared: log })
-  return { writer, isThread: false, deriveBy: (some) => writer.deriveBy(admissionBy(some)) }
+
+  /**
+   * Opens the writer: in a thread of its own if that can load this code, else in this one. Hosts compile the code, or load it as
+   * TypeScript.
+   *
+   * @throws What SQLite throws.
+   */
+  static async open(options: HostWriterOptions): Promise<HostWriter> {
+    const { folder, log, rules } = options
+    const client = canLoad() && isPlain(rules) ? await inThread(options) : undefined
+    return new HostWriter(options, client ?? new SharedWriter({ folder, shared: log }))
+  }
+
+  /**
+   * Derives the index by these rules, which may change as topic managers are configured; resolves when it has all facts.
+   *
+   * @returns False if it cannot: a thread has no code of the host, and the tree of a host must be pinned first.
+   */
+  async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
+    const { derivedBy, options, tree, writer } = this
+    if (deployment !== options.rules.deployment) return false
+    if (derivedBy !== undefined && derivedBy.policy === policy) return true
+    const rules = { ...(tree && { deployment: tree }), ...(policy && { policy }) }
+    const isHere = writer instanceof SharedWriter
+    if (!isHere && !isPlain(rules)) return false
+    this.derivedBy = rules
+    if (isHere) writer.deriveBy(admissionBy(rules))
+    else writer.deriveBy(rules)
+    await writer.opened
+    return true
+  }
+
+  seekJobs(jobs: readonly string[]): void {
+    // Failures are retried with each beat.
+    this.writer.seekJobs(jobs).catch(() => {})
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.writer
+      .close()
+      .catch(() => {})
+      .finally(() => this.reader.close())
+    return this.closing
+  }
 }
 
 /** Whether rules can be sent to a thread. */
-export function isPlain({ policy }: HostRules): boolean {
+function isPlain({ policy }: HostRules): boolean {
   return policy?.admit === undefined
 }
 
@@ -61,7 +102,7 @@ async function inThread({
   log,
   connection,
   onEnd,
-}: HostWriterOptions): Promise<HostWriter | undefined> {
+}: HostWriterOptions): Promise<WriterClient | undefined> {
   const { port1, port2 } = new MessageChannel()
   const thread = new Worker(new URL(`./host-worker${EXTENSION}`, import.meta.url), {
     workerData: { folder, id: log.id, log: port2, connection } satisfies HostWorkerData,
@@ -84,5 +125,5 @@ async function inThread({
   hasBegun = true
   // A host may end without closing it.
   thread.unref()
-  return { writer, isThread: true, deriveBy: (rules) => writer.deriveBy(rules) }
+  return writer
 }

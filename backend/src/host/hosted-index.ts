@@ -9,14 +9,12 @@ import type { HostDatabase } from '../host/host-database.js'
 import { BeefError } from '../protocol/beef.js'
 import { equalBytes, toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
-import type { Deployment } from '../protocol/mint.js'
 import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
 import { FactStore } from '../read/fact-store.js'
 import {
   type HostHooks,
-  type HostRules,
   hostRules,
   OtherTreeError,
   pinHostTree,
@@ -29,7 +27,7 @@ import type { Writer } from '../writer/writer.js'
 import { type EngineTables, missed, type OpenEngine } from './engine-tables.js'
 import { connectionOf, nameOf, openHostLog } from './host-database.js'
 import { type HostFolder, takeFolder } from './host-folder.js'
-import { type HostWriter, type HostWriterOptions, isPlain, openHostWriter } from './host-writer.js'
+import { HostWriter } from './host-writer.js'
 import { completed, recordBeef, recordEviction, unproven } from './record.js'
 import { Spool, type Submission } from './spool.js'
 import { type Verdict, Verification } from './verification.js'
@@ -103,7 +101,7 @@ export class HostedIndex implements HostHooks {
   private jobs: readonly string[] | undefined
   private folder: HostFolder | undefined
   private spool: Spool | undefined
-  private files: HostFiles | undefined
+  private files: HostWriter | undefined
   private isOpen = false
   /** Reads by the connection of the open index. */
   private readonly reader = new Reader()
@@ -138,7 +136,7 @@ export class HostedIndex implements HostHooks {
     }
     const writer = async (): Promise<Writer> => {
       await opened()
-      return (this.files as HostFiles).writer
+      return (this.files as HostWriter).writer
     }
     const store = new FactStore({
       reader: this.reader,
@@ -406,7 +404,7 @@ export class HostedIndex implements HostHooks {
     try {
       const connection = connectionOf(this.database)
       const onEnd = (cause: unknown): Promise<void> => this.reopen(cause)
-      const files = await HostFiles.open({ folder, log, connection, rules, onEnd })
+      const files = await HostWriter.open({ folder, log, connection, rules, onEnd })
       this.files = files
       await files.writer.logRead
       if (this.jobs !== undefined) files.seekJobs(this.jobs)
@@ -614,60 +612,6 @@ export class HostedIndex implements HostHooks {
     if (this.options.onFailure !== undefined) this.options.onFailure(error)
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
     this.reported = text
-  }
-}
-
-/** The writer of an index, and a reader of it. */
-class HostFiles {
-  /** The tree of the log. */
-  tree: Deployment | undefined
-  private closing: Promise<void> | undefined
-  private derivedBy: HostRules | undefined
-  private constructor(
-    private readonly host: HostWriter,
-    readonly reader: Reader,
-    /** The tree of the host. */
-    private readonly own: Deployment | undefined,
-  ) {}
-
-  /** @throws What SQLite throws. */
-  static async open(options: HostWriterOptions): Promise<HostFiles> {
-    const host = await openHostWriter(options)
-    return new HostFiles(host, new Reader(storeFiles(options.folder), host.writer), options.rules.deployment)
-  }
-
-  get writer(): Writer {
-    return this.host.writer
-  }
-
-  /**
-   * Derives the index by these rules, which may change as topic managers are configured; resolves when it has all facts.
-   *
-   * @returns False if it cannot: a thread has no code of the host, and the tree of a host must be pinned first.
-   */
-  async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
-    const { derivedBy, host, tree } = this
-    if (deployment !== this.own) return false
-    if (derivedBy !== undefined && derivedBy.policy === policy) return true
-    const rules = { ...(tree && { deployment: tree }), ...(policy && { policy }) }
-    if (host.isThread && !isPlain(rules)) return false
-    this.derivedBy = rules
-    host.deriveBy(rules)
-    await host.writer.opened
-    return true
-  }
-
-  seekJobs(jobs: readonly string[]): void {
-    // Failures are retried with each beat.
-    this.host.writer.seekJobs(jobs).catch(() => {})
-  }
-
-  close(): Promise<void> {
-    this.closing ??= this.host.writer
-      .close()
-      .catch(() => {})
-      .finally(() => this.reader.close())
-    return this.closing
   }
 }
 

@@ -8,12 +8,12 @@ import type { GraphReads } from '../read/fact-store.js'
 import {
   type AnsweringOutput,
   type AnsweringService,
+  type HistoryOptions,
   nameHistory,
   nodeHistory,
   originHistory,
   type Part,
   type PartOptions,
-  type ReadHistory,
 } from '../read/provenance.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { type NamesQuery, readNamesQuery } from './queries.js'
@@ -30,7 +30,7 @@ export interface NamesLookupServiceOptions {
 /** An answering output, and how its history is read. */
 interface Found {
   outpoint: Outpoint
-  history: (genesis: Outpoint, part: PartOptions) => Promise<Part>
+  history: (options: HistoryOptions) => Promise<Part>
 }
 
 /** The most outputs of an answer that clients of `@bsv/sdk` 3 take from a host. */
@@ -69,8 +69,8 @@ export class NamesLookupService implements AnsweringService {
     const { deployment, assemblesHistories = true } = this.options
     if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
     const { known, maxBytes } = asked as PartOptions
-    const transactions: ReadHistory = (pace) => found.history(deployment.genesis, { known, maxBytes, pace })
-    return [{ ...answer, transactions }]
+    const options = { store: this.options.reader, genesis: deployment.genesis, known, maxBytes }
+    return [{ ...answer, transactions: (pace) => found.history({ ...options, pace }) }]
   }
 
   private findOne(asked: Extract<NamesQuery, { history: boolean }>): Found | undefined {
@@ -78,11 +78,11 @@ export class NamesLookupService implements AnsweringService {
     if ('mine' in asked) {
       const seen = this.options.asksNetwork ? names.longestNode(asked.mine, { seen: true }) : undefined
       const node = seen ?? names.longestNode(asked.mine)
-      return node && node.domain !== asked.mine ? this.foundNode(node) : undefined
+      return node && node.domain !== asked.mine ? foundNode(node) : undefined
     }
     if ('node' in asked) {
       const outpoint = names.liveNode(asked.node)
-      return outpoint && this.foundNode({ outpoint, domain: asked.node })
+      return outpoint && foundNode({ outpoint, domain: asked.node })
     }
     if ('outpoint' in asked) return this.findOutput(asked.outpoint)
     if ('tipOf' in asked) {
@@ -92,20 +92,20 @@ export class NamesLookupService implements AnsweringService {
     const name = 'name' in asked ? asked.name : asked.origin
     const outpoint = names.originOf(name)
     if (outpoint === undefined) return undefined
-    return 'origin' in asked ? this.foundOrigin({ name, outpoint }) : this.findTip({ name, outpoint })
+    return 'origin' in asked ? foundOrigin({ name, outpoint }) : this.findTip({ name, outpoint })
   }
 
   private findTip(name: NameRecord): Found | undefined {
     const tip = this.options.reader.ordinals.currentOfName(name.outpoint)
-    return tip && this.foundName(name, tip)
+    return tip && foundName(name, tip)
   }
 
   /** An output that holds a node or a name, spent or not. */
   private findOutput(outpoint: Outpoint): Found | undefined {
     const name = this.nameIn(outpoint)
-    if (name !== undefined) return this.foundName(name, outpoint)
+    if (name !== undefined) return foundName(name, outpoint)
     const node = this.options.reader.names.genuineNode(outpoint)
-    return node && this.foundNode(node)
+    return node && foundNode(node)
   }
 
   /** The name that an output holds or once held, with its origin. Throws BlockedError for an output that is blocked. */
@@ -114,31 +114,6 @@ export class NamesLookupService implements AnsweringService {
     const step = ordinals.at(outpoint, ORIGIN)
     const [name] = names.genuineOrigins([step?.origin ?? outpoint])
     return name
-  }
-
-  private foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint): Found {
-    const { reader } = this.options
-    return {
-      outpoint: tip,
-      history: (genesis, part) => nameHistory({ name, origin, tip }, { store: reader, genesis, ...part }),
-    }
-  }
-
-  private foundOrigin({ name, outpoint }: NameRecord): Found {
-    const { reader } = this.options
-    return {
-      outpoint,
-      history: (genesis, part) =>
-        originHistory({ name, origin: outpoint }, { store: reader, genesis, ...part }),
-    }
-  }
-
-  private foundNode(node: NodeRecord): Found {
-    const { reader } = this.options
-    return {
-      outpoint: node.outpoint,
-      history: (genesis, part) => nodeHistory(node, { store: reader, genesis, ...part }),
-    }
   }
 
   private findAll(asked: Exclude<NamesQuery, { history: boolean }>): Outpoint[] {
@@ -168,6 +143,18 @@ export class NamesLookupService implements AnsweringService {
   async getMetaData(): Promise<ServiceMetadata> {
     return LOOKUP_SERVICE_METADATA.names
   }
+}
+
+function foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint): Found {
+  return { outpoint: tip, history: (options) => nameHistory({ name, origin, tip }, options) }
+}
+
+function foundOrigin({ name, outpoint }: NameRecord): Found {
+  return { outpoint, history: (options) => originHistory({ name, origin: outpoint }, options) }
+}
+
+function foundNode(node: NodeRecord): Found {
+  return { outpoint: node.outpoint, history: (options) => nodeHistory(node, options) }
 }
 
 function answering({ txid, vout }: Outpoint): AnsweringOutput {
