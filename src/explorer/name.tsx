@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { TIP } from '../../backend/src/graph/records.js'
-import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
+import { storedOutput } from '../../backend/src/graph/stored-transaction.js'
 import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -276,7 +276,7 @@ export function Crumbs({ name, mined = name.length }: { name: string; mined?: nu
 const MOST_SHOWN = 80
 
 function readBindingAt({ store }: Explorer, tip: Outpoint): UnverifiedBinding | undefined {
-  const script = lockingScriptOf(tip, store.transactions)
+  const script = storedOutput(tip, store.transactions)?.lockingScript
   return script && readBinding(script)
 }
 

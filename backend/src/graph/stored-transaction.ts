@@ -112,15 +112,10 @@ const USUAL_REACH: Reach = { longest: 64 * 1024, chunks: 16 }
 const NEAR = 20_000
 
 /**
- * The locking script of an output; reads no further than necessary.
+ * An output; reads no further than necessary.
  *
  * @returns undefined if the store does not have the output, it exceeds the limits, or {@link NEAR} others come before it.
  */
-export function lockingScriptOf(outpoint: Outpoint, store: RawSource, reach?: Reach): Uint8Array | undefined {
-  return storedOutput(outpoint, store, reach)?.lockingScript
-}
-
-/** An output, with the same limits. */
 export function storedOutput(
   { txid, vout }: Outpoint,
   store: RawSource,

@@ -13,14 +13,7 @@ import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
 import { FactStore } from '../read/fact-store.js'
-import {
-  type HostHooks,
-  hostRules,
-  OtherTreeError,
-  pinHostTree,
-  recentBeefs,
-  withSources,
-} from '../read/host-index.js'
+import { hostRules, OtherTreeError, pinHostTree, recentBeefs, withSources } from '../read/host-index.js'
 import { Reader } from '../read/reader.js'
 import { storeFiles } from '../writer/local-writer.js'
 import type { Writer } from '../writer/writer.js'
@@ -92,8 +85,11 @@ interface Waiting {
 /** The outcome of a check: there is nothing left to do, the submission waits, or it could not be verified yet. */
 type Outcome = 'recorded' | 'refused' | 'waits' | 'unverified'
 
-/** The index of a host, one for each of its databases in a process. It follows the host's engine. */
-export class HostedIndex implements HostHooks {
+/**
+ * The index of a host, one for each of its databases in a process. It follows the host's engine, whose calls of hooks throw
+ * nothing: what cannot be recorded is kept and retried.
+ */
+export class HostedIndex {
   readonly store: FactStore
   /** How many services use it. */
   users = 0
@@ -156,10 +152,15 @@ export class HostedIndex implements HostHooks {
     this.schedule(OPEN_AFTER)
   }
 
+  /**
+   * Whether hooks need the BEEF, because the engine's tables cannot be read. Writing it for each output and service takes an
+   * engine longer than the rest of a mint.
+   */
   get needsTransactions(): boolean {
     return !this.isEngineKnown || this.isStoredElsewhere
   }
 
+  /** The engine has verified a transaction, and stored an output of it. */
   async admitted(payload: OutputAdmittedByTopic): Promise<void> {
     if (payload.mode === 'whole-tx') await this.verified(Uint8Array.from(payload.atomicBEEF))
     else await this.once(payload.txid, () => this.bringStored(payload.txid))
@@ -177,6 +178,7 @@ export class HostedIndex implements HostHooks {
     await recorded
   }
 
+  /** The engine has verified a spender, but may still refuse it: 0.4.6 broadcasts after it has reported spends. */
   async spentBy(txid: string, beef?: number[]): Promise<void> {
     const wait = this.wait(txid)
     wait.isVerified = true

@@ -7,11 +7,12 @@ import type {
   RootChecker,
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
+import type { HostedIndex } from '../host/hosted-index.js'
 import { atomicSubject } from '../protocol/beef.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, meansTopic, PROFILES, TOPICS } from '../protocol/profile.js'
-import type { FactStore, GraphReads } from '../read/fact-store.js'
-import { type HostHooks, hostRules, shareIndex } from '../read/host-index.js'
+import type { GraphReads } from '../read/fact-store.js'
+import { hostRules, shareIndex } from '../read/host-index.js'
 import type { AnsweringService } from '../read/provenance.js'
 import { NamesLookupService, type NamesLookupServiceOptions } from './NamesLookupService.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
@@ -43,10 +44,10 @@ export interface HostedNamesOptions extends HostedServiceOptions {
 }
 
 /** The index of a host, which follows the host's engine. */
-export interface Hosted extends HostHooks {
-  store: FactStore
-  users: number
-}
+type Hosted = Pick<
+  HostedIndex,
+  'store' | 'users' | 'needsTransactions' | 'admitted' | 'spentBy' | 'evicted' | 'close'
+>
 
 /** `ls_names` in the host of another engine. Topic managers of the same process consult its store from now on. */
 export function hostedNames(hosted: Hosted, deployment = deploymentOf(PROFILES.mainnet)): HostedService {

@@ -2,14 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { memoizeByObject } from '../graph/memoize-by-object.js'
-import type { OutputAdmittedByTopic, RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
+import type { RootChecker, SubmitMode } from '../graph/overlay-interfaces.js'
 import { pinnedTree, pinTree, type Settings, treeDifference } from '../graph/pinned-tree.js'
 import type { BeefContents, ReadBeef } from '../graph/read-beef.js'
 import type { OrdinalsPolicy } from '../graph/topic-rules.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { CodedError } from '../protocol/coded-error.js'
 import type { Deployment } from '../protocol/mint.js'
-import type { Outpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import type { GraphReads } from './fact-store.js'
 
@@ -28,21 +27,6 @@ export interface SeenSubmissions {
   see(beef: ReadBeef, mode: SubmitMode | undefined): void
   /** Called if the engine refuses it after all. */
   refuse(txid: string): void
-}
-
-/** Receives an engine's calls of lookup services. Nothing is thrown: what cannot be recorded is kept and retried. */
-export interface HostHooks {
-  /**
-   * Whether hooks need the BEEF, because the engine's tables cannot be read. Writing it for each output and service takes an
-   * engine longer than the rest of a mint.
-   */
-  readonly needsTransactions: boolean
-  /** The engine has verified a transaction, and stored an output of it. */
-  admitted(payload: OutputAdmittedByTopic): Promise<void>
-  /** The engine has verified a spender, but may still refuse it: 0.4.6 broadcasts after it has reported spends. */
-  spentBy(txid: string, beef?: number[]): Promise<void>
-  evicted(outpoint: Outpoint): Promise<void>
-  close(): Promise<void>
 }
 
 export interface HostRules {

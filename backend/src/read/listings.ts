@@ -415,8 +415,6 @@ function historyOf(sql: Sql, { outpoint, order, from, limit }: HistoryQuery): Or
   }
 }
 
-const OWN_HEIGHT = 'select own from tx where txid = ?'
-
 /** How far the ordinals of an attribute are counted to find the rarest. */
 const COUNTED = 1000
 /** How many ordinals with the rarest attribute are checked for the others at once. */
@@ -509,8 +507,7 @@ function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
   const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
   if (row === undefined) return undefined
   const outpoint = outpointOf(row)
-  const height: number | null = lin < 0 ? row.own : (sql.get(OWN_HEIGHT, row.txid)?.own ?? null)
-  const mined = height === null ? {} : { height }
+  const mined = row.own === null ? {} : { height: row.own }
   // A carrier is part of no answer.
   if (row.carrier) return { outpoint, ...mined }
   const held = { outpoint, ...(row.owner !== null && { owner: hexOf(row.owner) }), ...mined }

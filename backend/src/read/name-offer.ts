@@ -1,4 +1,4 @@
-import { lockingScriptOf, type RawSource } from '../graph/stored-transaction.js'
+import { type RawSource, storedOutput } from '../graph/stored-transaction.js'
 import { ascii } from '../protocol/bytes.js'
 import { isClaimed, mineNodeIn, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import { type MiningCost, miningCost } from '../protocol/mint-cost.js'
@@ -34,7 +34,7 @@ export function nameOffers({
     if (tree === undefined || node === undefined || name.length > tree.longestName)
       return { kind: 'impossible' }
     const { domain, outpoint } = node
-    if (!known.has(domain)) known.set(domain, lockingScriptOf(outpoint, transactions)?.length)
+    if (!known.has(domain)) known.set(domain, storedOutput(outpoint, transactions)?.lockingScript.length)
     const { difficulty } = tree
     return {
       kind: 'free',
@@ -51,7 +51,7 @@ export function nameOffers({
  * @param node A genuine node.
  */
 export function freeCharacters(store: RawSource, node: Outpoint): string | undefined {
-  const script = lockingScriptOf(node, store)
+  const script = storedOutput(node, store)?.lockingScript
   const tree = script && mineNodeIn(script)
   return tree && ORDERED.filter((character) => !isClaimed(tree.claimed, ascii(character)[0] ?? 0)).join('')
 }

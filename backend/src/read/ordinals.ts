@@ -101,7 +101,6 @@ export function shownAt(sql: Sql, tip: Outpoint): Outpoint[] {
 export interface Place {
   oid: number
   tid: number
-  sats: number
   carrier: number
   /** The lineage, by its first output; null while a coin before the output is unknown. */
   lin: number | null
@@ -117,7 +116,7 @@ export const CONTENT = 'txid, vout, sha, ctype, clen'
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
-const PLACE = `select oid, tid, sats, carrier, lin, step, origin ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
+const PLACE = `select oid, tid, carrier, lin, step, origin ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
 const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
 const RECEIVED = `select coin.txid, pvout as vout ${AT_OUTPOINT} cross join tx as coin on coin.id = ptid
   where tx.txid = ? and out.vout = ? and out.active = 1`
@@ -139,7 +138,7 @@ const TIP_AT = `select asked.carrier as asked_carrier, asked.origin as asked_ori
   from tx as own cross join out as asked on asked.tid = own.id cross join out on out.oid = (
     select last.oid from out as last where last.lin = asked.lin and last.active = 1 order by last.step desc limit 1)
   cross join tx on tx.id = out.tid where own.txid = ? and asked.vout = ? and asked.active = 1`
-const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
+const TIP_OF = `select own, ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and out.active = 1 order by step desc, ${BY_RANK} limit 1`
 const STEP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and step = ? and out.active = 1 order by ${BY_RANK} limit 1`
@@ -178,7 +177,7 @@ export function outputByOid(sql: Sql, oid: number): OutputRecord | undefined {
   return row && outputOf(row)
 }
 
-/** The row of the last active step of a lineage, with the columns {@link OUTPUT} and {@link STEP}. */
+/** The row of the last active step of a lineage, with the columns {@link OUTPUT} and {@link STEP}, and its height as `own`. */
 export function tipOf(sql: Sql, lin: number): Row | undefined {
   return sql.get(TIP_OF, lin)
 }

@@ -4,7 +4,7 @@ import { type Dependency, dependency } from '../../../backend/src/graph/dependen
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { type OutputRecord, TIP } from '../../../backend/src/graph/records.js'
-import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
+import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
@@ -118,7 +118,7 @@ export function nameRecord(
   const step = store.ordinals.at(origin, TIP)
   const node = store.names.liveNode(name)
   const height = store.transactions.heightOf(origin.txid)
-  const script = step && lockingScriptOf(step.output.outpoint, store.transactions)
+  const script = step && storedOutput(step.output.outpoint, store.transactions)?.lockingScript
   return {
     name,
     origin: formatOutpoint(origin),

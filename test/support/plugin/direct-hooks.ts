@@ -1,11 +1,13 @@
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import type { HostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { recordBeef, recordEviction } from '../../../backend/src/host/record.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import type { HostHooks } from '../../../backend/src/read/host-index.js'
+
+type Hooks = Pick<HostedIndex, 'needsTransactions' | 'admitted' | 'spentBy' | 'evicted' | 'close'>
 
 /** Hooks that write at once, and throw what goes wrong. */
-export function directHooks(store: FactStore, deployment?: Deployment): HostHooks {
+export function directHooks(store: FactStore, deployment?: Deployment): Hooks {
   return {
     needsTransactions: true,
     async admitted(payload) {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { vi } from 'vitest'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import type { RawTransaction } from '../../../../backend/src/graph/stored-transaction.js'
-import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
+import { readOutline, storedOutput } from '../../../../backend/src/graph/stored-transaction.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
 import { Names } from '../../../../backend/src/read/names.js'
@@ -114,7 +114,7 @@ describe('a large transaction', () => {
   test('shows one of its scripts, unless that is long or takes too much to find', async () => {
     const { counting, counts } = await stored()
     const scriptAt = (vout: number, limits: { longest: number; chunks: number }) =>
-      lockingScriptOf({ txid: large.txid, vout }, counting, limits)
+      storedOutput({ txid: large.txid, vout }, counting, limits)?.lockingScript
     const limits = { longest: 64 * KiB, chunks: 16 }
     for (const vout of [0, 4])
       expect(Uint8Array.from((await scriptAt(vout, limits)) ?? [])).toEqual(
