@@ -212,14 +212,11 @@ export interface PolicyOutput {
   contentLength?: number
 }
 
-/** Why an output is not admitted: a code to count, a sentence for a person. */
-export interface PolicyRefusal {
-  code: 'CONTENT_TOO_LARGE' | 'CONTENT_TYPE_NOT_ALLOWED' | 'POLICY'
-  message: string
-}
-
 /** Says why an output may not be admitted; undefined if it may. */
-export type PolicyCheck = (transaction: TransactionView, vout: number) => PolicyRefusal | undefined
+type PolicyCheck = (
+  transaction: TransactionView,
+  vout: number,
+) => Pick<TopicRefusal, 'code' | 'message'> | undefined
 
 /** `image/png` or `image/*`. RFC 9110 5.6.2 allows a star anywhere in a type; here it is only a wildcard. */
 const PATTERN = /^[!#$%&'+.^_`|~\w-]+\/(?:\*|[!#$%&'+.^_`|~\w-]+)$/
@@ -243,7 +240,7 @@ export function acceptedTypes(contentTypes: readonly string[]): (contentType: st
  *
  * @throws GeneralError `BAD_POLICY` for a limit that is no whole number of bytes, or an invalid content type.
  */
-export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
+function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
   const { maxContentBytes, contentTypes, admit } = policy
   if (maxContentBytes !== undefined && !(Number.isSafeInteger(maxContentBytes) && maxContentBytes >= 0))
     throw new GeneralError(

@@ -12,7 +12,7 @@ import { storedTransaction } from '../graph/stored-transaction.js'
 import { admittedNames, possibleNodeInputs } from '../graph/topic-rules.js'
 import { isNodeOutpoint, unsoundness } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
-import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
 import {
@@ -151,15 +151,12 @@ export default class NamesTopicManager implements TopicManager {
   }
 
   private async spentOutput(input: number, beef: BeefContents): Promise<TransactionOutput | undefined> {
-    const spent = beef.subject.inputs[input]
-    return spent && (await this.output(spent, beef))
-  }
-
-  private async output({ txid, vout }: Outpoint, beef: BeefContents): Promise<TransactionOutput | undefined> {
     const { index } = this
-    const stored = () => storedTransaction(txid, index?.transactions)
-    const source = beef.transaction(txid) ?? (await ifAvailable(index, stored, undefined))
-    return source && outputOf(source, vout)
+    const spent = beef.subject.inputs[input]
+    if (spent === undefined) return undefined
+    const stored = () => storedTransaction(spent.txid, index?.transactions)
+    const source = beef.transaction(spent.txid) ?? (await ifAvailable(index, stored, undefined))
+    return source && outputOf(source, spent.vout)
   }
 
   /**

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { OnRefusal } from '../graph/admission-rules.js'
+import type { AdmissionRules, OnRefusal } from '../graph/admission-rules.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import type {
   AdmittanceContext,
@@ -12,19 +12,18 @@ import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { decodeSyncHint, type SyncHint } from '../graph/sync-hint.js'
 import {
+  admissionRules,
   describePolicy,
   isLooseMint,
   noOrdinal,
   type OrdinalsPolicy,
-  type PolicyCheck,
-  policyCheck,
 } from '../graph/topic-rules.js'
 import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS, unsoundness } from '../graph/transaction-records.js'
 import { encodeBeef } from '../graph/write-beef.js'
 import { BeefError } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'
 import { NOT_STRICT } from '../protocol/mint.js'
-import { formatOutpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, outputOf, type TransactionView } from '../protocol/transaction.js'
 import {
@@ -67,7 +66,7 @@ const MOST_ASKED = 10_000
 export default class OrdinalsTopicManager implements TopicManager {
   private readonly store: IndexReader | undefined
   private readonly policy: OrdinalsPolicy
-  private readonly refusalOf: PolicyCheck
+  private readonly rules: AdmissionRules
   private readonly onRefusal: OnRefusal
   /** The inputs that peers have to send, for the transactions that engines asked about last, by txid. */
   private readonly asked = new LRUCache<string, NeededInput[]>({
@@ -79,7 +78,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   constructor(options: OrdinalsTopicManagerOptions = {}) {
     this.store = options.store
     this.policy = options.policy ?? {}
-    this.refusalOf = policyCheck(this.policy)
+    this.rules = admissionRules({ deployment: undefined, policy: this.policy })
     this.onRefusal = options.onRefusal ?? (() => {})
     if (this.store !== undefined && options.policy !== undefined)
       hostRules(this.store).policy = options.policy
@@ -131,24 +130,10 @@ export default class OrdinalsTopicManager implements TopicManager {
       this.receiving(contents, { previousCoins, isDecided, onRefusal })
     const about = { topic: TOPICS.ordinals, txid: subject.txid, onRefusal }
     for (const vout of await unlessOtherTree(receiving, about)) found.add(vout)
-    const admitted = this.permitted(subject, { outputs: found, onRefusal })
+    const sorted = [...found].sort((a, b) => a - b)
+    const admitted = sorted.filter((vout) => this.rules.permits(subject, vout, onRefusal))
     if (found.size === 0) onRefusal(noOrdinal(subject))
     return { outputsToAdmit: admitted, coinsToRetain: retained }
-  }
-
-  /** The outputs that the policy admits, in order; each of the others is reported. */
-  private permitted(
-    transaction: TransactionView,
-    { outputs, onRefusal }: { outputs: Iterable<number>; onRefusal: OnRefusal },
-  ): number[] {
-    const { txid } = transaction
-    return [...outputs]
-      .sort((a, b) => a - b)
-      .filter((vout) => {
-        const refusal = this.refusalOf(transaction, vout)
-        if (refusal !== undefined) onRefusal({ topic: TOPICS.ordinals, txid, ...refusal })
-        return refusal === undefined
-      })
   }
 
   /** Why an unmined mint may not be stored: not every node accepts how it is written. */
@@ -201,16 +186,16 @@ export default class OrdinalsTopicManager implements TopicManager {
 
   /** The inputs that spend an ordinal of the index: an engine does not always say which it has admitted. */
   private async heldInputs(beef: BeefContents, values: (number | undefined)[]): Promise<number[]> {
-    const { index } = this
-    if (index === undefined) return []
     const held: number[] = []
-    for (const [input, { txid, vout }] of beef.subject.inputs.slice(0, MOST_LOOKED_UP).entries())
-      if (
-        values[input] === 1 &&
-        (await ifAvailable(index, () => index.ordinals.output({ txid, vout }), undefined))
-      )
-        held.push(input)
+    for (const [input, spent] of beef.subject.inputs.slice(0, MOST_LOOKED_UP).entries())
+      if (values[input] === 1 && (await this.isHeld(spent))) held.push(input)
     return held
+  }
+
+  private async isHeld({ txid, vout }: Outpoint): Promise<boolean> {
+    const { index } = this
+    const read = (): boolean => index?.ordinals.output({ txid, vout }) !== undefined
+    return index !== undefined && (await ifAvailable(index, read, false))
   }
 
   /**
@@ -236,12 +221,9 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   private async missing({ inputs }: TransactionView, hint: SyncHint): Promise<NeededInput[]> {
-    const { index } = this
     const missing: NeededInput[] = []
-    for (const { txid, vout } of hint.inputs.flatMap((input) => inputs[input] ?? [])) {
-      const isHeld = () => index?.ordinals.output({ txid, vout }) !== undefined
-      if (!(await ifAvailable(index, isHeld, false))) missing.push({ txid, outputIndex: vout })
-    }
+    for (const input of hint.inputs.flatMap((each) => inputs[each] ?? []))
+      if (!(await this.isHeld(input))) missing.push({ txid: input.txid, outputIndex: input.vout })
     return missing
   }
 
@@ -274,7 +256,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     const own = new Set(ownOutputs(subject))
     const outputs = firstOutputs(subject, OUTPUTS_WITH_ORDINALS)
     const isPossible = (_: unknown, vout: number): boolean =>
-      (own.has(vout) || outputs[vout]?.satoshis === 1) && this.refusalOf(subject, vout) === undefined
+      (own.has(vout) || outputs[vout]?.satoshis === 1) && this.rules.permits(subject, vout)
     const last = outputs.findLastIndex(isPossible)
     if (last === -1) throw new Error('no output can be an ordinal that this host accepts')
     const place = outputs.slice(0, last).reduce((sum, { satoshis }) => sum + satoshis, 0)
