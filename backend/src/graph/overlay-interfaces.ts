@@ -71,8 +71,6 @@ export interface LookupQuestion {
 export type LookupFormula = {
   txid: string
   outputIndex: number
-  /** Selects what the engine adds from the history of the output, or how many steps of it. */
-  history?: ((beef: number[], outputIndex: number, currentDepth: number) => Promise<boolean>) | number
 }[]
 
 /** Metadata of a topic manager or lookup service, shown on the host's page. */
