@@ -24,9 +24,9 @@ const ELSEWHERE = ['src/server/writer/submission-worker.ts', 'src/chain/tracker/
  * event loop runs between.
  */
 const LONGEST = {
-  mint: { files: 75, functions: 615, promises: 54, statements: 57 },
+  mint: { files: 74, functions: 613, promises: 54, statements: 57 },
   path: { files: 35, functions: 215, promises: 6, statements: 11 },
-  lookup: { files: 44, functions: 255, promises: 64, statements: 32 },
+  lookup: { files: 44, functions: 250, promises: 64, statements: 32 },
 }
 
 const STEPS = filesOfSection('How a BEEF gets in')
