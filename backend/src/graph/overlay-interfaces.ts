@@ -21,6 +21,9 @@ export interface TopicManager {
   getMetaData(): Promise<ServiceMetadata>
 }
 
+/** What the manager of a topic says about it, where a store decides what is admitted. */
+export type Topic = Pick<TopicManager, 'identifyNeededInputs' | 'getDocumentation' | 'getMetaData'>
+
 /** How a transaction came to an engine, as engines from 0.6 on say. */
 export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 

@@ -85,10 +85,7 @@ interface Waiting {
 /** The outcome of a check: there is nothing left to do, the submission waits, or it could not be verified yet. */
 type Outcome = 'recorded' | 'refused' | 'waits' | 'unverified'
 
-/**
- * The index of a host, one for each of its databases in a process. It follows the host's engine, whose calls of hooks throw
- * nothing: what cannot be recorded is kept and retried.
- */
+/** The index of a host, one for each of its databases in a process. It follows the host's engine. */
 export class HostedIndex {
   readonly store: FactStore
   /** How many services use it. */
@@ -152,15 +149,10 @@ export class HostedIndex {
     this.schedule(OPEN_AFTER)
   }
 
-  /**
-   * Whether hooks need the BEEF, because the engine's tables cannot be read. Writing it for each output and service takes an
-   * engine longer than the rest of a mint.
-   */
   get needsTransactions(): boolean {
     return !this.isEngineKnown || this.isStoredElsewhere
   }
 
-  /** The engine has verified a transaction, and stored an output of it. */
   async admitted(payload: OutputAdmittedByTopic): Promise<void> {
     if (payload.mode === 'whole-tx') await this.verified(Uint8Array.from(payload.atomicBEEF))
     else await this.once(payload.txid, () => this.bringStored(payload.txid))
@@ -178,7 +170,6 @@ export class HostedIndex {
     await recorded
   }
 
-  /** The engine has verified a spender, but may still refuse it: 0.4.6 broadcasts after it has reported spends. */
   async spentBy(txid: string, beef?: number[]): Promise<void> {
     const wait = this.wait(txid)
     wait.isVerified = true

@@ -7,11 +7,11 @@ import type {
   RootChecker,
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
-import type { HostedIndex } from '../host/hosted-index.js'
 import { atomicSubject } from '../protocol/beef.js'
 import type { Deployment } from '../protocol/mint.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, LOOKUP_SERVICES, meansTopic, PROFILES, TOPICS } from '../protocol/profile.js'
-import type { GraphReads } from '../read/fact-store.js'
+import type { FactStore, GraphReads } from '../read/fact-store.js'
 import { hostRules, shareIndex } from '../read/host-index.js'
 import type { AnsweringService } from '../read/provenance.js'
 import { NamesLookupService, type NamesLookupServiceOptions } from './NamesLookupService.js'
@@ -43,11 +43,25 @@ export interface HostedNamesOptions extends HostedServiceOptions {
   deployment?: Deployment
 }
 
-/** The index of a host, which follows the host's engine. */
-type Hosted = Pick<
-  HostedIndex,
-  'store' | 'users' | 'needsTransactions' | 'admitted' | 'spentBy' | 'evicted' | 'close'
->
+/**
+ * The index of a host, which follows the host's engine. Calls of hooks throw nothing: what cannot be recorded is kept and retried.
+ */
+export interface Hosted {
+  readonly store: FactStore
+  /** How many services use it. */
+  users: number
+  /**
+   * Whether hooks need the BEEF, because the engine's tables cannot be read. Writing it for each output and service takes an
+   * engine longer than the rest of a mint.
+   */
+  readonly needsTransactions: boolean
+  /** The engine has verified a transaction, and stored an output of it. */
+  admitted(payload: OutputAdmittedByTopic): Promise<void>
+  /** The engine has verified a spender, but may still refuse it: 0.4.6 broadcasts after it has reported spends. */
+  spentBy(txid: string, beef?: number[]): Promise<void>
+  evicted(outpoint: Outpoint): Promise<void>
+  close(): Promise<void>
+}
 
 /** `ls_names` in the host of another engine. Topic managers of the same process consult its store from now on. */
 export function hostedNames(hosted: Hosted, deployment = deploymentOf(PROFILES.mainnet)): HostedService {

@@ -2,6 +2,7 @@ import type { LookupQuestion } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { z } from 'zod'
 import { QueryError } from '../../../backend/src/graph/errors.js'
+import type { Topic } from '../../../backend/src/graph/overlay-interfaces.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { farOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -9,7 +10,6 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { AnsweringOutput, AnsweringService } from '../../../backend/src/read/provenance.js'
 import type { Config } from '../config/config.js'
-import type { Topic } from '../writer/overlay-engine.js'
 import {
   ADVERTISEMENTS,
   type Advertisement,

@@ -2,7 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { ChainTrackerError, LostConflictError } from '../../../backend/src/graph/errors.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import type { AdmittanceInstructions, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
+import type { AdmittanceInstructions, Topic } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { isLooseMint } from '../../../backend/src/graph/topic-rules.js'
@@ -32,9 +32,6 @@ import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import type { Submission, Submit } from './submission-queue.js'
 import { assertFewAdvertisements, assertSubmittable, notStrictError } from './submission-rules.js'
 import { SubmissionTracker, verifySubmission } from './verify-submission.js'
-
-/** What the topic manager of a topic says about it; the store decides what is admitted. */
-export type Topic = Pick<TopicManager, 'identifyNeededInputs' | 'getDocumentation' | 'getMetaData'>
 
 export interface OverlayEngineOptions {
   managers: Record<string, Topic>

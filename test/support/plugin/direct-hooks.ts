@@ -1,13 +1,11 @@
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
-import type { HostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { recordBeef, recordEviction } from '../../../backend/src/host/record.js'
+import type { Hosted } from '../../../backend/src/lookup-services/services.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 
-type Hooks = Pick<HostedIndex, 'needsTransactions' | 'admitted' | 'spentBy' | 'evicted' | 'close'>
-
 /** Hooks that write at once, and throw what goes wrong. */
-export function directHooks(store: FactStore, deployment?: Deployment): Hooks {
+export function directHooks(store: FactStore, deployment?: Deployment): Omit<Hosted, 'store' | 'users'> {
   return {
     needsTransactions: true,
     async admitted(payload) {
