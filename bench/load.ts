@@ -17,8 +17,6 @@ export interface Target {
   /** `http://host:port` */
   origin: string
   paths: string[]
-  /** Whether each request takes a random path. */
-  isShuffled?: boolean
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
   /** Headers of requests for long bodies. */
@@ -92,17 +90,12 @@ export function cpuRatio(own: Round[], base: Round[]): number {
 }
 
 async function load(target: Target): Promise<Round> {
-  const { origin, paths, server, length, headers = {}, isShuffled = false } = target
+  const { origin, paths, server, length, headers = {} } = target
   if (length !== undefined) return await loadLong({ origin, paths, server, length, headers })
-  const any = (): string => paths[Math.floor(Math.random() * paths.length)] ?? ''
-  const requests = (isShuffled ? paths.slice(0, 1) : paths).map((path) => ({
-    path,
-    ...(isShuffled && { setupRequest: (request: object) => ({ ...request, path: any() }) }),
-  }))
   const before = await cpuOf(server)
   const result = await autocannon({
     url: origin,
-    requests,
+    requests: paths.map((path) => ({ path })),
     connections: CONNECTIONS,
     duration: SECONDS,
     sampleInt: CHECKING,

@@ -32,8 +32,6 @@ export interface FollowOptions extends Partial<FollowerOptions> {
   /** After how many submitted transactions it is stopped. */
   most?: number
   onLimit?: () => void
-  /** Called when a transaction was submitted. */
-  onAdmitted?: (txid: string) => void
   /** Of a request, in milliseconds. */
   timeout?: number
   /** For how long a source is waited for, in milliseconds. */
@@ -93,7 +91,7 @@ async function openWorld(servers: Servers): Promise<FollowWorld> {
     })
   const follower: FollowWorld['follower'] = (
     node,
-    { most = 1000, timeout = 600_000, patience = 400, onLimit, onAdmitted, ...options } = {},
+    { most = 1000, timeout = 600_000, patience = 400, onLimit, ...options } = {},
   ) => {
     const junglebus = new JungleBusSource({ url, timeout, firstRest: 50 })
     const source = new ChainSources({ sources: [junglebus], patience })
@@ -108,8 +106,7 @@ async function openWorld(servers: Servers): Promise<FollowWorld> {
         genesis: tree.chain.deployment.genesis,
         store: node.graph,
         async admit({ txid, beef }) {
-          if (left-- > 0)
-            return await admitBeef(node, { txid, beef: () => beef }).finally(() => onAdmitted?.(txid))
+          if (left-- > 0) return await admitBeef(node, { txid, beef: () => beef })
           onLimit?.()
           void stop()
           return { kind: 'known' }
