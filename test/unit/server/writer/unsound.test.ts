@@ -1,5 +1,4 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
 import OrdinalsTopicManager from '../../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
@@ -9,7 +8,7 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
-import { encodeTransaction } from '../../../support/protocol/raw-transaction.js'
+import { bareTransaction } from '../../../support/protocol/transactions.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 // Transactions that run through an interpreter, but that no block can hold: nobody pays for them, so that anybody could
@@ -19,24 +18,20 @@ const server = await useServers().start()
 const chain = new FakeChain()
 const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('on no chain') })
 
-function fake(parts: Parameters<typeof encodeTransaction>[0]): FakeTransaction {
-  const raw = encodeTransaction(parts)
-  const transaction = readTransaction(raw)
-  const { txid } = transaction
-  return { txid, raw, transaction, height: 1, outpoint: (vout) => `${txid}_${vout}` }
-}
-
 const spend = (from: FakeTransaction, vout = 0) => ({
   outpoint: { txid: from.txid, vout },
   unlockingScript: Uint8Array.of(1, 0x61),
 })
 
-const nothing = fake({ inputs: [], outputs: [{ satoshis: 0, lockingScript }] })
-const fromNothing = fake({ inputs: [], outputs: [{ satoshis: 0, lockingScript: OPEN_LOCK }] })
-const child = fake({ inputs: [spend(fromNothing)], outputs: [{ satoshis: 0, lockingScript }] })
+const nothing = bareTransaction({ inputs: [], outputs: [{ satoshis: 0, lockingScript }] })
+const fromNothing = bareTransaction({ inputs: [], outputs: [{ satoshis: 0, lockingScript: OPEN_LOCK }] })
+const child = bareTransaction({ inputs: [spend(fromNothing)], outputs: [{ satoshis: 0, lockingScript }] })
 const coin = chain.spend({ outputs: [OPEN_LOCK] })
-const twice = fake({ inputs: [spend(coin), spend(coin)], outputs: [{ satoshis: 2, lockingScript }] })
-const once = fake({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScript }] })
+const twice = bareTransaction({
+  inputs: [spend(coin), spend(coin)],
+  outputs: [{ satoshis: 2, lockingScript }],
+})
+const once = bareTransaction({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScript }] })
 
 const unsound: [string, FakeTransaction, Uint8Array][] = [
   ['has no inputs', nothing, beefOf(nothing, { proven: false })],
