@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Engine, type LookupService, type Output, type Storage, type TopicManager } from '@bsv/overlay'
 import { type AdmittanceInstructions, type STEAK, type TaggedBEEF, Transaction } from '@bsv/sdk'
 
@@ -220,7 +221,8 @@ export class HeldWrites {
   outputs = 0
   /** The outputs whose storing waits, as `<txid> <vout> <topic>`, until they are stored. */
   readonly waiting = new Map<string, Promise<void>>()
-  private readonly lookedFor = new Set<string>()
+  /** The outputs that a submission has looked for while storing waits. */
+  private readonly lookedFor = new AsyncLocalStorage<Set<string>>()
   private held: { released: Promise<void>; release: () => void } | undefined
   private isCut = false
 
@@ -238,13 +240,18 @@ export class HeldWrites {
     this.held = undefined
   }
 
+  /** Runs a submission: another one that looks for the same output, such as the same again, waits for nothing. */
+  during<Result>(submit: () => Result): Result {
+    return this.lookedFor.run(new Set(), submit)
+  }
+
   /** From now on nothing follows the storing of an output, such as its hooks: as if the process were killed right then. */
   cutAfterOutputs(): void {
     this.isCut = true
   }
 
   /**
-   * The same storage, but that it waits. An engine that looks a second time for an output whose storing waits finds it stored: once
+   * The same storage, but that it waits. A submission that looks a second time for an output whose storing waits finds it stored: once
    * 0.4.6 has answered, it looks again for what a transaction spends.
    */
   over(storage: Storage): Storage {
@@ -256,8 +263,9 @@ export class HeldWrites {
         if (name === 'findOutput')
           return async (...args: unknown[]) => {
             const output = args.slice(0, 3).join(' ')
-            if (this.lookedFor.has(output)) await this.waiting.get(output)
-            else if (this.held !== undefined) this.lookedFor.add(output)
+            const lookedFor = this.lookedFor.getStore()
+            if (lookedFor?.has(output)) await this.waiting.get(output)
+            else if (this.held !== undefined) lookedFor?.add(output)
             return await method.apply(target, args)
           }
         if (!waits.has(name)) return method.bind(target)

@@ -239,7 +239,9 @@ export default class OverlayExpress {
       beef = reader.read(reader.readVarIntNum())
       offChainValues = reader.read()
     }
-    const submission = engine.submit({ beef, topics, offChainValues }, answer, 'current-tx', offChainValues)
+    const submission = this.writes.during(() =>
+      engine.submit({ beef, topics, offChainValues }, answer, 'current-tx', offChainValues),
+    )
     this.underWay.add(submission)
     try {
       await submission

@@ -93,10 +93,10 @@ export function describePluginContract(
         mints = LETTERS.map((name) => wallet.mint(name, { mined }))
       })
 
-      test('each sent as soon as the one before is answered, before anything is stored', async () => {
+      test('each sent as soon as the one before is answered, and one again, before anything is stored', async () => {
         const host = await start()
         host.writes.hold()
-        await submitAll(host, [wallet.chain.genesis, ...mints])
+        await submitAll(host, [wallet.chain.genesis, ...mints, ...mints.slice(0, 1)])
         await host.stored()
         await expectNames(host, mints)
         await expectNames(await restart(host), mints)
