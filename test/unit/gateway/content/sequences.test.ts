@@ -1,6 +1,12 @@
+import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { directory, text } from '../../../support/gateway/site.js'
 import { livesOn } from '../../../support/graph/lives.js'
-import { FakeChain, type FakeTransaction, inscriptionScript } from '../../../support/protocol/fake-chain.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 const server = await useServers().start()
@@ -31,4 +37,16 @@ test('what hangs below a directory follows the directory’s own rule', async ()
   const { status, headers } = await asked(origin, ':-1/')
   const location = `/content/${at(origin)}:-1/index.html`
   expect([status, headers.location, headers['cache-control']]).toEqual([302, location, 'no-cache'])
+})
+
+test('the parent of a step is that of the latest inscription with one that counts', async () => {
+  const parent = chain.inscribe(text('parent'))
+  const coin = chain.spend({ outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
+  const named = inscriptionScript({ ...text('child'), parent: parseOutpoint(at(parent)) })
+  const child = chain.spend({ inputs: [parent, coin], outputs: [p2pkh(1), named] })
+  const later = chain.move(child, 1, inscriptionScript(text('later')))
+  await submit(child, { with: [parent, coin] })
+  await submit(later, { with: [child] })
+  const shown = [await asked(later, ':-1'), await asked(later, '')].map(({ headers }) => headers['x-parent'])
+  expect(shown).toEqual([at(parent), undefined])
 })
