@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { pinnedTree } from '../../backend/src/graph/pinned-tree.js'
 import type { HostDatabase } from '../../backend/src/host/host-database.js'
@@ -7,6 +6,7 @@ import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { hostRules, OtherTreeError } from '../../backend/src/read/host-index.js'
+import { BackgroundJob } from '../chain/sources/background.js'
 import type { BlockHeaders } from '../chain/tracker/chain-tracker.js'
 import { type Config, ConfigError, readConfig } from '../server/config/config.js'
 import { LIMITS } from '../server/config/limits.js'
@@ -65,8 +65,7 @@ class AttachedFollower implements HostFollower {
   readonly asksNetwork = true as const
   readonly progress: HostFollower['progress']
   readonly ancestors: HostFollower['ancestors']
-  private readonly stopping = new AbortController()
-  private running: Promise<void> | undefined
+  private readonly opening = new BackgroundJob((signal) => this.attempt(signal))
   private followed: FollowedChain | undefined
   /** The progress of other processes, when this one cannot follow. */
   private others: FollowedTree | undefined
@@ -94,7 +93,7 @@ class AttachedFollower implements HostFollower {
   }
 
   start(): void {
-    this.running ??= this.run()
+    this.opening.start()
   }
 
   status(): FollowerStatus {
@@ -109,9 +108,8 @@ class AttachedFollower implements HostFollower {
   }
 
   async stop(): Promise<void> {
-    if (this.stopping.signal.aborted) return
-    this.stopping.abort()
-    await this.running
+    if (this.opening.signal.aborted) return
+    await this.opening.stop()
     await this.end()
     const { index } = this.options
     index.seekJobs([])
@@ -119,31 +117,26 @@ class AttachedFollower implements HostFollower {
   }
 
   private get state(): FollowerStatus['state'] {
-    if (this.stopping.signal.aborted) return 'stopped'
+    if (this.opening.signal.aborted) return 'stopped'
     if (this.hasFailed) return 'failed'
     if (this.followed === undefined) return 'starting'
     return this.options.index.isMine('follow') ? 'following' : 'waiting'
   }
 
-  private async run(): Promise<void> {
-    const { index } = this.options
-    const { signal } = this.stopping
-    while (!signal.aborted) {
-      try {
-        await (this.hasFailed ? this.watch() : this.open())
-        return
-      } catch (error) {
-        await this.end()
-        if (signal.aborted) return
-        this.reason = messageOf(error)
-        // Neither error goes away while the process runs.
-        this.hasFailed = error instanceof ConfigError || error instanceof OtherTreeError
-        index.report(error)
-        // The progress of others on a different tree means nothing here.
-        if (error instanceof OtherTreeError) return
-        if (this.hasFailed) continue
-      }
-      await sleep(AGAIN, undefined, { signal, ref: false }).catch(() => {})
+  private async attempt(signal: AbortSignal): Promise<number | undefined> {
+    try {
+      await (this.hasFailed ? this.watch() : this.open())
+      return undefined
+    } catch (error) {
+      await this.end()
+      if (signal.aborted) return undefined
+      this.reason = messageOf(error)
+      // Neither error goes away while the process runs.
+      this.hasFailed = error instanceof ConfigError || error instanceof OtherTreeError
+      this.options.index.report(error)
+      // The progress of others on a different tree means nothing here.
+      if (error instanceof OtherTreeError) return undefined
+      return this.hasFailed ? 0 : AGAIN
     }
   }
 

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import type { EngineTables } from '../../backend/src/host/engine-tables.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { TOPICS, topicNames } from '../../backend/src/protocol/profile.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
-import { type IsMine, untilMine } from '../chain/ancestors/is-mine.js'
+import { BackgroundJob, type IsMine } from '../chain/sources/background.js'
 import { Retries } from '../chain/sources/retries.js'
 import type { HostEngine } from './follower-options.js'
 
@@ -38,14 +38,22 @@ const MOST_FAILURES = 3
  * compares everything with what the engine has applied.
  */
 export class EngineCatchUp {
-  private readonly stopping = new AbortController()
+  private readonly job: BackgroundJob
   private readonly topics: { topic: string; name: string; place?: Place }[]
   private readonly retries = new Retries<string>(FIRST_PAUSE)
-  private running: Promise<void> | undefined
   private failures = 0
+  private pause = EVERY
 
   constructor(private readonly options: EngineCatchUpOptions) {
-    const { engine } = options
+    const { engine, isMine, onFailure } = options
+    this.job = new BackgroundJob(async (signal) => {
+      this.failures = 0
+      await this.round().catch((error: unknown) => {
+        if (!signal.aborted) onFailure(error)
+      })
+      this.pause = this.failures < MOST_FAILURES ? EVERY : Math.min(LONGEST_PAUSE, 2 * this.pause)
+      return this.pause
+    }, isMine)
     const names = Object.keys(engine.managers)
     this.topics = Object.values(TOPICS).flatMap((topic) => {
       const name = topicNames(topic).find((each) => names.includes(each))
@@ -54,30 +62,16 @@ export class EngineCatchUp {
   }
 
   start(): void {
-    this.running ??= this.run()
+    this.job.start()
   }
 
   /** Resolves when the store is no longer in use. */
   async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.running
-  }
-
-  private async run(): Promise<void> {
-    const { signal } = this.stopping
-    for (let pause = EVERY; !signal.aborted; ) {
-      await untilMine(this.options.isMine, signal)
-      this.failures = 0
-      await this.round().catch((error: unknown) => {
-        if (!signal.aborted) this.options.onFailure(error)
-      })
-      pause = this.failures < MOST_FAILURES ? EVERY : Math.min(LONGEST_PAUSE, 2 * pause)
-      await sleep(pause, undefined, { signal, ref: false }).catch(() => {})
-    }
+    await this.job.stop()
   }
 
   private get isInterrupted(): boolean {
-    return this.stopping.signal.aborted || !this.options.isMine() || this.failures >= MOST_FAILURES
+    return this.job.signal.aborted || !this.options.isMine() || this.failures >= MOST_FAILURES
   }
 
   private async round(): Promise<void> {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import type { FactStore } from '../../backend/src/read/fact-store.js'
-import type { IsMine } from '../chain/ancestors/is-mine.js'
+import type { IsMine } from '../chain/sources/background.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/as-of.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
 

@@ -24,7 +24,7 @@ import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 import { LargeSubmissions } from './writer/large-submissions.js'
-import { NonFinalPoller } from './writer/non-final-submissions.js'
+import { nonFinalJob } from './writer/non-final-submissions.js'
 
 export interface RunningServer {
   /** The server's address, as `http://host:port`. */
@@ -100,7 +100,7 @@ export async function startServer({
   })
   const { following, progress, reorgMonitor } = chain
   engine.writes.onWritten = () => following?.ancestors.notify()
-  const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
+  const nonFinal = nonFinalJob({ release: engine.releaseNonFinal, logger })
   await chain.open()
   const images = imageProgram && openImages({ ...config, logger, clientOf: clientKey, program: imageProgram })
   const metrics = metricsOf(node, chain.parts, images)

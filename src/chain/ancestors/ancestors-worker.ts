@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { Logger } from 'pino'
@@ -12,10 +11,10 @@ import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { BackgroundJob, type IsMine, pause as pauseFor } from '../sources/background.js'
 import type { ChainSource } from '../sources/chain-source.js'
 import { FollowError, isOfBranch, isTooLarge, type LastError } from '../sources/errors.js'
 import { type Admission, type GatherLimits, gather } from './ancestors.js'
-import { type IsMine, untilMine } from './is-mine.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue
@@ -72,10 +71,8 @@ const MAX_COUNTED = 10_000
  * time, back from what is stored. All state is in the store, which says what comes next once a transaction is admitted.
  */
 export class AncestorsWorker {
-  private readonly stopping = new AbortController()
+  private readonly job: BackgroundJob
   private readonly branches = pLimit(PARALLEL)
-  private running: Promise<void> | undefined
-  private noticed = new AbortController()
   private counts: AncestorCounts = { waiting: 0, holes: 0 }
   private fetched = 0
   private lastError: AncestorsStatus['lastError']
@@ -85,21 +82,21 @@ export class AncestorsWorker {
 
   constructor(private readonly options: AncestorsWorkerOptions) {
     this.source = new SharedSource(options.source, { forget: FIRST_DELAY, now: () => this.now })
+    this.job = new BackgroundJob((signal) => this.round(signal), options.isMine)
   }
 
   start(): void {
-    this.running ??= this.run()
+    this.job.start()
   }
 
   /** Resolves when the store is no longer in use. Pending requests to sources have to end first. */
   async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.running
+    await this.job.stop()
   }
 
   /** Call when something was written, to have the queue read again. */
   notify(): void {
-    this.noticed.abort()
+    this.job.wake()
   }
 
   status(): AncestorsStatus {
@@ -111,31 +108,27 @@ export class AncestorsWorker {
     return (this.options.now ?? steadyTime)()
   }
 
-  private async run(): Promise<void> {
+  private async round(signal: AbortSignal): Promise<number> {
     const { queue, logger, rest = 30_000, pause = 1000 } = this.options
-    const { signal } = this.stopping
-    while (!signal.aborted) {
-      await untilMine(this.options.isMine, signal)
-      this.noticed = new AbortController()
-      try {
-        const entries = await queue.due({ now: this.now, limit: PAGE })
-        const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
-        this.counts = await queue.count(MAX_COUNTED)
-        const failed = ends.find((end) => end.status === 'rejected')
-        // Another source may still answer for the other ordinals.
-        if (failed !== undefined && ends.every((end) => end.status === 'rejected')) throw failed.reason
-        if (failed !== undefined) this.note(failed.reason)
-        if (entries.length > 0) continue
-        const due = await queue.nextDue()
-        await unlessStopped(pause, signal)
-        const idle = Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE) - pause
-        await unlessStopped(Math.max(0, idle), AbortSignal.any([signal, this.noticed.signal]))
-      } catch (err) {
-        if (signal.aborted) return
-        this.note(err)
-        logger.warn({ err }, 'missing ancestors cannot be fetched; retrying later')
-        await unlessStopped(rest, signal)
-      }
+    try {
+      const entries = await queue.due({ now: this.now, limit: PAGE })
+      const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
+      this.counts = await queue.count(MAX_COUNTED)
+      const failed = ends.find((end) => end.status === 'rejected')
+      // Another source may still answer for the other ordinals.
+      if (failed !== undefined && ends.every((end) => end.status === 'rejected')) throw failed.reason
+      if (failed !== undefined) this.note(failed.reason)
+      if (entries.length > 0) return 0
+      const due = await queue.nextDue()
+      // Here, so that frequent writes do not cut it short.
+      await pauseFor(pause, signal)
+      return Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE) - pause
+    } catch (err) {
+      if (signal.aborted) return 0
+      this.note(err)
+      logger.warn({ err }, 'missing ancestors cannot be fetched; retrying later')
+      await pauseFor(rest, signal)
+      return 0
     }
   }
 
@@ -154,7 +147,7 @@ export class AncestorsWorker {
    * @throws errors that are not the fault of the ordinal.
    */
   private async advance(entry: AncestorEntry, limits: GatherLimits): Promise<'done' | 'too large'> {
-    if (this.stopping.signal.aborted) return 'done'
+    if (this.job.signal.aborted) return 'done'
     const { perOrdinal } = this.options
     const source = new BoundedSource(this.source, {
       maxTransactions: perOrdinal.maxTransactions - entry.fetched.transactions,
@@ -249,10 +242,6 @@ export class AncestorsWorker {
 
 function notKnown(txid: string): FollowError {
   return new FollowError('NOT_KNOWN', `no chain source knows ${txid}, which places an ordinal`)
-}
-
-async function unlessStopped(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await sleep(milliseconds, undefined, { signal, ref: false }).catch(() => {})
 }
 
 /** How many unknown transactions are remembered. */

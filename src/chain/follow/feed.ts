@@ -1,11 +1,10 @@
-import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Settings } from '../../../backend/src/graph/pinned-tree.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { unlessAborted } from '../../client/bounded-fetch.js'
-import { type IsMine, untilMine } from '../ancestors/is-mine.js'
+import { BackgroundJob, type IsMine } from '../sources/background.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from '../sources/chain-source.js'
 import { ChainSourceError, isOutage, type LastError } from '../sources/errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from '../sources/junglebus.js'
@@ -75,41 +74,33 @@ export class Feed {
   /** The transactions, with heights, that the feed named in this reading, and how many of them were useless. */
   private readonly named = new LRUCache<string, true>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
   private useless = 0
-  private readonly stopping = new AbortController()
-  private wake = new AbortController()
-  private running: Promise<void> | undefined
+  private readonly job: BackgroundJob
 
-  constructor(private readonly options: FeedOptions) {}
+  constructor(private readonly options: FeedOptions) {
+    this.job = new BackgroundJob(async () => {
+      await this.read().catch((error: unknown) => this.note(error))
+      return options.interval
+    }, options.isMine)
+  }
 
   start(): void {
-    this.running ??= this.run()
+    this.job.start()
   }
 
   /** Resolves when nothing is passed on any more. */
   async stop(): Promise<void> {
-    this.stopping.abort()
-    this.wake.abort()
-    await this.running
+    await this.job.stop()
   }
 
   /** Reads now: the chain has a new tip, and blocks from `forkedAt` on may have been replaced. */
   onBlock({ forkedAt }: { forkedAt?: number } = {}): void {
     if (forkedAt !== undefined) this.rewindTo(forkedAt)
-    this.wake.abort()
+    this.job.wake()
   }
 
   status(): FeedStatus {
     const { position, done, lastError } = this
     return { ...(position && { height: position.height }), ...done, ...(lastError && { lastError }) }
-  }
-
-  private async run(): Promise<void> {
-    while (!this.stopping.signal.aborted) {
-      await untilMine(this.options.isMine, this.stopping.signal)
-      this.wake = new AbortController()
-      await this.read().catch((error: unknown) => this.note(error))
-      await setTimeout(this.options.interval, undefined, { signal: this.wake.signal }).catch(() => undefined)
-    }
   }
 
   /** Reads to the tip. */
@@ -120,10 +111,10 @@ export class Feed {
       this.position = { height: Math.min(tip, await this.firstHeight()), index: -1 }
     else if (tip !== this.tip) this.rewindTo(tip - DEPTH)
     this.tip = tip
-    while (!this.stopping.signal.aborted) {
+    while (!this.job.signal.aborted) {
       const entries = await this.nextPage(this.position)
       for (const entry of entries) {
-        if (this.stopping.signal.aborted || !(await this.passOn(entry))) return
+        if (this.job.signal.aborted || !(await this.passOn(entry))) return
         // An entry for a block beyond the tip must not move the position past blocks that are still to come.
         if (entry.height <= tip) this.position = { height: entry.height, index: entry.index }
       }
@@ -171,7 +162,7 @@ export class Feed {
         this.done.transactions++
       }
     } catch (error) {
-      if (this.stopping.signal.aborted) return false
+      if (this.job.signal.aborted) return false
       this.note(error)
       if (isOutage(error)) return false
     }
@@ -203,7 +194,7 @@ export class Feed {
   }
 
   private async unlessStopped<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    return await unlessAborted(answer, this.stopping.signal)
+    return await unlessAborted(answer, this.job.signal)
   }
 
   private async firstHeight(): Promise<number> {
@@ -230,7 +221,7 @@ export class Feed {
   }
 
   private note(error: unknown): void {
-    if (this.stopping.signal.aborted) return
+    if (this.job.signal.aborted) return
     const message = messageOf(error)
     if (this.lastError?.message !== message) this.options.logger?.warn(`feed: ${message}`)
     this.done.failures++

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
@@ -6,7 +5,7 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { FrontierCoin } from '../../../backend/src/read/frontier.js'
-import { type IsMine, untilMine } from '../ancestors/is-mine.js'
+import { type IsMine, pause, untilMine } from '../sources/background.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { FollowError, isOfBranch, isOutage, type LastError } from '../sources/errors.js'
 import { MAX_FAILING, Retries } from '../sources/retries.js'
@@ -259,8 +258,7 @@ export class Follower {
     const end = monotonic() + this.options.pollInterval
     while (!this.stopping.signal.aborted && !this.isUrgent && monotonic() < end) {
       this.waking = new AbortController()
-      const left = Math.min(end, this.retries.nextDue) - monotonic()
-      await sleep(Math.max(0, left), undefined, { signal: this.waking.signal, ref: false }).catch(() => {})
+      await pause(Math.min(end, this.retries.nextDue) - monotonic(), this.waking.signal)
       await this.performAll(this.retries.due())
     }
   }
@@ -436,8 +434,7 @@ export class Follower {
   private async pauseIsOver(): Promise<void> {
     const { signal } = this.stopping
     for (let left = this.pause.until - monotonic(); left > 0 && !signal.aborted; ) {
-      const either = AbortSignal.any([signal, this.pause.end.signal])
-      await sleep(left, undefined, { signal: either, ref: false }).catch(() => {})
+      await pause(left, AbortSignal.any([signal, this.pause.end.signal]))
       left = this.pause.until - monotonic()
     }
   }

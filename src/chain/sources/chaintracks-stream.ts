@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { chunksOf } from '../../client/bounded-fetch.js'
+import { BackgroundJob } from './background.js'
 
 /** How much of a stream is read before it is reopened, in bytes: with comments, a server sends some 8 KB an hour. */
 const MAX_STREAM_BYTES = 1024 * 1024
@@ -13,72 +13,57 @@ const LONGEST_PAUSE = 60_000
  * The event stream of a Chaintracks server, `GET /v2/tip/stream`, with an event for each new tip, on any branch. A stream that
  * breaks is reopened, but missed events are lost: events only speed up what polling finds as well.
  */
-export class ChaintracksStream {
-  private readonly stopping = new AbortController()
-  private running: Promise<unknown> | undefined
-
-  constructor(
-    private readonly options: {
-      /** Without a trailing slash. */
-      url: string
-      onTip: () => void
-      idleTimeout?: number
-      firstPause?: number
-    },
-  ) {}
-
-  /** Opens the stream, once. */
-  start(): void {
-    this.running ??= this.follow(`${this.options.url}/v2/tip/stream`)
-  }
-
-  async close(): Promise<void> {
-    this.stopping.abort()
-    await this.running
-  }
-
-  private async follow(url: string): Promise<void> {
-    const { onTip, firstPause = FIRST_PAUSE } = this.options
-    const { signal } = this.stopping
-    for (let pause = firstPause; !signal.aborted; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
-      try {
-        for await (const _ of this.events(url)) {
-          onTip()
-          pause = firstPause
-        }
-      } catch {
-        // Polling continues, and reports a server that is gone.
-      }
-      await sleep(pause, undefined, { signal, ref: false }).catch(() => {})
-    }
-  }
-
-  /** The events of one connection, each a line that starts with `data:`; comments keep the connection alive. */
-  private async *events(url: string): AsyncGenerator<void> {
-    const { idleTimeout = IDLE_TIMEOUT } = this.options
-    const over = new AbortController()
-    const idle = setTimeout(() => over.abort(), idleTimeout)
-    const signal = AbortSignal.any([over.signal, this.stopping.signal])
+export function chaintracksStream(options: {
+  /** Without a trailing slash. */
+  url: string
+  onTip: () => void
+  idleTimeout?: number
+  firstPause?: number
+}): BackgroundJob {
+  const { url, onTip, idleTimeout = IDLE_TIMEOUT, firstPause = FIRST_PAUSE } = options
+  let next = firstPause
+  return new BackgroundJob(async (stopping) => {
     try {
-      const headers = { Accept: 'text/event-stream' }
-      const { ok, body } = await fetch(url, { headers, redirect: 'error', signal })
-      if (!ok) return
-      const decoder = new TextDecoder()
-      let line = ''
-      let received = 0
-      for await (const chunk of chunksOf(body, signal)) {
-        idle.refresh()
-        received += chunk.length
-        if (received > MAX_STREAM_BYTES) return
-        // The text received before has no line break.
-        const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n')
-        const lines = [line + first, ...others]
-        line = lines.pop() ?? ''
-        for (const each of lines) if (each.startsWith('data:')) yield
+      for await (const _ of events(`${url}/v2/tip/stream`, { idleTimeout, stopping })) {
+        onTip()
+        next = firstPause
       }
-    } finally {
-      clearTimeout(idle)
-      over.abort()
+    } catch {
+      // Polling continues, and reports a server that is gone.
     }
+    const pause = next
+    next = Math.min(2 * pause, LONGEST_PAUSE)
+    return pause
+  })
+}
+
+/** The events of one connection, each a line that starts with `data:`; comments keep the connection alive. */
+async function* events(
+  url: string,
+  { idleTimeout, stopping }: { idleTimeout: number; stopping: AbortSignal },
+): AsyncGenerator<void> {
+  const over = new AbortController()
+  const idle = setTimeout(() => over.abort(), idleTimeout)
+  const signal = AbortSignal.any([over.signal, stopping])
+  try {
+    const headers = { Accept: 'text/event-stream' }
+    const { ok, body } = await fetch(url, { headers, redirect: 'error', signal })
+    if (!ok) return
+    const decoder = new TextDecoder()
+    let line = ''
+    let received = 0
+    for await (const chunk of chunksOf(body, signal)) {
+      idle.refresh()
+      received += chunk.length
+      if (received > MAX_STREAM_BYTES) return
+      // The text received before has no line break.
+      const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n')
+      const lines = [line + first, ...others]
+      line = lines.pop() ?? ''
+      for (const each of lines) if (each.startsWith('data:')) yield
+    }
+  } finally {
+    clearTimeout(idle)
+    over.abort()
   }
 }

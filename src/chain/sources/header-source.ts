@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
-import { ChaintracksStream } from './chaintracks-stream.js'
+import type { BackgroundJob } from './background.js'
+import { chaintracksStream } from './chaintracks-stream.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 import {
   type HeaderSourceKind,
@@ -18,7 +19,7 @@ export class HeaderSource implements HeaderFetcher {
   readonly client: SourceClient
   readonly tip: HeaderFetcher['tip']
   readonly headers: HeaderFetcher['headers']
-  private readonly stream: ChaintracksStream | undefined
+  private readonly stream: BackgroundJob | undefined
 
   constructor(options: {
     address: SourceAddress<HeaderSourceKind>
@@ -46,7 +47,7 @@ export class HeaderSource implements HeaderFetcher {
     const { tip, headers } = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
     this.tip = tip
     this.headers = headers
-    if (kind === 'chaintracks' && onTip !== undefined) this.stream = new ChaintracksStream({ url, onTip })
+    if (kind === 'chaintracks' && onTip !== undefined) this.stream = chaintracksStream({ url, onTip })
   }
 
   get name(): string {
@@ -64,6 +65,6 @@ export class HeaderSource implements HeaderFetcher {
 
   async close(): Promise<void> {
     this.client.close()
-    await this.stream?.close()
+    await this.stream?.stop()
   }
 }

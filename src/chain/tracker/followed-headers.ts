@@ -13,6 +13,7 @@ import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-chec
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { ChangedHeadersError, HeaderChain, type SourceTip, type Verdict } from '../headers/header-chain.js'
+import { pause } from '../sources/background.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { HeaderSource } from '../sources/header-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
@@ -242,7 +243,7 @@ export class FollowedHeaders implements BlockHeaders {
     this.endPause = () => waking.abort()
     if (this.isWoken || this.stopping.signal.aborted) return
     const longest = Math.min(milliseconds, BELOW_DELAY)
-    await sleep(longest, undefined, { signal: waking.signal, ref: false }).catch(() => {})
+    await pause(longest, waking.signal)
   }
 
   /** Starts the next round now. */

@@ -1,10 +1,10 @@
-import { setTimeout } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { Block } from '../../../backend/src/graph/records.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { unlessAborted } from '../../client/bounded-fetch.js'
+import { BackgroundJob } from '../sources/background.js'
 import type { BlockHeaders, ProofVerifier } from './chain-tracker.js'
 
 /** The setting that stores the tip up to which proofs were checked; each gateway has its own (`OWN_STATE`). */
@@ -41,11 +41,9 @@ export interface ReorgMonitorOptions {
  */
 export class ReorgMonitor {
   private readonly rounds = new Mutex()
-  private readonly stopping = new AbortController()
-  private polling: Promise<void> | undefined
+  private readonly polling = new BackgroundJob(() => this.poll())
   /** Whether the last round failed: then a new tip starts the next one. */
   private hasFailed = false
-  private wake: () => void = () => {}
   /** The lowest height of reported reorganisations that no round has started from yet. */
   private forkedAt: number | undefined
   /** The lowest height of reorganisations that is not in the store yet. */
@@ -56,16 +54,14 @@ export class ReorgMonitor {
   start(): void {
     this.options.headers.onTip(({ forkedAt }) => {
       if (forkedAt !== undefined) void this.checkFork(forkedAt)
-      else if (this.hasFailed) this.wake()
+      else if (this.hasFailed) this.polling.wake()
     })
-    this.polling = this.poll()
+    this.polling.start()
   }
 
   /** Stops; resolves when the store is no longer in use. */
   async stop(): Promise<void> {
-    this.stopping.abort(new ChainTrackerError('the node is stopping'))
-    this.wake()
-    await this.polling
+    await this.polling.stop(new ChainTrackerError('the node is stopping'))
     await this.rounds.waitForUnlock()
   }
 
@@ -99,7 +95,7 @@ export class ReorgMonitor {
 
   /** The next round covers what a failed one left out. */
   private failed(err: unknown): void {
-    if (this.stopping.signal.aborted) return
+    if (this.polling.signal.aborted) return
     this.hasFailed = true
     const level = err instanceof ChainTrackerError ? 'warn' : 'error'
     this.options.logger[level](
@@ -108,23 +104,15 @@ export class ReorgMonitor {
     )
   }
 
-  private async poll(): Promise<void> {
+  private async poll(): Promise<number | undefined> {
     const { pollInterval } = this.options
-    const { signal } = this.stopping
-    while (!signal.aborted) {
-      const waking = new AbortController()
-      this.wake = () => waking.abort()
-      try {
-        this.hasFailed = false
-        await this.rounds.runExclusive(() => this.check(undefined))
-        if (pollInterval === 0) return
-      } catch (error) {
-        this.failed(error)
-      }
-      if (signal.aborted) return
-      await setTimeout(pollInterval || RETRY_DELAY, undefined, { signal: waking.signal, ref: false }).catch(
-        () => {},
-      )
+    try {
+      this.hasFailed = false
+      await this.rounds.runExclusive(() => this.check(undefined))
+      return pollInterval || undefined
+    } catch (error) {
+      this.failed(error)
+      return pollInterval || RETRY_DELAY
     }
   }
 
@@ -185,7 +173,7 @@ export class ReorgMonitor {
 
   /** Asks the tracker; stops waiting when the node stops. */
   private async unlessStopped<Answer>(question: () => Promise<Answer>): Promise<Answer> {
-    const { signal } = this.stopping
+    const { signal } = this.polling
     signal.throwIfAborted()
     return await unlessAborted(question(), signal)
   }

@@ -1,9 +1,8 @@
-import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
-import { type IsMine, untilMine } from '../../chain/ancestors/is-mine.js'
+import { BackgroundJob, type IsMine, untilMine } from '../../chain/sources/background.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import type { Overlay } from '../writer/overlay.js'
@@ -49,19 +48,17 @@ export function openPeersSync({
     maxBytes: limits.maxAncestorBytes,
     graphTimeout: limits.syncGraphTimeout,
   }
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const poll = async (url: string): Promise<void> => {
+  const jobs = syncPeers.map((url) => {
     const peer = new Peer({ url, timeout: limits.syncTimeout, maxBytes: maxBodyBytes })
     const options = { peer, url, graph, engine, emit, limits: bounds, logger }
     const syncs = topics.map((topic) => new TopicSync({ ...options, topic }))
-    while (!signal.aborted) {
+    return new BackgroundJob(async (signal) => {
       for (const sync of syncs) {
         await untilMine(isMine, signal)
         try {
           await onRound(sync.topic, await sync.round(signal))
         } catch (err) {
-          if (signal.aborted) return
+          if (signal.aborted) return undefined
           // Such an error ends a round, and may be gone by the next one.
           const isTransient =
             err instanceof PeerError ||
@@ -73,18 +70,15 @@ export function openPeersSync({
           )
         }
       }
-      if (interval === 0) return
-      await setTimeout(interval, undefined, { signal, ref: false }).catch(() => {})
-    }
-  }
-  let polling: Promise<unknown> | undefined
+      return interval || undefined
+    })
+  })
   return {
     start() {
-      polling = Promise.all(syncPeers.map(poll))
+      for (const job of jobs) job.start()
     },
     async stop() {
-      stopping.abort(new PeerError('AWAY', 'the node is stopping'))
-      await polling
+      await Promise.all(jobs.map((job) => job.stop(new PeerError('AWAY', 'the node is stopping'))))
     },
   }
 }

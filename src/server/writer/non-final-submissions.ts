@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
@@ -6,6 +5,7 @@ import { knownTransactions } from '../../../backend/src/graph/transaction-record
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { BackgroundJob } from '../../chain/sources/background.js'
 import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import type { Writes } from '../store/index-status.js'
 import { SubmissionError } from './errors.js'
@@ -77,36 +77,24 @@ export class NonFinalSubmissions {
   }
 }
 
-export class NonFinalPoller {
-  private readonly stopping = new AbortController()
-  private running: Promise<void> | undefined
-
-  constructor(private readonly options: { release: () => Promise<number>; logger: Logger }) {}
-
-  start(): void {
-    this.running = this.run()
-  }
-
-  async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.running
-  }
-
-  private async run(): Promise<void> {
-    const { release, logger } = this.options
-    const { signal } = this.stopping
-    while (!signal.aborted) {
-      try {
-        const released = await release()
-        if (released > 0) {
-          logger.info({ released }, 'processed submissions that have become final')
-          continue
-        }
-      } catch (err) {
-        const level = err instanceof ChainTrackerError ? 'warn' : 'error'
-        logger[level]({ err }, 'failed to process submissions that have become final; will retry')
-      }
-      await sleep(POLL_INTERVAL, undefined, { signal, ref: false }).catch(() => {})
+/** Submits held transactions again as they become final. */
+export function nonFinalJob({
+  release,
+  logger,
+}: {
+  release: () => Promise<number>
+  logger: Logger
+}): BackgroundJob {
+  return new BackgroundJob(async () => {
+    try {
+      const released = await release()
+      if (released === 0) return POLL_INTERVAL
+      logger.info({ released }, 'processed submissions that have become final')
+      return 0
+    } catch (err) {
+      const level = err instanceof ChainTrackerError ? 'warn' : 'error'
+      logger[level]({ err }, 'failed to process submissions that have become final; will retry')
+      return POLL_INTERVAL
     }
-  }
+  })
 }

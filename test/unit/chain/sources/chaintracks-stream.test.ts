@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { ChaintracksStream } from '../../../../src/chain/sources/chaintracks-stream.js'
+import { chaintracksStream } from '../../../../src/chain/sources/chaintracks-stream.js'
 import { serving } from '../../../support/server/connections.js'
 import { until } from '../../../support/server/waiting.js'
 
@@ -16,8 +16,8 @@ async function setUp(
   })
   let events = 0
   const onTip = (): void => void events++
-  const streams = new ChaintracksStream({ url: server.url, onTip, idleTimeout, firstPause: 1 })
-  onTestFinished(() => streams.close())
+  const streams = chaintracksStream({ url: server.url, onTip, idleTimeout, firstPause: 1 })
+  onTestFinished(() => streams.stop())
   streams.start()
   return { events: () => events, opened: () => opened }
 }
