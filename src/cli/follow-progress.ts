@@ -1,6 +1,5 @@
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
-import { chainShape } from '../server/routes/health-routes.js'
-import type { ChainStatus } from '../server/telemetry/chain-status.js'
+import { type ChainStatus, chainShape } from '../server/telemetry/chain-status.js'
 import { grouped, type Progress, type ProgressLine } from './output.js'
 
 /** How often progress is shown, in milliseconds. */

@@ -13,7 +13,8 @@ import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { BackgroundJob, type IsMine, pause as pauseFor } from '../sources/background.js'
 import type { ChainSource } from '../sources/chain-source.js'
-import { FollowError, isOfBranch, isTooLarge, type LastError } from '../sources/errors.js'
+import { FollowError, isOfBranch, isTooLarge } from '../sources/errors.js'
+import type { AncestorsStatus } from '../sources/status.js'
 import { type Admission, type GatherLimits, gather } from './ancestors.js'
 
 export interface AncestorsWorkerOptions {
@@ -36,16 +37,6 @@ export interface AncestorsWorkerOptions {
   rest?: number
   /** The clock; `steadyTime` by default, since due times are stored. */
   now?: () => number
-}
-
-export interface AncestorsStatus {
-  /** Ordinals whose missing ancestors are still being fetched. */
-  waiting: number
-  /** Transactions fetched since the start. */
-  fetched: number
-  /** Ordinals whose missing ancestors no source has, or that exceed the limits. */
-  holes: number
-  lastError?: LastError
 }
 
 /** How many ordinals are worked on at once, and how many entries of each kind are read at once. */

@@ -6,8 +6,9 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { unlessAborted } from '../../client/bounded-fetch.js'
 import { BackgroundJob, type IsMine } from '../sources/background.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from '../sources/chain-source.js'
-import { ChainSourceError, isOutage, type LastError } from '../sources/errors.js'
+import { ChainSourceError, isOutage } from '../sources/errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from '../sources/junglebus.js'
+import type { LastError } from '../sources/status.js'
 
 export interface FeedOptions {
   junglebus: Pick<JungleBusSource, 'transactionsAfter'>

@@ -7,10 +7,11 @@ import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/out
 import type { FrontierCoin } from '../../../backend/src/read/frontier.js'
 import { type IsMine, pause, untilMine } from '../sources/background.js'
 import type { ChainTip } from '../sources/chain-source.js'
-import { FollowError, isOfBranch, isOutage, type LastError } from '../sources/errors.js'
+import { FollowError, isOfBranch, isOutage } from '../sources/errors.js'
 import { MAX_FAILING, Retries } from '../sources/retries.js'
+import type { FollowStatus, LastError } from '../sources/status.js'
 import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
-import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
+import { Sweep, type SweptStore } from './sweep.js'
 
 export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowed'> {
   node: Omit<BranchOptions['node'], 'store'> & { store: SweptStore }
@@ -28,25 +29,6 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
    * that has failed only a few times may still be found.
    */
   onSwept?(tip: ChainTip | undefined): void
-}
-
-export interface FollowStatus {
-  state: 'catching up' | 'keeping up'
-  ordinals: FollowedOrdinals
-  /** Admitted since the start. */
-  mints: number
-  transfers: number
-  /** The height of the chain up to which everything that is followed was asked about. */
-  height?: number
-  /** The highest block in which something was found since the start. */
-  found?: number
-  /** The coins asked about in the current sweep, and roughly how many there are. */
-  sweep: { asked: number; coins: number }
-  /** Unproven transactions that wait for a proof. */
-  unproven: number
-  /** How often following a branch failed since the start, counting every try. */
-  failures: number
-  lastError?: LastError
 }
 
 /** A question to the source: what spends a coin, or whether an unproven transaction is mined by now. */

@@ -7,9 +7,7 @@ import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/out
 import { type ChainSource, type SingleSource, spends, type TransactionOptions } from './chain-source.js'
 import { ChainSourceError, isOutage } from './errors.js'
 import { JungleBusSource } from './junglebus.js'
-import type { SourceStatus } from './source-client.js'
-
-export type { SourceStatus }
+import type { SourceStatus } from './status.js'
 
 export interface ChainSourcesOptions {
   /** In order of preference; at least one. */

@@ -17,13 +17,6 @@ export class ChainSourceError extends GeneralError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
-/** The last failure of a part of the host since the start, even if the part works again. */
-export interface LastError {
-  /** In milliseconds since 1970. */
-  at: number
-  message: string
-}
-
 /** A list of chain sources cannot be parsed. The message begins with "must", to follow the name of the setting. */
 export class SourceAddressError extends CodedError {
   override readonly name = 'SourceAddressError'

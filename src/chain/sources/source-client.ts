@@ -7,7 +7,8 @@ import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { type FetchedAnswer, fetchBounded } from '../../client/bounded-fetch.js'
 import { SourceError } from '../../client/errors.js'
-import { ChainSourceError, isOutage, type LastError } from './errors.js'
+import { ChainSourceError, isOutage } from './errors.js'
+import type { LastError, SourceStatus } from './status.js'
 
 export interface SourceClientOptions {
   /** The URL that the routes of the service are below. */
@@ -27,20 +28,6 @@ export interface SourceClientOptions {
   /** The clock for rests, in milliseconds since 1970. */
   now?: () => number
   logger?: Pick<Logger, 'info' | 'warn'>
-}
-
-/** The state of a source, and its record since the start. */
-export interface SourceStatus {
-  /** Its kind and the origin of its URL, without keys. */
-  name: string
-  state: 'ok' | 'resting'
-  /** Since the start. */
-  requests: number
-  /** Requests without a usable answer. */
-  failures: number
-  /** When the rest ends, in milliseconds since 1970. */
-  restingUntil?: number
-  lastError?: LastError
 }
 
 export interface Query<Answer> {

@@ -4,20 +4,7 @@ import { spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
-import type { LastError } from '../sources/errors.js'
-import type { SourceStatus } from '../sources/source-client.js'
-
-export interface HeadersStatus {
-  /** The height and hash of the tip, if known. */
-  height?: number
-  hash?: string
-  /** The time in the header of the tip, in seconds since 1970. */
-  time?: number
-  /** The lowest height whose header is stored, if any. */
-  from?: number
-  lastError?: LastError
-  sources?: SourceStatus[]
-}
+import type { HeadersStatus } from '../sources/status.js'
 
 /** Decides about blocks: our own chain of headers, or the chain tracker of another host. */
 export interface BlockHeaders {

@@ -17,7 +17,8 @@ import { pause } from '../sources/background.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { HeaderSource } from '../sources/header-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
-import type { BlockHeaders, HeadersStatus } from './chain-tracker.js'
+import type { HeadersStatus } from '../sources/status.js'
+import type { BlockHeaders } from './chain-tracker.js'
 
 export interface FollowedHeadersOptions {
   store: HeaderStore

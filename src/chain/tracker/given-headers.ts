@@ -4,8 +4,8 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
-import type { LastError } from '../sources/errors.js'
-import type { BlockHeaders, HeadersStatus } from './chain-tracker.js'
+import type { HeadersStatus, LastError } from '../sources/status.js'
+import type { BlockHeaders } from './chain-tracker.js'
 
 /** A chain tracker of any copy of the SDK. */
 export interface GivenTracker {

@@ -7,74 +7,11 @@ import { count } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
 import { packageVersion } from '../config/package-info.js'
 import type { IndexStatus } from '../store/index-status.js'
-import { type ChainParts, type ChainStatus, chainStatus } from '../telemetry/chain-status.js'
+import { type ChainParts, chainShape, chainStatus } from '../telemetry/chain-status.js'
 import { publicText } from '../telemetry/public-text.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
-
-const time = count.describe('Milliseconds since 1970.')
-const lastErrorShape = z
-  .strictObject({ at: time, message: z.string() })
-  .optional()
-  .describe('The last failure since the start, even if it has been resolved.')
-const sourceShape = z.strictObject({
-  name: z.string().describe('The kind of the source, and the origin of its URL.'),
-  state: z.enum(['ok', 'resting']).describe('`resting`: paused for a while after failures.'),
-  requests: count,
-  failures: count,
-  restingUntil: time.optional(),
-  lastError: lastErrorShape,
-})
-
-/** What a host knows about the chain. Parts that are not configured, and unknown values, are missing. */
-export const chainShape = z.strictObject({
-  height: count.optional().describe('The height of the chain.'),
-  lag: count
-    .optional()
-    .describe('The number of blocks since the last one up to which all followed outputs were checked.'),
-  headers: z
-    .strictObject({
-      height: count.optional().describe('The height of the last known block.'),
-      hash: z.string().optional().describe('The hash of the last known block.'),
-      time: count.optional().describe('The time of the last known block, in seconds since 1970.'),
-      from: count.optional().describe('The height of the first known block.'),
-      lastError: lastErrorShape,
-      sources: z.array(sourceShape).optional(),
-    })
-    .optional()
-    .describe('The chain tracker, which knows the block headers.'),
-  follow: z
-    .strictObject({
-      state: z.enum(['catching up', 'keeping up']),
-      ordinals: z
-        .enum(['names', 'all', 'none'])
-        .describe('The ordinals that are followed in addition to the tree.'),
-      mints: count.describe('Mints admitted since the start by following the chain.'),
-      transfers: count.describe('Transfers admitted since the start by following the chain.'),
-      height: count.optional().describe('The height up to which all followed outputs were checked.'),
-      found: count.optional().describe('The highest block with a match since the start.'),
-      sweep: z
-        .strictObject({ asked: count, coins: count })
-        .describe('The coins that the current sweep checks, and those checked so far.'),
-      unproven: count.describe('Transactions that wait for a proof.'),
-      failures: count,
-      lastError: lastErrorShape,
-    })
-    .optional()
-    .describe('The follower, which asks chain sources for spends of the followed outputs.'),
-  ancestors: z
-    .strictObject({
-      waiting: count.describe('Ordinals whose ancestors are waiting to be fetched.'),
-      fetched: count.describe('Transactions fetched since the start.'),
-      holes: count.describe('Ordinals whose ancestors are too many or not in any source. They are retried.'),
-      lastError: lastErrorShape,
-    })
-    .optional()
-    .describe('The worker that fetches ancestors of admitted ordinals.'),
-  sources: z.array(sourceShape).optional().describe('The sources of the chain.'),
-  contradictions: count.optional().describe('Contradictions between sources since the start.'),
-}) satisfies z.ZodType<ChainStatus>
 
 function healthShape(ready: boolean) {
   return z.strictObject({

@@ -1,102 +1,85 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { SourceStatus } from '../../chain/sources/chain-sources.js'
-import { type ChainParts, type ChainStatus, chainStatus } from './chain-status.js'
+import { z } from 'zod'
+import { type SourceStatus, sourceStatus } from '../../chain/sources/status.js'
+import { type ChainParts, chainShape, chainStatus } from './chain-status.js'
 
-type Row = [name: string, help: string, value: (status: ChainStatus) => number | undefined]
-
-/** The metrics of each part; those named `total` are counters. */
-const ROWS: Record<keyof ChainParts, Row[]> = {
-  headers: [['minetree_chain_height', 'The height of the chain.', ({ height }) => height]],
-  follower: [
-    [
-      'minetree_follow_lag_blocks',
-      'Blocks since the last one up to which all followed outputs were checked.',
-      ({ lag }) => lag,
-    ],
-    [
-      'minetree_follow_height',
-      'The height up to which all followed outputs were checked.',
-      ({ follow }) => follow?.height,
-    ],
-    [
-      'minetree_follow_catching_up',
-      '1 while the host catches up with the chain, else 0.',
-      ({ follow }) => (follow?.state === 'catching up' ? 1 : 0),
-    ],
-    [
-      'minetree_follow_sweep_coins',
-      'Coins that the current sweep checks.',
-      ({ follow }) => follow?.sweep.coins,
-    ],
-    [
-      'minetree_follow_sweep_asked',
-      'Coins that the current sweep has checked.',
-      ({ follow }) => follow?.sweep.asked,
-    ],
-    ['minetree_follow_unproven', 'Transactions that wait for a proof.', ({ follow }) => follow?.unproven],
-    ['minetree_follow_mints_total', 'Mints admitted by following the chain.', ({ follow }) => follow?.mints],
-    [
-      'minetree_follow_transfers_total',
-      'Transfers admitted by following the chain.',
-      ({ follow }) => follow?.transfers,
-    ],
-    ['minetree_follow_failures_total', 'Failures to follow a coin.', ({ follow }) => follow?.failures],
-  ],
-  ancestors: [
-    [
-      'minetree_ancestors_waiting',
-      'Ordinals whose ancestors are waiting to be fetched.',
-      ({ ancestors }) => ancestors?.waiting,
-    ],
-    [
-      'minetree_ancestors_holes',
-      'Ordinals whose ancestors are too many or not in any source.',
-      ({ ancestors }) => ancestors?.holes,
-    ],
-    ['minetree_ancestors_fetched_total', 'Ancestors fetched.', ({ ancestors }) => ancestors?.fetched],
-  ],
-  sources: [
-    [
-      'minetree_source_contradictions_total',
-      'Contradictions between chain sources.',
-      ({ contradictions }) => contradictions,
-    ],
-  ],
+/** The metrics of each part, with the fields of the status that they show; those named `total` are counters. */
+const METRICS: Record<keyof ChainParts, Record<string, string>> = {
+  headers: { minetree_chain_height: 'height' },
+  follower: {
+    minetree_follow_lag_blocks: 'lag',
+    minetree_follow_height: 'follow.height',
+    minetree_follow_catching_up: 'follow.state',
+    minetree_follow_sweep_coins: 'follow.sweep.coins',
+    minetree_follow_sweep_asked: 'follow.sweep.asked',
+    minetree_follow_unproven: 'follow.unproven',
+    minetree_follow_mints_total: 'follow.mints',
+    minetree_follow_transfers_total: 'follow.transfers',
+    minetree_follow_failures_total: 'follow.failures',
+  },
+  ancestors: {
+    minetree_ancestors_waiting: 'ancestors.waiting',
+    minetree_ancestors_holes: 'ancestors.holes',
+    minetree_ancestors_fetched_total: 'ancestors.fetched',
+  },
+  sources: { minetree_source_contradictions_total: 'contradictions' },
 }
 
-const OF_SOURCES: [name: string, help: string, value: (source: SourceStatus) => number][] = [
-  ['minetree_source_requests_total', 'Requests to a chain source.', ({ requests }) => requests],
-  ['minetree_source_failures_total', 'Failed requests to a chain source.', ({ failures }) => failures],
-  [
-    'minetree_source_resting',
-    '1 while a chain source is paused after failures, else 0.',
-    ({ state }) => (state === 'resting' ? 1 : 0),
-  ],
-]
+const OF_SOURCES = {
+  minetree_source_requests_total: 'requests',
+  minetree_source_failures_total: 'failures',
+  minetree_source_resting: 'state',
+} as const satisfies Record<string, keyof SourceStatus>
+
+/** States are 1 or 0. */
+const IS_STATE: Readonly<Record<string, number>> = {
+  ...{ 'catching up': 1, 'keeping up': 0 },
+  ...{ resting: 1, ok: 0 },
+}
+
+/** The value of a field; undefined if it is unknown. */
+function valueAt(status: object, path: string): number | undefined {
+  const value = path.split('.').reduce((at, key) => (at as Fields | undefined)?.[key], status as unknown)
+  return typeof value === 'string' ? IS_STATE[value] : (value as number | undefined)
+}
+
+type Fields = Record<string, unknown>
+type Help = (path: string) => string
+
+/** The descriptions of the fields of a schema, by path. */
+function descriptionsIn(schema: z.ZodType): Help {
+  const described = z.toJSONSchema(schema) as unknown
+  return (path) => {
+    const field = path.split('.').reduce((at, key) => ((at as Fields).properties as Fields)[key], described)
+    return String((field as Fields).description)
+  }
+}
 
 /**
  * Adds the metrics of the parts that follow the chain. A part that is not configured has none, and an unknown value has no
  * sample, since 0 would be a height.
  */
 export function addChainMetrics(registry: Registry, parts: ChainParts): void {
-  for (const [part, rows] of Object.entries(ROWS)) {
+  const [helpOf, helpOfSource] = [chainShape, sourceStatus].map(descriptionsIn) as [Help, Help]
+  for (const [part, metrics] of Object.entries(METRICS)) {
     if (parts[part as keyof ChainParts] === undefined) continue
-    for (const [name, help, read] of rows) {
-      addMetric({ name, help, registers: [registry] }, (metric) => {
-        const value = read(chainStatus(parts))
+    for (const [name, path] of Object.entries(metrics)) {
+      addMetric({ name, help: helpOf(path), registers: [registry] }, (metric) => {
+        const value = valueAt(chainStatus(parts), path)
         if (value === undefined) metric.remove()
         else metric.inc(value)
       })
     }
   }
   if (parts.sources === undefined && parts.headers === undefined) return
-  for (const [name, help, read] of OF_SOURCES) {
+  for (const [name, field] of Object.entries(OF_SOURCES)) {
+    const help = helpOfSource(field)
     // As many labels as sources in the settings.
     addMetric({ name, help, registers: [registry], labelNames: ['use', 'source'] }, (metric) => {
       const { sources = [], headers } = chainStatus(parts)
       for (const [use, asked] of Object.entries({ follow: sources, headers: headers?.sources ?? [] })) {
         // Two URLs of one origin share a name.
-        for (const source of asked) metric.inc({ use, source: source.name }, read(source))
+        for (const source of asked) metric.inc({ use, source: source.name }, valueAt(source, field))
       }
     })
   }

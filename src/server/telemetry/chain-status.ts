@@ -1,8 +1,16 @@
-import type { AncestorsStatus } from '../../chain/ancestors/ancestors-worker.js'
-import type { FollowStatus } from '../../chain/follow/follower.js'
-import type { SourceStatus } from '../../chain/sources/chain-sources.js'
-import type { HeadersStatus } from '../../chain/tracker/chain-tracker.js'
+import { z } from 'zod'
+import {
+  type AncestorsStatus,
+  ancestorsStatus,
+  type FollowStatus,
+  followStatus,
+  type HeadersStatus,
+  headersStatus,
+  type SourceStatus,
+  sourceStatus,
+} from '../../chain/sources/status.js'
 import type { CatchUpProgress } from '../../gateway/http/as-of.js'
+import { count } from '../../gateway/http/schemas.js'
 import { publicText } from './public-text.js'
 
 interface Reporting<Status> {
@@ -17,18 +25,21 @@ export interface ChainParts {
   sources?: Reporting<SourceStatus[]> & { readonly contradictions: number }
 }
 
-export interface ChainStatus {
-  /** The height of the chain; missing while unknown. */
-  height?: number
-  /** How many blocks the last complete sweep is behind the chain; missing while unknown. */
-  lag?: number
-  headers?: HeadersStatus
-  follow?: FollowStatus
-  ancestors?: AncestorsStatus
-  sources?: SourceStatus[]
-  /** How often sources contradicted each other since the start. */
-  contradictions?: number
-}
+/** What a host knows about the chain. Parts that are not configured, and unknown values, are missing. */
+export const chainShape = z.strictObject({
+  height: count.optional().describe('The height of the chain.'),
+  lag: count
+    .optional()
+    .describe('The number of blocks since the last one up to which all followed outputs were checked.'),
+  headers: headersStatus.optional().describe('The chain tracker, which knows the block headers.'),
+  follow: followStatus
+    .optional()
+    .describe('The follower, which asks chain sources for spends of the followed outputs.'),
+  ancestors: ancestorsStatus.optional().describe('The worker that fetches ancestors of admitted ordinals.'),
+  sources: z.array(sourceStatus).optional().describe('The sources of the chain.'),
+  contradictions: count.optional().describe('Contradictions between sources since the start.'),
+})
+export type ChainStatus = z.output<typeof chainShape>
 
 export function catchUpProgress({ headers, follower }: ChainParts): CatchUpProgress {
   const chainHeight = headers?.status().height

@@ -1,7 +1,9 @@
-import type { AncestorsStatus } from '../../../src/chain/ancestors/ancestors-worker.js'
-import type { FollowStatus } from '../../../src/chain/follow/follower.js'
-import type { SourceStatus } from '../../../src/chain/sources/chain-sources.js'
-import type { HeadersStatus } from '../../../src/chain/tracker/chain-tracker.js'
+import type {
+  AncestorsStatus,
+  FollowStatus,
+  HeadersStatus,
+  SourceStatus,
+} from '../../../src/chain/sources/status.js'
 import type { ChainParts } from '../../../src/server/telemetry/chain-status.js'
 
 /** What the parts of a host say that follows the chain; a test changes it. */

@@ -1,4 +1,4 @@
-import type { HeadersStatus } from '../../../../src/chain/tracker/chain-tracker.js'
+import type { HeadersStatus } from '../../../../src/chain/sources/status.js'
 import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { createApp } from '../../../../src/server/app.js'
 import { packageVersion } from '../../../../src/server/config/package-info.js'
