@@ -1,12 +1,46 @@
 import type { Logger } from 'pino'
+import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
+import type { FactStore } from '../../backend/src/read/fact-store.js'
+import type { Admission } from '../chain/ancestors/ancestors.js'
+import { AncestorsWorker } from '../chain/ancestors/ancestors-worker.js'
+import { Feed } from '../chain/follow/feed.js'
+import { Follower } from '../chain/follow/follower.js'
+import { Sightings } from '../chain/follow/sightings.js'
+import type { IsMine } from '../chain/sources/background.js'
+import type { ChainTip } from '../chain/sources/chain-source.js'
+import type { ChainSources } from '../chain/sources/chain-sources.js'
+import { openSources } from '../chain/sources/open-sources.js'
 import { ReorgMonitor } from '../chain/tracker/reorg-monitor.js'
+import type { Config } from './config/config.js'
 import { FollowedTree } from './followed-tree.js'
-import { type Following, type FollowingNode, openFollowing } from './following.js'
-import type { Job } from './store/open-facts.js'
+import type { Job, Jobs } from './store/open-facts.js'
 import { isDeployedHere } from './store/pinned-genesis.js'
 import { CatchUpLog } from './telemetry/catch-up-log.js'
 import { type ChainParts, catchUpProgress } from './telemetry/chain-status.js'
+import { admitBeef } from './writer/admit.js'
+import type { Overlay } from './writer/overlay.js'
+import { askingBeforeLoss, recordSightings } from './writer/sighted-submissions.js'
 import type { Submit } from './writer/submission-queue.js'
+
+/** How many coins are asked about at once: the rate of the sources is the actual limit. */
+const PARALLEL = 8
+/** The most unmined transactions that are admitted between two blocks. */
+const MAX_UNPROVEN = 100
+/** The follower's submissions wait at the write lock as if this many others were ahead of them: it has time. */
+const AHEAD = 1000
+
+/** The parts of a node needed to follow the chain; the node may be our own server, or over the index of another host. */
+export interface FollowingNode {
+  /** The settings, with the tree that the store holds. */
+  config: Config
+  graph: FactStore
+  /** The same store as `graph`, without caches. */
+  store: FactStore
+  ancestors: AncestorQueue
+  overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit' | 'onEvent'>
+  isShared: boolean
+  jobs: Pick<Jobs, 'isMine'> | undefined
+}
 
 export interface FollowedChainOptions {
   node: FollowingNode
@@ -30,15 +64,15 @@ export class FollowedChain {
   private readonly log: CatchUpLog
 
   constructor(private readonly options: FollowedChainOptions) {
-    const { node, logger, submit, hasPeers = false } = options
+    const { node, logger, hasPeers = false } = options
     const { graph, config } = node
     const headers = config.minesBlocks
       ? { status: () => ({ height: graph.blocks.lastHeight() }) }
       : node.overlay.proofs.headers
     const isMine = (): boolean => this.isMine('follow')
     this.reorgMonitor = reorgMonitorOf(node, logger)
-    const following = openFollowing({
-      ...{ node, logger, submit, isMine },
+    const following = openFollowing(options, {
+      isMine,
       onSwept: (tip) => {
         const scope = following?.sources.scope
         if (scope !== undefined) this.progress.completed(scope === 'chain' ? tip : undefined)
@@ -73,12 +107,15 @@ export class FollowedChain {
   }
 
   start(): void {
-    const { following } = this
     this.reorgMonitor?.start()
-    if (following !== undefined) {
-      following.start()
-      this.options.node.overlay.proofs.headers?.onTip((tip) => following.onTip(tip))
-    }
+    const { follower, ancestors, feed } = this.following ?? {}
+    follower?.start()
+    ancestors?.start()
+    feed?.start()
+    this.options.node.overlay.proofs.headers?.onTip((tip) => {
+      follower?.onBlock(tip)
+      feed?.onBlock(tip)
+    })
     this.log.start()
   }
 
@@ -86,9 +123,106 @@ export class FollowedChain {
   async stop(): Promise<void> {
     this.log.stop()
     await this.reorgMonitor?.stop()
-    await this.following?.stop()
+    const { follower, ancestors, sightings, feed, sources } = this.following ?? {}
+    const stopped = [follower?.stop(), ancestors?.stop(), sightings?.stop(), feed?.stop()]
+    // Aborts the requests that those parts wait for.
+    sources?.close()
+    await Promise.all(stopped)
     await this.progress.close()
   }
+}
+
+/** The parts that follow the chain. */
+interface Following {
+  sources: ChainSources
+  follower: Follower
+  /** Fetches missing ancestors. */
+  ancestors: AncestorsWorker
+  sightings: Sightings
+  /** Undefined without a subscription. */
+  feed: Feed | undefined
+}
+
+/** Prepares to follow the chain; undefined if there is no tree to follow or no chain source. */
+function openFollowing(
+  { node, logger, submit }: FollowedChainOptions,
+  { isMine, onSwept }: { isMine: IsMine; onSwept(tip: ChainTip | undefined): void },
+): Following | undefined {
+  const { config, graph, overlay } = node
+  const { deployment, chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
+  if (deployment === undefined || addresses.length === 0) return undefined
+  const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
+  const { headers } = overlay.proofs
+  const limits = { maxTransactions, maxBytes }
+  const sources = openSources({
+    ...{ addresses, rate, logger },
+    ...(headers && { verdict: (block) => headers.verdict(block) }),
+  })
+  const sightings = new Sightings({
+    ...{ store: node.store, source: sources, logger },
+    record: (records) => recordSightings({ graph, overlay }, records),
+  })
+  const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
+    admitBeef(
+      { graph, overlay },
+      {
+        ...{ txid, beef: () => beef, ahead: AHEAD },
+        ...(submit && { submit: askingBeforeLoss(submit, sightings) }),
+      },
+    )
+  const follower = new Follower({
+    // Without the cache, which is for readers: a sweep reads everything once.
+    node: { genesis: deployment.genesis, store: node.store, admit },
+    source: sources,
+    onSeen: (txid) => sightings.seen(txid),
+    onUnproven: (txid) => sightings.notice([txid]),
+    ordinals: config.followOrdinals,
+    parallel: PARALLEL,
+    limits,
+    maxUnproven: MAX_UNPROVEN,
+    pollInterval: config.followPollMs,
+    ...{ logger, onSwept, isMine },
+  })
+  const ancestors = new AncestorsWorker({
+    ...{ queue: node.ancestors, store: node.store, source: sources, admit, limits, logger, isMine },
+    perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
+  })
+  return {
+    sources,
+    sightings,
+    follower,
+    ancestors,
+    feed: feedOf({ sources, follower, node, logger, isMine }),
+  }
+}
+
+function feedOf(options: {
+  sources: ChainSources
+  follower: Follower
+  node: FollowingNode
+  logger: Logger
+  isMine: IsMine
+}): Feed | undefined {
+  const { sources, follower, node, logger, isMine } = options
+  const { config, graph, overlay } = node
+  const { junglebus } = sources
+  const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
+  const { headers } = overlay.proofs
+  if (subscription === undefined || junglebus === undefined) return undefined
+  // Without headers, JungleBus provides the height of the chain.
+  const tip = () => headers?.currentHeight() ?? junglebus.height()
+  const { txid } = follower.genesis
+  return new Feed({
+    ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger, isMine },
+    interval: config.followPollMs,
+    tip,
+    async firstHeight() {
+      const genesis = await sources.transaction(txid, { maxBytes })
+      return genesis?.proof?.height ?? (await tip())
+    },
+    isKnown: async (each) => graph.transactions.heightOf(each) !== undefined,
+    onTransaction: (record) => follower.take(record),
+  })
 }
 
 function reorgMonitorOf({ config, graph, overlay }: FollowingNode, logger: Logger): ReorgMonitor | undefined {
