@@ -83,18 +83,15 @@ export async function runBuildIndex({
  * Prints the settings by which the log is derived, or replaces one. @throws as {@link writeSetting}; CommandError if it is not
  * set.
  */
-export async function runSetting({
-  output,
-  config,
-  name,
-  value,
-  restored,
-}: Omit<FactCommand, 'signal'> & {
-  config: Config
-  name: string | undefined
-  value: string | undefined
-  restored: boolean
-}): Promise<void> {
+export async function runSetting(
+  options: Omit<FactCommand, 'signal'> & {
+    config: Config
+    name: string | undefined
+    value: string | undefined
+    restored: boolean
+  },
+): Promise<void> {
+  const { output, config, name, value, restored } = options
   const place = logPlaceIn(config)
   if (restored && name !== undefined) throw usageError('--restored takes no setting')
   if (name !== undefined) assertSetting(name)
@@ -108,12 +105,10 @@ export async function runSetting({
 }
 
 /** Removes bodies from the log, and says where copies may be. @throws as {@link purge}; CommandError if bytes are left. */
-export async function runPurge({
-  output,
-  config,
-  outpoints,
-  reason,
-}: Omit<FactCommand, 'signal'> & { config: Config; outpoints: string[]; reason: string }): Promise<void> {
+export async function runPurge(
+  options: Omit<FactCommand, 'signal'> & { config: Config; outpoints: string[]; reason: string },
+): Promise<void> {
+  const { output, config, outpoints, reason } = options
   const wanted = outpoints.map(outpointOf)
   const { unread, ...purged } = await purge(logPlaceIn(config), wanted, reason)
   output.result(

@@ -23,15 +23,12 @@ export function followProgress({ follow, sources = [], lag }: ChainStatus): Prog
 }
 
 /** Shows the progress of this process on a terminal while it catches up. Elsewhere the log has it. */
-export function showCatchingUp({
-  line,
-  status,
-  signal,
-}: {
+export function showCatchingUp(options: {
   line: ProgressLine
   status: () => ChainStatus
   signal: AbortSignal
 }): void {
+  const { line, status, signal } = options
   const ticking = setInterval(() => {
     const now = status()
     if (now.follow?.state === 'catching up') line.update(() => followProgress(now))

@@ -391,11 +391,8 @@ async function readItem(item: Item): Promise<Uint8Array> {
   return item.isHex ? (decodeHex(Buffer.from(bytes.buffer)) ?? new Uint8Array()) : bytes
 }
 
-async function readRange({
-  file,
-  offset,
-  length,
-}: Pick<Item, 'file' | 'offset' | 'length'>): Promise<Uint8Array> {
+async function readRange(options: Pick<Item, 'file' | 'offset' | 'length'>): Promise<Uint8Array> {
+  const { file, offset, length } = options
   const handle = await open(file)
   try {
     const bytes = new Uint8Array(length)

@@ -206,17 +206,13 @@ function countOf(statuses: readonly Outcome['status'][], outputs = 0): Counts {
   return counts
 }
 
-function report({
-  found,
-  counts,
-  listed,
-  output,
-}: {
+function report(options: {
   found: FoundFiles
   counts: Counts
   listed: readonly Listed[]
   output: CommandOutput
 }): void {
+  const { found, counts, listed, output } = options
   const { transactions, skipped } = found
   const { admitted, outputs, known, source, waiting, refused } = counts
   const linesOf = (status: Listed['status']): string[] =>

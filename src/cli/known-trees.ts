@@ -98,14 +98,10 @@ export class KnownTrees {
  * The tree in the settings, to compare with that of a server: all of it if the profile defines it, as for the live network;
  * otherwise the genesis and the terms that are set. A profile's defaults never contradict a server.
  */
-export function expectedTree({
-  profile,
-  deployment,
-  setTerms: terms,
-}: Pick<Config, 'profile' | 'deployment' | 'setTerms'>): Pick<
-  ExpectedDeployment,
-  'genesis' | 'terms' | 'deployment'
-> {
+export function expectedTree(
+  options: Pick<Config, 'profile' | 'deployment' | 'setTerms'>,
+): Pick<ExpectedDeployment, 'genesis' | 'terms' | 'deployment'> {
+  const { profile, deployment, setTerms: terms } = options
   if (deployment === undefined) return { terms }
   const { genesis } = deployment
   return formatOutpoint(genesis) === profile.genesis ? { deployment } : { genesis, terms }

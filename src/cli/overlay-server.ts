@@ -121,11 +121,10 @@ export class OverlayServer {
    * @returns The outputs that each topic admits, or that another transaction counts.
    * @throws CommandError if the server rejects it for any other reason.
    */
-  async submit({
-    outputs = 0,
-    called,
-    ...submission
-  }: CalledSubmission): Promise<{ kind: 'taken'; admitted: Admitted } | (Submitted & { kind: 'conflict' })> {
+  async submit(
+    options: CalledSubmission,
+  ): Promise<{ kind: 'taken'; admitted: Admitted } | (Submitted & { kind: 'conflict' })> {
+    const { outputs = 0, called, ...submission } = options
     const maxBytes = MAX_ANSWER_BYTES + outputs * MAX_INDEX_BYTES
     const { status, body } = await this.ask('/submit', { ...submitRequest(submission), maxBytes })
     const json = readJson(body)

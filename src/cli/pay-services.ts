@@ -115,18 +115,14 @@ function reasonOf(cause: unknown): string {
 const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
 
 /** Sends through ARC to the live network; a local network has no miners. */
-export function arcFor({
-  arc,
-  arcApiKey,
-  config,
-  signal,
-}: {
+export function arcFor(options: {
   /** The URL of an ARC service; by default, the one of the SDK. */
   arc?: string
   arcApiKey?: string
   config: Pick<Config, 'profile' | 'network'>
   signal: AbortSignal
 }): Payer['send'] {
+  const { arc, arcApiKey, config, signal } = options
   if (arc === undefined && config.profile.name === 'local') return undefined
   const client = boundedHttpClient(ARC_BOUNDS)
   const httpClient: HttpClient = {
@@ -138,14 +134,11 @@ export function arcFor({
         : answer
     },
   }
-  const options = {
-    httpClient,
-    ...(arcApiKey !== undefined && { apiKey: arcApiKey }),
-  }
+  const given = { httpClient, ...(arcApiKey !== undefined && { apiKey: arcApiKey }) }
   return sendThroughArc(
     arc === undefined
-      ? defaultBroadcaster(config.network === 'test', options)
-      : new ARC(serverUrl(arc, 'an ARC service'), options),
+      ? defaultBroadcaster(config.network === 'test', given)
+      : new ARC(serverUrl(arc, 'an ARC service'), given),
   )
 }
 

@@ -52,11 +52,10 @@ export function openJournal(
  *
  * @throws CommandError (`usage`) for both, or a key that cannot be read; the reason of the signal.
  */
-export async function holderOf({
-  wallet,
-  keyFile,
-  signal,
-}: Pick<PaymentOptions, 'wallet' | 'keyFile' | 'signal'>): Promise<Holder> {
+export async function holderOf(
+  options: Pick<PaymentOptions, 'wallet' | 'keyFile' | 'signal'>,
+): Promise<Holder> {
+  const { wallet, keyFile, signal } = options
   if (wallet !== undefined && keyFile !== undefined)
     throw usageError('use either --wallet or --key-file, not both')
   if (wallet !== undefined) return { wallet: askedOnce(walletAt(wallet, signal)) }

@@ -15,12 +15,7 @@ import type { Seeding } from './local-network/seed.js'
 import type { ProgressLine, Stream } from './output.js'
 
 /** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
-export async function serve({
-  config,
-  logger,
-  out,
-  line,
-}: {
+export async function serve(options: {
   config: Config
   logger: Logger
   /** The stream for the progress of filling a local network. */
@@ -28,6 +23,7 @@ export async function serve({
   /** The progress line for catching up with the chain, on a terminal; the logger ends it before each of its own lines. */
   line: ProgressLine
 }): Promise<void> {
+  const { config, logger, out, line } = options
   // Installed before anything is opened: a process that reads the startup message may stop this one at once.
   const signalled = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGINT', resolve)

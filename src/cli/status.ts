@@ -20,17 +20,13 @@ const MAX_ANSWER_BYTES = 1024 * 1024
  * @throws CommandError (`unavailable`) if it does not run or is not ready, once all that is known is printed; GeneralError if the
  * log is damaged.
  */
-export async function runStatus({
-  config,
-  url,
-  signal,
-  output,
-}: {
+export async function runStatus(options: {
   config: Config
   url: string
   signal: AbortSignal
   output: CommandOutput
 }): Promise<void> {
+  const { config, url, signal, output } = options
   const health = await healthAt(url, signal)
   const store = await storeStatus(config).catch((error: unknown) => {
     if (error instanceof StartError) return error
@@ -68,15 +64,8 @@ async function healthAt(url: string, signal: AbortSignal): Promise<HealthReport 
   throw usageError(`${url} is no minetree node: set --url or PORT`)
 }
 
-function linesOf({
-  height,
-  lag,
-  follow,
-  index,
-  service,
-  sources = [],
-  damaged = [],
-}: HealthReport): string[] {
+function linesOf(options: HealthReport): string[] {
+  const { height, lag, follow, index, service, sources = [], damaged = [] } = options
   const minutes = Math.floor(service.uptimeMs / 60_000)
   const behind = lag === undefined ? '' : lag === 0 ? ', up to date' : `, ${grouped(lag)} blocks behind`
   return [

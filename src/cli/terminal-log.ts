@@ -8,13 +8,7 @@ import { hasColors } from './output.js'
  * The log, on one of the standard streams and written synchronously: readable text on a terminal, one JSON object per line
  * elsewhere and with `--json`.
  */
-export async function openLog({
-  to,
-  level,
-  json,
-  hideSecrets,
-  beforeLine,
-}: {
+export async function openLog(options: {
   to: 'stdout' | 'stderr'
   level: Config['logLevel']
   json: boolean
@@ -22,6 +16,7 @@ export async function openLog({
   /** Called before each line, to erase other output on the terminal. */
   beforeLine?: () => void
 }): Promise<Logger> {
+  const { to, level, json, hideSecrets, beforeLine } = options
   const stream = process[to]
   const destination = pino.destination({ fd: to === 'stdout' ? 1 : 2, sync: true })
   const format = stream.isTTY && !json ? await readable(hasColors(stream, process.env)) : undefined

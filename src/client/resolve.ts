@@ -230,13 +230,10 @@ async function resolveBy(sources: readonly NameSource[], options: ResolveOptions
   }
 }
 
-async function comparedWithKnown({
-  name,
-  identity,
-  known = new Map(),
-}: Pick<ResolvedName, 'name' | 'identity'> & { known: KnownIdentities | undefined }): Promise<
-  Pick<ResolvedName, 'previousIdentityKey' | 'confusables'>
-> {
+async function comparedWithKnown(
+  options: Pick<ResolvedName, 'name' | 'identity'> & { known: KnownIdentities | undefined },
+): Promise<Pick<ResolvedName, 'previousIdentityKey' | 'confusables'>> {
+  const { name, identity, known = new Map() } = options
   const before = await known.get(name)
   const now = identity.state === 'bound' ? identity.identityKey : undefined
   return {

@@ -455,15 +455,12 @@ function passedBy(mint: GenuineMint | undefined): Outpoint[] {
   return mint === undefined ? [] : lineOf(mint).flatMap(({ spends }) => (spends ? [spends] : []))
 }
 
-function requireDescent({
-  mint,
-  after,
-  outpoint,
-}: {
+function requireDescent(options: {
   mint: GenuineMint | undefined
   after: Outpoint
   outpoint: Outpoint
 }): void {
+  const { mint, after, outpoint } = options
   if (passedBy(mint).some((node) => isSameOutpoint(node, after))) return
   throw new ProofError(
     'NOT_DESCENDED',

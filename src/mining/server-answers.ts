@@ -37,13 +37,8 @@ export async function askJson(question: Question): Promise<JsonAnswer> {
 }
 
 /** @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`. */
-export async function askServer({
-  url,
-  timeout,
-  maxBytes,
-  init = {},
-  signal,
-}: Question & { maxBytes: number }): Promise<FetchedAnswer> {
+export async function askServer(question: Question & { maxBytes: number }): Promise<FetchedAnswer> {
+  const { url, timeout, maxBytes, init = {}, signal } = question
   try {
     const answer = await fetchBounded(url, init, { timeout, maxBytes, signal })
     const early = notCaughtUp(new URL(url).origin, answer)
@@ -74,18 +69,14 @@ const refusal = z.object({ error: z.string(), code: z.string(), txid: z.optional
  * @param question.url The URL of the server, without a slash at the end.
  * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`, `BAD_INDEX`.
  */
-export async function askLiveNode({
-  url,
-  name,
-  unseen = false,
-  signal,
-}: {
+export async function askLiveNode(question: {
   url: string
   name: string
   /** Whether to count mints that the network is not known to have. */
   unseen?: boolean | undefined
   signal?: AbortSignal
 }): Promise<LiveNode | undefined> {
+  const { url, name, unseen = false, signal } = question
   const path = `${PROFILES.local.namesPrefixes[0]}/mine/${name}${unseen ? '?unseen=true' : ''}`
   const { status, body } = await askJson({ url: url + path, timeout: ANSWER_TIMEOUT, signal })
   const refused = refusalOf(body)
@@ -104,12 +95,10 @@ const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()
  * @returns The answer, and the outputs that each topic admits if the server accepts the transaction.
  * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`.
  */
-export async function submitBeef({
-  url,
-  beef,
-  topics,
-  ...question
-}: Omit<Question, 'init'> & Submission): Promise<JsonAnswer & { admitted: Admitted | undefined }> {
+export async function submitBeef(
+  options: Omit<Question, 'init'> & Submission,
+): Promise<JsonAnswer & { admitted: Admitted | undefined }> {
+  const { url, beef, topics, ...question } = options
   const init = submitRequest({ beef, topics })
   const answer = await askJson({ ...question, url: `${url}/submit`, init })
   return { ...answer, admitted: admittedBy(answer) }

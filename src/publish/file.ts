@@ -35,12 +35,8 @@ export interface StreamOptions {
  *
  * @throws PublishError `BAD_LOCK`, `BAD_CONTENT_TYPE`.
  */
-export function layOutFile({
-  name,
-  bytes,
-  lock,
-  contentType = contentTypeOf(name),
-}: PublishFile): PublishOutput {
+export function layOutFile(options: PublishFile): PublishOutput {
+  const { name, bytes, lock, contentType = contentTypeOf(name) } = options
   checkLock(lock)
   return inscribe({ lock, contentType, body: bytes, tags: [contentTag(bytes)] })
 }

@@ -55,13 +55,8 @@ export const MAX_DIRECTORY_BYTES = 1024 * 1024
  * more than 8 levels of folders, `DIRECTORY_TOO_LARGE` for a directory that gateways would not follow paths into,
  * `BAD_FIRST_OUTPUT` if an index would not fit in 32 bits, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
  */
-export function layOutFolder({
-  entries,
-  lock,
-  profile,
-  format,
-  firstOutput = 0,
-}: PublishFolder): LaidOutFolder {
+export function layOutFolder(options: PublishFolder): LaidOutFolder {
+  const { entries, lock, profile, format, firstOutput = 0 } = options
   if (!Number.isSafeInteger(firstOutput) || firstOutput < 0)
     throw new PublishError('BAD_FIRST_OUTPUT', `not an index of an output: ${firstOutput}`)
   const layout = new Layout({ lock, profile, format, firstOutput })

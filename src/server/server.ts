@@ -43,16 +43,7 @@ const PROBE: (typeof OWN_STATE)[number] = 'space probed'
  * @throws StartError if the files of the pages cannot be read, the store cannot be opened or the address cannot be listened on.
  * Whatever was opened is closed again.
  */
-export async function startServer({
-  config: settings,
-  logger,
-  submissionWorker,
-  writerThread,
-  imageProgram,
-  deploy,
-  pages: pageFolder,
-  ownsProcess = false,
-}: {
+export async function startServer(options: {
   config: Config
   logger: Logger
   /** The compiled `submission-worker`, which submits large transactions; if missing, this thread does. */
@@ -66,6 +57,16 @@ export async function startServer({
   pages?: URL
   ownsProcess?: boolean
 }): Promise<RunningServer> {
+  const {
+    config: settings,
+    logger,
+    submissionWorker,
+    writerThread,
+    imageProgram,
+    deploy,
+    pages: pageFolder,
+    ownsProcess = false,
+  } = options
   const pageFiles = pageFolder && readFiles(pageFolder)
   const opening = { config: settings, logger, writerThread, ...(deploy && { deploy }) }
   // In parallel: a thread opens the store while this one loads the routes.

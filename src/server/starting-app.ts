@@ -13,15 +13,8 @@ import { type IndexStatus, notReadyReason } from './store/index-status.js'
  * The app that answers while the store is being opened, which may take a while if a log is read first: it reports the progress,
  * and answers everything else with 503.
  */
-export function startingApp({
-  config,
-  index,
-  logger,
-}: {
-  config: Config
-  index: () => IndexStatus
-  logger: Logger
-}): App {
+export function startingApp(options: { config: Config; index: () => IndexStatus; logger: Logger }): App {
+  const { config, index, logger } = options
   const reason = (): string => notReadyReason(index()) ?? 'the store is being opened'
   const health = healthOf({
     ...{ config, index, readiness: { index: reason } },

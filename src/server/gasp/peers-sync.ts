@@ -23,14 +23,7 @@ export interface PeersSync {
  * @param options.onRound Called after each round that was not interrupted.
  * @param options.isMine Whether this process syncs; by default, it always does.
  */
-export function openPeersSync({
-  config,
-  graph,
-  overlay,
-  logger,
-  onRound,
-  isMine,
-}: {
+export function openPeersSync(options: {
   config: Config
   graph: FactStore
   overlay: Pick<Overlay, 'engine' | 'emit'>
@@ -38,6 +31,7 @@ export function openPeersSync({
   onRound(topic: string, result: SyncResult): Promise<void>
   isMine?: IsMine | undefined
 }): PeersSync | undefined {
+  const { config, graph, overlay, logger, onRound, isMine } = options
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
   const { engine, emit } = overlay

@@ -256,14 +256,8 @@ function endedRequest(request: IncomingMessage, response: ServerResponse, starte
   }
 }
 
-function logFields({
-  request,
-  status,
-  code,
-  host,
-  complete,
-  started,
-}: EndedRequest): Record<string, unknown> {
+function logFields(options: EndedRequest): Record<string, unknown> {
+  const { request, status, code, host, complete, started } = options
   const milliseconds = Math.round(monotonic() - started)
   const { method, originalUrl, url } = request
   const target = { ...(host !== undefined && { host }), method, url: originalUrl ?? url }

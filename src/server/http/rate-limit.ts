@@ -26,17 +26,13 @@ interface Client {
  * @param options.rate Requests a minute; 0 is no limit.
  * @param options.transactionsPerRequest An answer counts as one more request per this many transactions.
  */
-export function rateLimit({
-  identifier,
-  rate,
-  clientOf,
-  transactionsPerRequest = Number.POSITIVE_INFINITY,
-}: {
+export function rateLimit(options: {
   identifier: string
   rate: number
   clientOf: (request: Request) => string
   transactionsPerRequest?: number
 }): RequestHandler {
+  const { identifier, rate, clientOf, transactionsPerRequest = Number.POSITIVE_INFINITY } = options
   if (rate === 0) return (_request, _response, next) => next()
   // With `max`, the cache would allocate all memory up front.
   const clients = new LRUCache<string, Client>({ maxSize: MAX_CLIENTS, sizeCalculation: () => 1 })

@@ -58,12 +58,8 @@ export class Metrics {
   readonly countRequest: (ended: EndedRequest) => void
 
   /** @param options.prefixes The paths where routers are mounted. */
-  constructor({
-    prefixes = [],
-    chain = {},
-    caches = {},
-    indexLag,
-  }: MetricsSources & { prefixes?: readonly string[] } = {}) {
+  constructor(options: MetricsSources & { prefixes?: readonly string[] } = {}) {
+    const { prefixes = [], chain = {}, caches = {}, indexLag } = options
     this.countRequest = requestMetrics(this.registry, prefixes)
     const registers = [this.registry]
     new Gauge({

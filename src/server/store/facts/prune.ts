@@ -123,12 +123,10 @@ const DROPPED_AT_ONCE = 5000
  *
  * @returns How far the log was read, and the places of facts that it says to remove.
  */
-async function completeCopy({
-  config,
-  signal,
-  onProgress = () => {},
-  folder,
-}: DeriveOptions & { folder: string }): Promise<{ place: Place; removed: number[] }> {
+async function completeCopy(
+  options: DeriveOptions & { folder: string },
+): Promise<{ place: Place; removed: number[] }> {
+  const { config, signal, onProgress = () => {}, folder } = options
   const writer = await openWriter({ folder, shared: config })
   try {
     await withSignal(writer.logRead, signal)
