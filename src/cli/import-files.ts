@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { open, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { parentsFirst } from '../../backend/src/graph/ancestry.js'
@@ -316,14 +316,14 @@ const HEAD_BYTES = 100
 /** The items in a file: its bytes, or its lines of hex, one in memory at a time. */
 async function* itemsOf(file: string): AsyncGenerator<ScannedItem, void> {
   const { size } = await readable(stat(file), file)
+  if (size === 0) return
   const head = await readable(readRange({ file, offset: 0, length: Math.min(size, HEAD_BYTES) }), file)
-  if (size > 0 && TEXT.test(Buffer.from(head).toString('latin1'))) {
+  if (TEXT.test(Buffer.from(head).toString('latin1'))) {
     yield* linesOf(file)
     return
   }
   requireSize(file, size)
   const item = { file, offset: 0, length: size, isHex: false }
-  if (size === 0) return
   yield { item, bytes: await readItem(item), line: 1 }
 }
 
@@ -391,19 +391,13 @@ async function readItem(item: Item): Promise<Uint8Array> {
   return item.isHex ? (decodeHex(Buffer.from(bytes.buffer)) ?? new Uint8Array()) : bytes
 }
 
-async function readRange(options: Pick<Item, 'file' | 'offset' | 'length'>): Promise<Uint8Array> {
-  const { file, offset, length } = options
-  const handle = await open(file)
-  try {
-    const bytes = new Uint8Array(length)
-    let filled = 0
-    while (filled < length) {
-      const { bytesRead } = await handle.read(bytes, filled, length - filled, offset + filled)
-      if (bytesRead === 0) throw usageError(`${file} became shorter while it was read`)
-      filled += bytesRead
-    }
-    return bytes
-  } finally {
-    await handle.close()
+async function readRange({ file, offset, length }: Omit<Item, 'isHex'>): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length)
+  let filled = 0
+  for await (const chunk of createReadStream(file, { start: offset, end: offset + length - 1 })) {
+    bytes.set(chunk as Buffer, filled)
+    filled += (chunk as Buffer).length
   }
+  if (filled < length) throw usageError(`${file} became shorter while it was read`)
+  return bytes
 }

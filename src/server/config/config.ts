@@ -56,6 +56,12 @@ const flag = z
   .default('false')
   .transform((text) => text === 'true')
 
+/** Texts that are separated by commas, each once. */
+const list = z
+  .string()
+  .default('')
+  .transform((text) => [...new Set(text.split(',').map((each) => each.trim()))].filter((each) => each !== ''))
+
 /** The order of secp256k1 (SEC 2, 2.4.1): keys are below it. */
 const KEYS = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 
@@ -214,34 +220,22 @@ const settings = {
     .refine(({ length }) => length <= MAX_GATEWAY_HOST, `must be at most ${MAX_GATEWAY_HOST} characters`)
     .optional(),
   /** Further hosts of the service. If there are any, all others are not its own. */
-  serviceHosts: z
-    .string()
-    .default('')
-    .transform((list) => [...new Set(list.split(',').map((host) => host.trim().toLowerCase()))])
-    .transform((hosts) => hosts.filter((host) => host !== ''))
+  serviceHosts: list
+    .transform((hosts) => [...new Set(hosts.map((host) => host.toLowerCase()))])
     .refine((hosts) => hosts.every(isHostName), 'must be comma-separated host names, without ports'),
   /** Whether other hosts may be domains whose DNS records say what they show. */
   customDomains: flag,
   /** DNS servers for the records of custom domains; if empty, the system's. */
-  dnsServers: z
-    .string()
-    .default('')
-    .transform((list) => [...new Set(list.split(',').map((server) => server.trim()))])
-    .transform((servers) => servers.filter((server) => server !== ''))
-    .refine(
-      (servers) => servers.every(isServerAddress),
-      'must be comma-separated IP addresses, with or without ports',
-    ),
+  dnsServers: list.refine(
+    (servers) => servers.every(isServerAddress),
+    'must be comma-separated IP addresses, with or without ports',
+  ),
   /** Whether pages below `/content/` redirect to the origin of their outpoint. */
   contentRedirect: flag,
   seed: z.enum(['local', 'none'], 'must be local or none').optional(),
   /** The bearer token of the routes below `/admin`; if undefined, there are no such routes. */
   adminToken: bearerToken.optional(),
-  syncPeers: z
-    .string()
-    .default('')
-    .transform((list) => [...new Set(list.split(',').map((url) => url.trim()))].filter((url) => url !== ''))
-    .refine((urls) => urls.every(isPeerUrl), 'must be comma-separated URLs of hosts'),
+  syncPeers: list.refine((urls) => urls.every(isPeerUrl), 'must be comma-separated URLs of hosts'),
   /** Milliseconds from the end of one sync with a peer to the next; 0: at the start only. */
   syncIntervalMs: wholeNumber(0, 86_400_000).default(60_000),
   logLevel: z
