@@ -8,7 +8,6 @@ import { BackgroundJob, type IsMine } from '../sources/background.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from '../sources/chain-source.js'
 import { ChainSourceError, isOutage } from '../sources/errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from '../sources/junglebus.js'
-import type { LastError } from '../sources/status.js'
 
 export interface FeedOptions {
   junglebus: Pick<JungleBusSource, 'transactionsAfter'>
@@ -31,15 +30,6 @@ export interface FeedOptions {
   /** Whether this process reads the feed; by default, it always does. */
   isMine?: IsMine | undefined
   logger?: Pick<Logger, 'warn'>
-}
-
-export interface FeedStatus {
-  /** The height up to which the feed was read. */
-  height?: number
-  /** How many transactions the feed brought since the start. */
-  transactions: number
-  failures: number
-  lastError?: LastError
 }
 
 /** How many of the last blocks are read again after a new one: they may have changed, or may not have been indexed yet. */
@@ -70,8 +60,8 @@ export class Feed {
   private spansBlocks = false
   /** The transactions that were passed on, with their blocks: the last blocks are read again. */
   private readonly passed = new LRUCache<string, true>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
-  private readonly done = { transactions: 0, failures: 0 }
-  private lastError: FeedStatus['lastError']
+  /** The last warning: an outage is reported once. */
+  private warned = ''
   /** The transactions, with heights, that the feed named in this reading, and how many of them were useless. */
   private readonly named = new LRUCache<string, true>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
   private useless = 0
@@ -97,11 +87,6 @@ export class Feed {
   onBlock({ forkedAt }: { forkedAt?: number } = {}): void {
     if (forkedAt !== undefined) this.rewindTo(forkedAt)
     this.job.wake()
-  }
-
-  status(): FeedStatus {
-    const { position, done, lastError } = this
-    return { ...(position && { height: position.height }), ...done, ...(lastError && { lastError }) }
   }
 
   /** Reads to the tip. */
@@ -160,7 +145,6 @@ export class Feed {
           return true
         }
         await onTransaction(record)
-        this.done.transactions++
       }
     } catch (error) {
       if (this.job.signal.aborted) return false
@@ -224,9 +208,8 @@ export class Feed {
   private note(error: unknown): void {
     if (this.job.signal.aborted) return
     const message = messageOf(error)
-    if (this.lastError?.message !== message) this.options.logger?.warn(`feed: ${message}`)
-    this.done.failures++
-    this.lastError = { at: Date.now(), message }
+    if (this.warned !== message) this.options.logger?.warn(`feed: ${message}`)
+    this.warned = message
   }
 }
 

@@ -23,7 +23,6 @@ const WALL_CLOCK: Record<string, string> = {
   'src/server/writer/local-chain.ts': 'the time of a block that it mines',
   'src/chain/tracker/given-headers.ts': 'says since when a source does not respond',
   'src/chain/sources/source-client.ts': 'says when a source failed; `Retry-After` may be a date',
-  'src/chain/follow/feed.ts': 'says when it failed',
   'src/chain/follow/follower.ts': 'says when it failed',
   'src/explorer/islands/explorer.ts': 'says how long ago a block was',
   'src/client/resolve.ts': 'says when indexes were asked',
