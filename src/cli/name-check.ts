@@ -7,10 +7,14 @@ import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from
 import { type IndexReport, type KnownIdentities, type ResolvedName, resolveName } from '../client/resolve.js'
 import { Segments } from '../client/segments.js'
 import { MiningError } from '../mining/mining-error.js'
-import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import {
+  type ExpectedDeployment,
+  requireSame,
+  type ServerDeployment,
+  serverDeployment,
+} from '../mining/server-deployment.js'
 import { treeDifference } from '../mining/tree-difference.js'
 import type { Config } from '../server/config/config.js'
-import { cut } from '../server/telemetry/public-text.js'
 import { CommandError, type Running, readSettings, usageError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
@@ -132,7 +136,7 @@ async function treeToCheck(question: TreeQuestion): Promise<AgreedTree> {
     if (tree !== undefined) trees.push({ url, tree })
   }
   const isRemembered = trees.length > 0
-  for (const { url, tree } of trees) requireConfigured(url, tree, question)
+  for (const { url, tree } of trees) requireSame(url, treeDifference(configured(question), tree))
   if (!isRemembered) trees.push(...(await treesNamedNow(question)))
   const [first, ...others] = trees.map(({ tree }) => tree.deployment)
   if (first === undefined) throw usageError('no server to ask: use --url')
@@ -148,9 +152,7 @@ async function treesNamedNow(question: TreeQuestion): Promise<{ url: string; tre
   const { urls, signal } = question
   const answers = await Promise.allSettled(
     urls.map(async (url) => {
-      const tree = await serverDeployment(url, {}, { signal })
-      requireConfigured(url, tree, question)
-      return { url, tree }
+      return { url, tree: await serverDeployment(url, configured(question), { signal }) }
     }),
   )
   const named = answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
@@ -227,8 +229,7 @@ class TreeCheckedSource implements NameSource {
     const { url, deployment, from, knownTrees, output, signal } = this.options
     if (this.isConfirmed) return
     try {
-      const said = await serverDeployment(url, {}, { signal })
-      requireConfigured(url, said, this.options)
+      const said = await serverDeployment(url, configured(this.options), { signal })
       if (from !== 'settings') {
         // A server that is not remembered yet must follow the tree remembered for the others.
         if (!(await knownTrees.isKnown(url, said)) && !isSameTree(said.deployment, deployment))
@@ -239,7 +240,7 @@ class TreeCheckedSource implements NameSource {
       }
       this.isConfirmed = true
     } catch (error) {
-      if (error instanceof MiningError && error.code === 'NEWER_COVENANT') {
+      if (error instanceof MiningError && ['NEWER_COVENANT', 'OTHER_TREE'].includes(error.code)) {
         this.contradiction = usageError(error.message)
         return
       }
@@ -251,25 +252,15 @@ class TreeCheckedSource implements NameSource {
   }
 }
 
-/** @throws CommandError (`usage`) if a server contradicts the settings. */
-function requireConfigured(
-  url: string,
-  said: ServerDeployment,
-  { config, env }: Pick<TreeQuestion, 'config' | 'env'>,
-): void {
+/** The settings, which no server may contradict. */
+function configured({ config, env }: Pick<TreeQuestion, 'config' | 'env'>): ExpectedDeployment {
   const { deployment: whole } = expectedTree(config)
-  const difference = treeDifference(
-    {
-      profile: config.profile.name,
-      ...(env.NETWORK && { network: config.network }),
-      ...(config.deployment && { genesis: config.deployment.genesis }),
-      terms: { ...(whole && { covenantVersion: whole.covenantVersion }), ...config.setTerms },
-    },
-    said,
-  )
-  if (difference === undefined) return
-  const { setting, expected, actual } = difference
-  throw usageError(`${setting} is ${expected}, and ${url} follows ${cut(String(actual), 80)}`)
+  return {
+    profile: config.profile.name,
+    ...(env.NETWORK && { network: config.network }),
+    ...(config.deployment && { genesis: config.deployment.genesis }),
+    terms: { ...(whole && { covenantVersion: whole.covenantVersion }), ...config.setTerms },
+  }
 }
 
 function isSameTree(one: Deployment, other: Deployment): boolean {

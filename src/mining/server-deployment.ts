@@ -40,7 +40,7 @@ export async function serverDeployment(
 }
 
 /** @throws MiningError `OTHER_TREE`. */
-function requireSame(url: string, difference: TreeDifference | undefined): void {
+export function requireSame(url: string, difference: TreeDifference | undefined): void {
   if (difference === undefined) return
   const { setting, expected, actual } = difference
   throw new MiningError('OTHER_TREE', `${setting} is ${expected}, and ${url} follows ${actual}`)
