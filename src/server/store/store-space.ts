@@ -9,9 +9,9 @@ const PROBE_AFTER = 5000
  * succeeds. One is tried when the reason is read, as readiness probes do while the host is not ready.
  */
 export class StoreSpace {
-  private full = false
-  private checkedAt = 0
-  private isProbing = false
+  /** When a write last found no space; undefined if the store accepts writes. */
+  private fullAt: number | undefined
+  private probing: Promise<void> | undefined
 
   constructor(
     private readonly options: {
@@ -23,33 +23,32 @@ export class StoreSpace {
 
   /** Call when a write has found no space. */
   found(): void {
-    if (!this.full)
+    if (this.fullAt === undefined)
       this.options.logger.error('the store is full: nothing can be written until space is freed')
-    this.full = true
-    this.checkedAt = this.now()
+    this.fullAt = this.now()
   }
 
   reason(): string | undefined {
-    if (!this.full) return undefined
-    if (!this.isProbing && this.now() - this.checkedAt >= PROBE_AFTER) void this.probe()
+    if (this.fullAt === undefined) return undefined
+    if (this.now() - this.fullAt >= PROBE_AFTER)
+      this.probing ??= this.probe().finally(() => {
+        this.probing = undefined
+      })
     return 'the store is full'
   }
 
   private async probe(): Promise<void> {
     const { probe, logger } = this.options
-    this.isProbing = true
-    const before = this.checkedAt
+    const before = this.fullAt
     try {
       await probe()
       // A larger write may have failed meanwhile.
-      if (this.checkedAt !== before) return
-      this.full = false
+      if (this.fullAt !== before) return
+      this.fullAt = undefined
       logger.info('the store accepts writes again')
     } catch {
       // Still full; or unavailable, which the readiness probe's ping reports.
-      this.checkedAt = this.now()
-    } finally {
-      this.isProbing = false
+      this.fullAt = this.now()
     }
   }
 

@@ -2,11 +2,8 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { Block } from '../../../backend/src/graph/records.js'
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { callsOver, type PlainError, revivedError, serveCalls } from '../../../backend/src/writer/calls.js'
-import type { Verdict } from '../../chain/headers/header-chain.js'
-import type { HeadersStatus } from '../../chain/sources/status.js'
 import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import { FollowedHeaders } from '../../chain/tracker/followed-headers.js'
 import { GivenHeaders, type GivenTracker } from '../../chain/tracker/given-headers.js'
@@ -41,44 +38,26 @@ function within(timeout: number, tracker: GivenTracker): GivenTracker {
   }
 }
 
-/** Serves {@link SharedHeaders}. Returns the port for them. */
+/** Serves {@link sharedHeaders}. Returns the port for them. */
 export function shareHeaders(headers: BlockHeaders): MessagePort {
   const { port1, port2 } = new MessageChannel()
   serveCalls(port1, headers)
   return port2
 }
 
-/** The block headers of another thread of this process, which answers each question. */
-export class SharedHeaders implements BlockHeaders {
-  /** The other thread reports outages of sources. */
-  readonly outage = undefined
-  private readonly ask: ReturnType<typeof callsOver>
-
-  constructor(private readonly port: MessagePort) {
-    this.ask = callsOver(port, errorOf)
-  }
-
-  verdict(block: Block): Promise<Verdict> {
-    return this.ask('verdict', block)
-  }
-
-  isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    return this.ask('isValidRootForHeight', root, height)
-  }
-
-  currentHeight(): Promise<number> {
-    return this.ask('currentHeight')
-  }
-
-  status(): HeadersStatus {
-    return {}
-  }
-
-  /** Never called: the other thread reports new tips. */
-  onTip(): void {}
-
-  async close(): Promise<void> {
-    this.port.close()
+/** The block headers of another thread of this process, which answers each question, and reports outages and new tips. */
+export function sharedHeaders(port: MessagePort): BlockHeaders {
+  const ask = callsOver(port, errorOf)
+  return {
+    outage: undefined,
+    verdict: (block) => ask('verdict', block),
+    isValidRootForHeight: (root, height) => ask('isValidRootForHeight', root, height),
+    currentHeight: () => ask('currentHeight'),
+    status: () => ({}),
+    onTip() {},
+    async close() {
+      port.close()
+    },
   }
 }
 

@@ -14,14 +14,14 @@ import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
 import { ConflictError } from './errors.js'
-import { SharedHeaders } from './open-headers.js'
+import { sharedHeaders } from './open-headers.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
 import { runScriptsHere } from './script-scheduler.js'
 import type { Submit } from './submission-queue.js'
 
 export interface WorkerData {
   config: Config
-  /** Answers questions about block headers ({@link SharedHeaders}); undefined if proofs are not checked. */
+  /** Answers questions about block headers ({@link sharedHeaders}); undefined if proofs are not checked. */
   headersPort: MessagePort | undefined
   /** Takes the writes of this thread. */
   writerPort: MessagePort
@@ -51,7 +51,7 @@ const port = parentPort
 if (port === null) throw new Error('submission-worker runs in a worker thread only')
 const report = (message: WorkerReport): void => port.postMessage(message)
 const { config, headersPort, writerPort } = workerData as WorkerData
-const headers = headersPort && new SharedHeaders(headersPort)
+const headers = headersPort && sharedHeaders(headersPort)
 const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },

@@ -4,7 +4,7 @@ import {
   FollowedHeaders,
   type FollowedHeadersOptions,
 } from '../../../../src/chain/tracker/followed-headers.js'
-import { SharedHeaders, shareHeaders } from '../../../../src/server/writer/open-headers.js'
+import { sharedHeaders, shareHeaders } from '../../../../src/server/writer/open-headers.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, startHeaderService } from '../../../support/server/header-service.js'
@@ -486,7 +486,7 @@ test('another thread gets the same answers and errors', async () => {
   const chain = new HeaderChain()
   chain.grow(150)
   const { headers } = await openHeaders(chain, [await sourceOf(chain)])
-  const shared = new SharedHeaders(shareHeaders(headers))
+  const shared = sharedHeaders(shareHeaders(headers))
   const { height, root = '' } = { height: FIRST + 149, root: chain.rootAt(FIRST + 149) }
   const ask = () =>
     Promise.allSettled([
