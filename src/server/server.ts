@@ -1,12 +1,12 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { OWN_STATE } from '../../backend/src/facts/state.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { GraphReads } from '../../backend/src/read/fact-store.js'
+import { unlessLate } from '../chain/sources/background.js'
 import { openPageFiles, type PageFiles } from '../gateway/pages/page-files.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
@@ -199,9 +199,7 @@ async function openListening(
       index = found
     },
   })
-  const over = new AbortController()
-  const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
-  const node = await Promise.race([opening, moment]).finally(() => over.abort())
+  const node = await unlessLate(opening, PATIENCE)
   if (node !== undefined) return { node }
   const { startingApp } = await import('./starting-app.js')
   const app = startingApp({ config, index: () => index?.status ?? { state: 'rebuilding', done: 0 }, logger })

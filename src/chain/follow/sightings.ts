@@ -1,8 +1,8 @@
-import { setTimeout as after } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { Logger } from 'pino'
 import type { SightingRecord } from '../../../backend/src/graph/conflict-resolution.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
+import { unlessLate } from '../sources/background.js'
 import type { ChainSources } from '../sources/chain-sources.js'
 import { ChainSourceError } from '../sources/errors.js'
 import { Retries } from '../sources/retries.js'
@@ -64,14 +64,8 @@ export class Sightings {
     if (this.isStopped || !this.options.source.canSight) return false
     // Enough questions wait already; transactions in `waiting` are asked about in the background.
     if (conflicts.activeCount + conflicts.pendingCount >= 2 * CONFLICTS) return false
-    const late = new AbortController()
     const asked = conflicts(() => this.askNow(txids)).catch((error: unknown) => this.failed(error))
-    const isLate = after(CONFLICT_TIME, false, { signal: late.signal, ref: false }).catch(() => false)
-    try {
-      return await Promise.race([asked, isLate])
-    } finally {
-      late.abort()
-    }
+    return (await unlessLate(asked, CONFLICT_TIME)) ?? false
   }
 
   /** Records that the network has a transaction: a source showed it. */

@@ -16,6 +16,16 @@ export async function pause(milliseconds: number, signal: AbortSignal): Promise<
   await sleep(Math.max(0, milliseconds), undefined, { signal, ref: false }).catch(() => {})
 }
 
+/** The result of some work; undefined if it takes longer than some milliseconds. */
+export async function unlessLate<Result>(
+  work: Promise<Result>,
+  milliseconds: number,
+): Promise<Result | undefined> {
+  const over = new AbortController()
+  const late = pause(milliseconds, over.signal) as Promise<undefined>
+  return await Promise.race([work, late]).finally(() => over.abort())
+}
+
 /** Work that is repeated in the background until it is stopped. */
 export class BackgroundJob {
   private readonly stopping = new AbortController()

@@ -1,5 +1,4 @@
 import { EventEmitter, once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
@@ -13,7 +12,7 @@ import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-chec
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { ChangedHeadersError, HeaderChain, type SourceTip, type Verdict } from '../headers/header-chain.js'
-import { pause } from '../sources/background.js'
+import { pause, unlessLate } from '../sources/background.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { HeaderSource } from '../sources/header-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
@@ -271,8 +270,7 @@ export class FollowedHeaders implements BlockHeaders {
   /** Waits for the first round to end, up to the timeout. */
   private async firstRound(): Promise<void> {
     if (this.isStuck !== undefined) return
-    const tooLong = sleep(this.options.timeout, undefined, { ref: false })
-    await Promise.race([once(this.roundEvents, 'end'), tooLong])
+    await unlessLate(once(this.roundEvents, 'end'), this.options.timeout)
   }
 
   /** Follows each source to its tip, and reports what changed. */

@@ -4,7 +4,8 @@ import { buffer } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import type Sharp from 'sharp'
 import type { WantedImage } from '../../gateway/images/images.js'
-import { makeImage, type Outcome, RefusedImageError, restrict } from './make-image.js'
+import type { Outcome } from './images.js'
+import { makeImage, RefusedImageError, restrict } from './make-image.js'
 
 // Makes one image from a stranger's bytes and exits: `image-process.js <path of sharp> <the wanted image, as JSON> <CPU milliseconds
 // that it may take>`. It reads the bytes from standard input, and writes a line of JSON and the image. A crash affects nothing else.

@@ -21,7 +21,6 @@ import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
 import type { CacheUse } from '../telemetry/metrics.js'
 import { ImageCache } from './image-cache.js'
-import type { Outcome } from './make-image.js'
 
 /** The program that makes an image, compiled beside this module or bundled with it. */
 export const IMAGE_PROGRAM = new URL('./image-process.js', import.meta.url)
@@ -37,15 +36,18 @@ const MAX_HEAP_MIB = 64
 
 const milliseconds = z.number()
 /** The output of the process, which a stranger's bytes may have taken over. */
-const outcomeShape: z.ZodType<Outcome> = z.union([
+const outcomeShape = z.union([
   z.strictObject({
     type: z.enum(['image/jpeg', 'image/png', 'image/webp', 'image/avif']),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    /** See `MadeImage`. */
     frames: z.tuple([z.int(), z.int()]).optional(),
     milliseconds,
   }),
   z.strictObject({ refused: z.enum(['UNSUPPORTED_IMAGE', 'BAD_IMAGE']), message: z.string(), milliseconds }),
 ])
+
+export type Outcome = z.output<typeof outcomeShape>
 
 interface Read {
   outcome: Outcome

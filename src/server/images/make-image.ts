@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ResizeOptions, default as Sharp, Sharp as SharpImage } from 'sharp'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { WantedImage } from '../../gateway/images/images.js'
+import type { Outcome } from './images.js'
 
 /** The most pixels of an image, all frames together: those of a large photograph. */
 const MAX_PIXELS = 50_000_000
@@ -11,16 +12,7 @@ const MAX_ANIMATED_PIXELS = 8_000_000
 /** The limit for the side of an image that was not asked for. */
 const MAX_SIDE = 4096
 
-interface Made {
-  type: 'image/jpeg' | 'image/png' | 'image/webp' | 'image/avif'
-  sha256: string
-  /** See `MadeImage`. */
-  frames?: [shown: number, all: number] | undefined
-}
-
-export type Outcome = (Made | { refused: RefusedImageError['code']; message: string }) & {
-  milliseconds: number
-}
+type Made = Omit<Extract<Outcome, { type: string }>, 'milliseconds'>
 
 export class RefusedImageError extends Error {
   override readonly name = 'RefusedImageError'

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
+import { unlessLate } from '../../chain/sources/background.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 
 export interface IndexStatus {
@@ -77,9 +77,7 @@ export class NodeIndex {
       },
       () => {},
     )
-    const over = new AbortController()
-    const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
-    await Promise.race([complete, moment]).finally(() => over.abort())
+    await unlessLate(complete, PATIENCE)
   }
 
   get status(): IndexStatus {
