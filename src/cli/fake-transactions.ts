@@ -3,10 +3,11 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { encodeBump } from '../../backend/src/protocol/merkle-path.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CovenantError, rootLock } from '../mining/covenant.js'
-import { randomTxid, singleTransactionPath } from '../payments/fake.js'
+import { randomTxid } from '../payments/fake.js'
 import { ConfigError } from '../server/config/errors.js'
 import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
@@ -92,16 +93,10 @@ function record(parts: {
   for (const { satoshis, lockingScript } of outputs) {
     writer.writeUInt64LE(satoshis).writeVarIntNum(lockingScript.length).write(lockingScript)
   }
-  return proven(writer.writeUInt32LE(0).toUint8Array(), height)
-}
-
-/** A transaction with the merkle path of a block that holds only it. */
-function proven(raw: Uint8Array, height: number): TransactionRecord {
-  const txid = toHex(reversed(nativeHash256(raw)))
-  const path = singleTransactionPath({ txid, height })
-  return {
-    txid,
-    raw,
-    proof: { merklePath: Uint8Array.from(path.toBinary()), height, root: path.computeRoot(txid) },
-  }
+  const raw = writer.writeUInt32LE(0).toUint8Array()
+  const hash = nativeHash256(raw)
+  const txid = toHex(reversed(hash))
+  // The merkle path of a block that holds only it.
+  const merklePath = encodeBump({ height, levels: [new Map([[0, { hash, isTxid: true }]])] })
+  return { txid, raw, proof: { merklePath, height, root: txid } }
 }

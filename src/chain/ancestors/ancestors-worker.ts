@@ -7,7 +7,6 @@ import {
   type AncestorQueue,
   WHOLE_TRANSACTION,
 } from '../../../backend/src/graph/ancestor-queue.js'
-import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -68,11 +67,11 @@ export class AncestorsWorker {
   private fetched = 0
   private lastError: AncestorsStatus['lastError']
 
-  private readonly source: SharedSource
+  private readonly source: TransactionSource
   private readonly large = pLimit(1)
 
   constructor(private readonly options: AncestorsWorkerOptions) {
-    this.source = new SharedSource(options.source, { forget: FIRST_DELAY, now: () => this.now })
+    this.source = shared(options.source, () => this.now)
     this.job = new BackgroundJob((signal) => this.round(signal), options.isMine)
   }
 
@@ -140,7 +139,7 @@ export class AncestorsWorker {
   private async advance(entry: AncestorEntry, limits: GatherLimits): Promise<'done' | 'too large'> {
     if (this.job.signal.aborted) return 'done'
     const { perOrdinal } = this.options
-    const source = new BoundedSource(this.source, {
+    const source = bounded(this.source, {
       maxTransactions: perOrdinal.maxTransactions - entry.fetched.transactions,
       maxBytes: perOrdinal.maxBytes - entry.fetched.bytes,
     })
@@ -238,63 +237,50 @@ function notKnown(txid: string): FollowError {
 /** How many unknown transactions are remembered. */
 const MAX_UNKNOWN = 10_000
 
+type TransactionSource = Pick<ChainSource, 'transaction'>
+
 /**
  * A chain source that is asked once for a transaction that several ordinals need at the same time, and not again for a while if
  * it does not know it: thousands of outputs of one transaction may wait for the same ancestor.
+ *
+ * @param now A clock, in milliseconds.
  */
-class SharedSource implements Pick<ChainSource, 'transaction'> {
-  private readonly asked = new LRUCache<
-    string,
-    { at: number; answer: Promise<TransactionRecord | undefined> }
-  >({
+function shared(source: TransactionSource, now: () => number): TransactionSource {
+  const asked = new LRUCache<string, { at: number; answer: ReturnType<TransactionSource['transaction']> }>({
     maxSize: MAX_UNKNOWN,
     sizeCalculation: () => 1,
   })
-
-  /**
-   * @param options.forget How long an unknown transaction is not asked for again, in milliseconds.
-   * @param options.now A clock, in milliseconds.
-   */
-  constructor(
-    private readonly source: Pick<ChainSource, 'transaction'>,
-    private readonly options: { forget: number; now: () => number },
-  ) {}
-
-  transaction(txid: string, limits: { maxBytes: number }): Promise<TransactionRecord | undefined> {
-    const { forget, now } = this.options
-    const known = this.asked.get(txid)
-    if (known !== undefined && now() - known.at < forget) return known.answer
-    const answer = this.source.transaction(txid, limits)
-    this.asked.set(txid, { at: now(), answer })
-    // A transaction that was found will be stored, so it is not kept in memory.
-    const drop = (): boolean => this.asked.delete(txid)
-    answer.then((record) => record && drop(), drop)
-    return answer
+  return {
+    transaction(txid, limits) {
+      const known = asked.get(txid)
+      if (known !== undefined && now() - known.at < FIRST_DELAY) return known.answer
+      const answer = source.transaction(txid, limits)
+      asked.set(txid, { at: now(), answer })
+      // A transaction that was found will be stored, so it is not kept in memory.
+      const drop = (): boolean => asked.delete(txid)
+      answer.then((record) => record && drop(), drop)
+      return answer
+    },
   }
 }
 
-class BoundedSource implements Pick<ChainSource, 'transaction'> {
-  readonly fetched = { transactions: 0, bytes: 0 }
+type BoundedSource = TransactionSource & { fetched: { transactions: number; bytes: number } }
 
-  constructor(
-    private readonly source: Pick<ChainSource, 'transaction'>,
-    private readonly limits: GatherLimits,
-  ) {}
-
-  /** @throws FollowError `TOO_LARGE` beyond the limit. */
-  async transaction(
-    txid: string,
-    { maxBytes }: { maxBytes: number },
-  ): Promise<TransactionRecord | undefined> {
-    const { fetched, limits } = this
-    const left = limits.maxBytes - fetched.bytes
-    if (fetched.transactions >= limits.maxTransactions || left <= 0)
-      throw new FollowError('TOO_LARGE', 'an ordinal has more missing ancestors than MAX_ANCESTORS allows')
-    const record = await this.source.transaction(txid, { maxBytes: Math.min(maxBytes, left) })
-    if (record !== undefined) {
-      fetched.transactions++
-      fetched.bytes += record.raw.length
-    }
-    return record
+/** A chain source that throws a FollowError `TOO_LARGE` beyond the limits. */
+function bounded(source: TransactionSource, limits: GatherLimits): BoundedSource {
+  const fetched = { transactions: 0, bytes: 0 }
+  return {
+    fetched,
+    async transaction(txid, { maxBytes }) {
+      const left = limits.maxBytes - fetched.bytes
+      if (fetched.transactions >= limits.maxTransactions || left <= 0)
+        throw new FollowError('TOO_LARGE', 'an ordinal has more missing ancestors than MAX_ANCESTORS allows')
+      const record = await source.transaction(txid, { maxBytes: Math.min(maxBytes, left) })
+      if (record !== undefined) {
+        fetched.transactions++
+        fetched.bytes += record.raw.length
+      }
+      return record
+    },
   }
 }
