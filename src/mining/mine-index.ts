@@ -31,30 +31,7 @@ export type KnownNodes = readonly Outpoint[]
  * The questions of a miner to an index of the tree. Every answer is only a claim: a node is verified before anything is searched
  * or signed, and counts as spent only when the mint that spends it is shown.
  */
-export interface MineIndex {
-  /**
-   * The live node of the longest mined prefix of a name; undefined if the name is taken.
-   *
-   * @param options.unseen Whether to count mints that the network is not known to have.
-   */
-  liveNode(name: string, options?: { unseen?: boolean }): Promise<LiveNode | undefined>
-  /**
-   * The same node with its evidence, or an earlier node on the way if the evidence is long: strangers decide how many mints there
-   * are, and how large. Undefined if the name is taken.
-   */
-  showNode(name: string, known?: KnownNodes): Promise<Shown | undefined>
-  /**
-   * The output in which a name was minted, or an earlier name on the way, with its evidence. Undefined if the index does not know
-   * the name.
-   */
-  showName(name: string, known?: KnownNodes): Promise<Shown | undefined>
-  /**
-   * Submits a mint.
-   *
-   * @throws NodeMovedError if the index says that another mint has spent the node.
-   */
-  submit(mint: { beef: Uint8Array; txid: string; name: string }): Promise<void>
-}
+export type MineIndex = Pick<HttpMineIndex, 'liveNode' | 'showNode' | 'showName' | 'submit'>
 
 /** Longer than for other answers, because submissions are queued. */
 const SUBMIT_TIMEOUT = 50_000
@@ -80,14 +57,27 @@ export class HttpMineIndex implements MineIndex {
     this.url = serverUrl(options.url, 'url')
   }
 
+  /**
+   * The live node of the longest mined prefix of a name; undefined if the name is taken.
+   *
+   * @param options.unseen Whether to count mints that the network is not known to have.
+   */
   async liveNode(name: string, { unseen }: { unseen?: boolean } = {}): Promise<LiveNode | undefined> {
     return await askLiveNode({ ...this.options, url: this.url, name, unseen })
   }
 
+  /**
+   * The same node with its evidence, or an earlier node on the way if the evidence is long: strangers decide how many mints there
+   * are, and how large. Undefined if the name is taken.
+   */
   async showNode(name: string, known?: KnownNodes): Promise<Shown | undefined> {
     return await this.evidence({ mine: name }, known)
   }
 
+  /**
+   * The output in which a name was minted, or an earlier name on the way, with its evidence. Undefined if the index does not know
+   * the name.
+   */
   async showName(name: string, known?: KnownNodes): Promise<Shown | undefined> {
     return await this.evidence({ origin: name }, known)
   }
@@ -124,6 +114,7 @@ export class HttpMineIndex implements MineIndex {
     return output && { outpoint: { txid: output.txid ?? '', vout: output.vout }, beef: output.beef }
   }
 
+  /** Submits a mint. @throws NodeMovedError if the index says that another mint has spent the node. */
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
     const topics = [TOPICS.names, TOPICS.ordinals]
     const { status, body, admitted } = await submitBeef({
