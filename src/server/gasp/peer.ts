@@ -193,43 +193,27 @@ export class Peer {
     path: string,
     question: { body: unknown; headers?: Record<string, string>; maxBytes: number; signal: AbortSignal },
   ): Promise<PeerAnswer | 'too long'> {
-    const { body, headers, maxBytes, signal } = question
+    const { maxBytes, signal } = question
+    const { url, timeout } = this.options
+    const headers = { 'Content-Type': 'application/json', ...question.headers }
+    const init = { method: 'POST', headers, body: JSON.stringify(question.body) }
+    const away = (why: string, cause?: unknown): PeerError => new PeerError('AWAY', why, { cause })
     for (let waits = 0; ; waits++) {
-      const answer = await this.post(path, {
-        init: {
-          method: 'POST',
-          headers: { 'Content-Type': 'application/json', ...headers },
-          body: JSON.stringify(body),
-        },
-        maxBytes,
-        signal,
+      const bounds = { timeout, maxBytes, signal }
+      const asking = fetchBounded(url.replace(/\/+$/, '') + path, init, bounds)
+      const answer = await asking.catch((cause: SourceError) => {
+        signal.throwIfAborted()
+        if (cause.code === 'TOO_LARGE') return 'too long' as const
+        const why = cause.code === 'TIMEOUT' ? `did not respond within ${timeout} ms` : 'did not respond'
+        throw away(`the peer ${why}`, cause)
       })
       if (answer === 'too long') return answer
-      if (answer.status >= 500) throw new PeerError('AWAY', `the peer answered ${path} with ${answer.status}`)
-      if (answer.status !== 429) return answer
-      if (waits === MAX_WAITS)
-        throw new PeerError('AWAY', 'the peer limits the rate, however long this host waits')
-      await setTimeout(Math.min(answer.retryAfter * 1000, MAX_WAIT), undefined, { signal, ref: false })
-    }
-  }
-
-  private async post(
-    path: string,
-    { init, maxBytes, signal }: { init: RequestInit; maxBytes: number; signal: AbortSignal },
-  ): Promise<PeerAnswer | 'too long'> {
-    const { url, timeout } = this.options
-    try {
-      const bounds = { timeout, maxBytes, signal }
-      const { status, headers, body } = await fetchBounded(url.replace(/\/+$/, '') + path, init, bounds)
-      const retryAfter = Number(headers.get('retry-after') ?? 1)
-      const progress = progressIn(headers)
-      return { status, body, progress, retryAfter: Number.isFinite(retryAfter) ? Math.max(retryAfter, 1) : 1 }
-    } catch (cause) {
-      signal.throwIfAborted()
-      const { code } = cause as SourceError
-      if (code === 'TOO_LARGE') return 'too long'
-      const why = code === 'TIMEOUT' ? `did not respond within ${timeout} ms` : 'did not respond'
-      throw new PeerError('AWAY', `the peer ${why}`, { cause })
+      const { status, headers: sent, body } = answer
+      if (status >= 500) throw away(`the peer answered ${path} with ${status}`)
+      if (status !== 429) return { status, body, progress: progressIn(sent) }
+      if (waits === MAX_WAITS) throw away('the peer limits the rate, however long this host waits')
+      const seconds = Math.max(1, Number(sent.get('retry-after')) || 1)
+      await setTimeout(Math.min(seconds * 1000, MAX_WAIT), undefined, { signal, ref: false })
     }
   }
 }
@@ -237,8 +221,6 @@ export class Peer {
 interface PeerAnswer {
   status: number
   body: Uint8Array
-  /** In seconds. */
-  retryAfter: number
   progress: PeerProgress
 }
 
