@@ -150,14 +150,9 @@ export function feeRateText({
  */
 export function nextCommand(
   words: readonly string[],
-  {
-    url,
-    genesis,
-    wallet,
-    keyFile,
-    coins,
-  }: { url: string; genesis?: string | undefined } & Pick<PaymentOptions, 'wallet' | 'keyFile' | 'coins'>,
+  given: { url: string; genesis?: string | undefined } & Pick<PaymentOptions, 'wallet' | 'keyFile' | 'coins'>,
 ): string {
+  const { url, genesis, wallet, keyFile, coins } = given
   const options = [
     ...(url === defaultUrl() ? [] : ['--url', url]),
     ...(genesis === undefined ? [] : ['--genesis', genesis]),

@@ -77,14 +77,7 @@ const MAX_TYPED = 256 * 1024
  */
 export async function fileResponse(
   { contentType, body: published }: { contentType: string; body: Uint8Array },
-  {
-    question,
-    verification,
-    cache,
-    isSite,
-    status,
-    maxBytes,
-  }: {
+  options: {
     question: Question
     verification: Verification
     cache: string
@@ -93,6 +86,7 @@ export async function fileResponse(
     maxBytes: number
   },
 ): Promise<VerifiedResponse> {
+  const { question, verification, cache, isSite, status, maxBytes } = options
   const inscribed = servedType(contentType)
   const isCompressed = TEXT_TYPES.test(essenceOf(contentType)) && isGzip(published)
   const plain = isCompressed ? await uncompressed(published, maxBytes) : undefined
@@ -147,18 +141,14 @@ export function missingResponse(reason: string, verification: Verification): Ver
 /** A response with chunks, each verified before it is passed on. The length is not known before the end. */
 export function streamResponse(
   contentType: string,
-  {
-    question,
-    verification,
-    chunks,
-    onCancel,
-  }: {
+  options: {
     question: Question
     verification: Verification
     chunks: AsyncGenerator<Uint8Array>
     onCancel?: () => void
   },
 ): VerifiedResponse {
+  const { question, verification, chunks, onCancel } = options
   const headers = headersOf(verification, {
     'Cache-Control': 'no-cache',
     'Content-Type': servedType(contentType),

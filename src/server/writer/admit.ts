@@ -23,12 +23,7 @@ const ALL_TOPICS: string[] = Object.values(TOPICS)
  */
 export async function admitBeef(
   node: AdmittingNode,
-  {
-    txid,
-    beef,
-    ahead,
-    submit = node.overlay.engine.submit,
-  }: {
+  options: {
     txid: string
     beef: () => Uint8Array | Promise<Uint8Array>
     /** See `submissionPlace`. */
@@ -36,6 +31,7 @@ export async function admitBeef(
     submit?: Submit
   },
 ): Promise<Admission> {
+  const { txid, beef, ahead, submit = node.overlay.engine.submit } = options
   return await admit(node, txid, async () => {
     return await submit({ beef: await beef(), topics: ALL_TOPICS, ...(ahead !== undefined && { ahead }) })
   })
