@@ -54,22 +54,14 @@ export interface FoundTransaction {
 export class FoundFiles {
   /** Each transaction once, parents before children. */
   readonly transactions: FoundTransaction[]
-  private readonly byTxid: ReadonlyMap<string, FoundTransaction>
-  private readonly items: LRUCache<string, ParsedItem>
 
   constructor(
-    found: ReadonlyMap<string, FoundTransaction>,
+    private readonly byTxid: ReadonlyMap<string, FoundTransaction>,
     /** Files, and lines of hex as `<file>:<line>`, that are neither BEEF nor raw transactions. */
     readonly skipped: string[],
-    { read, largest }: { read: ReadonlyMap<string, ParsedItem>; largest: number },
+    private readonly items: ReadItems,
   ) {
-    this.byTxid = found
-    this.transactions = parentsFirst(found, ({ sources }) => sources)
-    this.items = new LRUCache({
-      maxSize: Math.max(KEPT_BYTES, largest),
-      sizeCalculation: ({ bytes }) => bytes.length,
-    })
-    for (const [key, item] of read) this.items.set(key, item)
+    this.transactions = parentsFirst(byTxid, ({ sources }) => sources)
   }
 
   has(txid: string): boolean {
@@ -147,13 +139,9 @@ export class FoundFiles {
   }
 
   private async itemOf({ item }: Copy): Promise<ParsedItem> {
-    const key = keyOf(item)
-    let parsed = this.items.get(key)
-    if (parsed === undefined) {
-      parsed = parseItem(await readItem(item))
-      if (parsed === undefined) throw usageError(`${item.file} changed while it was read`)
-      this.items.set(key, parsed)
-    }
+    const parsed = this.items.get(item) ?? parseItem(await readItem(item))
+    if (parsed === undefined) throw usageError(`${item.file} changed while it was read`)
+    this.items.set(item, parsed)
     return parsed
   }
 
@@ -167,8 +155,25 @@ export class FoundFiles {
   }
 }
 
-function keyOf({ offset, file }: Item): string {
-  return `${offset} ${file}`
+/** The last items that were read: a small import reads its files once. */
+class ReadItems {
+  private readonly recent = new LRUCache<string, ParsedItem>({
+    maxSize: KEPT_BYTES,
+    sizeCalculation: ({ bytes }) => bytes.length,
+  })
+  /** The last one, which may be longer than all others may be together. */
+  private last: { key: string; item: ParsedItem } | undefined
+
+  get({ offset, file }: Item): ParsedItem | undefined {
+    const key = `${offset} ${file}`
+    return this.last?.key === key ? this.last.item : this.recent.get(key)
+  }
+
+  set({ offset, file }: Item, item: ParsedItem): void {
+    const key = `${offset} ${file}`
+    this.last = { key, item }
+    this.recent.set(key, item)
+  }
 }
 
 interface ReadCopy {
@@ -194,10 +199,7 @@ export async function findTransactions(
   for (const path of paths) files.push(...(await filesAt(path)))
   const found = new Map<string, FoundTransaction>()
   const skipped: string[] = []
-  let largest = 0
-  // Enough for a small import to read its files once.
-  const read = new Map<string, ParsedItem>()
-  let left = KEPT_BYTES
+  const read = new ReadItems()
   for (const [index, file] of files.entries()) {
     onFile(index, files.length)
     const useless: number[] = []
@@ -209,16 +211,13 @@ export async function findTransactions(
         continue
       }
       useful++
-      const { length } = parsed.bytes
-      largest = Math.max(largest, length)
-      if (length <= left) read.set(keyOf(item), parsed)
-      left -= length
+      read.set(item, parsed)
       for (const { view, kind, proof } of transactionsIn(parsed)) note(found, view, { item, kind }, proof)
     }
     if (useful === 0) skipped.push(file)
     else skipped.push(...useless.map((line) => `${file}:${line}`))
   }
-  return new FoundFiles(found, skipped, { read, largest })
+  return new FoundFiles(found, skipped, read)
 }
 
 const RANKS = ['proven', 'in BEEF', 'raw'] as const

@@ -57,20 +57,10 @@ export async function startServer(options: {
   pages?: URL
   ownsProcess?: boolean
 }): Promise<RunningServer> {
-  const {
-    config: settings,
-    logger,
-    submissionWorker,
-    writerThread,
-    imageProgram,
-    deploy,
-    pages: pageFolder,
-    ownsProcess = false,
-  } = options
-  const pageFiles = pageFolder && readFiles(pageFolder)
-  const opening = { config: settings, logger, writerThread, ...(deploy && { deploy }) }
+  const { logger, submissionWorker, writerThread, imageProgram, pages, ownsProcess = false } = options
+  const pageFiles = pages && readFiles(pages)
   // In parallel: a thread opens the store while this one loads the routes.
-  const [{ node, early }, { createApp }] = await Promise.all([openListening(opening), import('./app.js')])
+  const [{ node, early }, { createApp }] = await Promise.all([openListening(options), import('./app.js')])
   const { config } = node
   // The worker needs the writer thread, which performs its writes.
   const large =
