@@ -130,32 +130,17 @@ const page = {
   skip: z.int().min(0).optional(),
   sortOrder: z.enum(['asc', 'desc']).default('desc'),
 }
-const everything = z.literal('findAll').transform(() => ({ sortOrder: 'desc' as const }))
 /** Like `SHIPQuery` and `SLAPQuery` of the overlay services; `names` are the topics or the service. */
 const QUERIES = {
-  SHIP: z.union([
-    everything,
-    z
-      .strictObject({ ...page, topics: z.array(text).max(100).optional() })
-      .transform(({ topics, ...rest }) => ({ ...rest, names: topics })),
-  ]),
-  SLAP: z.union([
-    everything,
-    z.strictObject({ ...page, service: text.optional() }).transform(({ service, ...rest }) => ({
-      ...rest,
-      names: service === undefined ? undefined : [service],
-    })),
-  ]),
+  SHIP: z
+    .strictObject({ ...page, topics: z.array(text).max(100).optional() })
+    .transform(({ topics, ...rest }) => ({ ...rest, names: topics })),
+  SLAP: z
+    .strictObject({ ...page, service: text.optional() })
+    .transform(({ service, ...rest }) => ({ ...rest, names: service === undefined ? undefined : [service] })),
 }
 
-type AdvertisementQuery = {
-  names?: string[] | undefined
-  domain?: string | undefined
-  identityKey?: string | undefined
-  limit?: number | undefined
-  skip?: number | undefined
-  sortOrder: 'asc' | 'desc'
-}
+type AdvertisementQuery = z.output<(typeof QUERIES)[AdvertisementProtocol]>
 
 const APPROVED = 'advertisements'
 /** The most approved transactions: every query reads them all. A host has its tokens in one or two. */
@@ -234,7 +219,7 @@ class AdvertisementLookup implements AnsweringService {
   }
 
   private readQuery(query: unknown): AdvertisementQuery {
-    const parsed = QUERIES[this.protocol].safeParse(query)
+    const parsed = QUERIES[this.protocol].safeParse(query === 'findAll' ? {} : query)
     if (parsed.success) return parsed.data
     const names = this.protocol === 'SHIP' ? 'topics: ["tm_…"]' : 'service: "ls_…"'
     throw new QueryError(
