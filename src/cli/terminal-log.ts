@@ -1,7 +1,7 @@
 import { type Logger, pino } from 'pino'
 import type { Config } from '../server/config/config.js'
 import { createLogger } from '../server/telemetry/logger.js'
-import { escapeControlCharsInLines } from '../server/telemetry/public-text.js'
+import { escapeControlCharsInLines, withTexts } from '../server/telemetry/public-text.js'
 import { hasColors } from './output.js'
 
 /**
@@ -41,14 +41,5 @@ export async function readable(colorize: boolean): Promise<(line: string) => str
     singleLine: true,
   })
   // Parsing JSON removes its escapes: control characters must be escaped again for a terminal.
-  return (line) => format(escaped(JSON.parse(line)))
-}
-
-function escaped(value: unknown): unknown {
-  if (typeof value === 'string') return escapeControlCharsInLines(value)
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(escaped)
-  return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [escapeControlCharsInLines(name), escaped(each)]),
-  )
+  return (line) => format(withTexts(JSON.parse(line), escapeControlCharsInLines))
 }

@@ -2,7 +2,7 @@ import { fromHex, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { unlessAborted } from './bounded-fetch.js'
+import { unlessAborted, withTimeLimit } from './bounded-fetch.js'
 import { type ClaimedBlock, hostSha256 } from './bundle.js'
 import { HeadersError } from './errors.js'
 import {
@@ -88,7 +88,10 @@ export class NameMemory {
       }
       const left = end - monotonic()
       if (left <= 0) break
-      await unlessAborted(withinTime(other, left), signal)
+      const late = (): Error => new Error('another resolution takes too long')
+      await withTimeLimit({ milliseconds: left, late, signal }, (each) => unlessAborted(other, each)).catch(
+        () => signal.throwIfAborted(),
+      )
       known = await this.known(signal)
     }
     return await ask(known)
@@ -134,14 +137,6 @@ export class NameMemory {
 
 function blockKey({ height, root }: ClaimedBlock): string {
   return `${height} ${root}`
-}
-
-async function withinTime(waiting: Promise<void>, milliseconds: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([waiting, late]).finally(() => clearTimeout(timer))
 }
 
 /** Whether the block in which something was verified is still in the chain. */

@@ -65,12 +65,9 @@ function counted(clients: LRUCache<string, Client>, key: string): Client {
   const now = monotonic()
   const known = clients.get(key)
   if (known !== undefined && known.until > now) return known
-  const client = newClient(key, now)
+  const hash = createHash('sha256').update(key).digest('hex').slice(0, 12)
+  const partition = Buffer.from(hash).toString('base64')
+  const client = { requests: 0, until: now + WINDOW, partition }
   clients.set(key, client)
   return client
-}
-
-function newClient(key: string, now: number): Client {
-  const hash = createHash('sha256').update(key).digest('hex').slice(0, 12)
-  return { requests: 0, until: now + WINDOW, partition: Buffer.from(hash).toString('base64') }
 }

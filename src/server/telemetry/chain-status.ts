@@ -11,7 +11,7 @@ import {
 } from '../../chain/sources/status.js'
 import type { CatchUpProgress } from '../../gateway/http/as-of.js'
 import { count } from '../../gateway/http/schemas.js'
-import { publicText } from './public-text.js'
+import { publicText, withTexts } from './public-text.js'
 
 interface Reporting<Status> {
   status(): Status
@@ -61,21 +61,12 @@ export function chainStatus({ headers, follower, ancestors, sources }: ChainPart
   }
   const height = status.headers?.height
   const followed = status.follow?.height
-  return readable({
+  const said = {
     height,
     // A source may know of a block before the headers do.
     lag: height === undefined || followed === undefined ? undefined : Math.max(0, height - followed),
     ...status,
     contradictions: sources?.contradictions,
-  })
-}
-
-/** The same value with every text made fit for the public, and without undefined fields. */
-function readable<Value>(value: Value): Value
-function readable(value: unknown): unknown {
-  if (typeof value === 'string') return publicText(value)
-  if (Array.isArray(value)) return value.map((each) => readable(each))
-  if (typeof value !== 'object' || value === null) return value
-  const fields = Object.entries(value).filter(([, each]) => each !== undefined)
-  return Object.fromEntries(fields.map(([name, each]) => [name, readable(each)]))
+  }
+  return withTexts(said, publicText)
 }

@@ -20,6 +20,16 @@ export function escapeControlCharsInLines(text: string): string {
   return text.split('\n').map(escapeControlChars).join('\n')
 }
 
+/** The same value with each of its texts, and the names of fields, replaced; without undefined fields. */
+export function withTexts<Value>(value: Value, replaced: (text: string) => string): Value
+export function withTexts(value: unknown, replaced: (text: string) => string): unknown {
+  if (typeof value === 'string') return replaced(value)
+  if (Array.isArray(value)) return value.map((each) => withTexts(each, replaced))
+  if (typeof value !== 'object' || value === null) return value
+  const fields = Object.entries(value).filter(([, each]) => each !== undefined)
+  return Object.fromEntries(fields.map(([name, each]) => [replaced(name), withTexts(each, replaced)]))
+}
+
 /** The first characters of a text, at most `most`, followed by its length if it was longer. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text
