@@ -69,7 +69,7 @@ export class BackgroundJob {
       this.waking = new AbortController()
       const milliseconds = await this.round(signal)
       if (milliseconds === undefined) return
-      await pause(milliseconds, AbortSignal.any([signal, this.waking.signal]))
+      if (milliseconds > 0) await pause(milliseconds, AbortSignal.any([signal, this.waking.signal]))
     }
   }
 }

@@ -12,7 +12,7 @@ import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-chec
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { ChangedHeadersError, HeaderChain, type SourceTip, type Verdict } from '../headers/header-chain.js'
-import { pause, unlessLate } from '../sources/background.js'
+import { BackgroundJob, unlessLate } from '../sources/background.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { HeaderSource } from '../sources/header-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
@@ -66,14 +66,13 @@ const RECENT = 5000
 export class FollowedHeaders implements BlockHeaders {
   private readonly chain: HeaderChain
   private readonly sources: HeaderSource[]
-  private readonly stopping = new AbortController()
+  private readonly job = new BackgroundJob(() => this.step())
   private readonly rounds = new Mutex()
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   /** The time of day, to compare block times with, and a clock for durations. */
   private readonly now: () => number
   private readonly clock: () => number
   private readonly retryDelay: number
-  private running: Promise<void> | undefined
   private opened: Promise<void> | undefined
   /** When the sources that answered were last followed to their tips; undefined before the first time. */
   private lastCheck: { at: number; shown: number } | undefined
@@ -84,8 +83,9 @@ export class FollowedHeaders implements BlockHeaders {
   private reported: { header: Uint8Array; tip: ChainTip } | undefined
   /** When to ask again for headers below the lowest. */
   private belowAt = Number.NEGATIVE_INFINITY
+  /** When the next round is due, and how soon a stream may start it. */
+  private next = { at: 0, soonest: 0 }
   private isWoken = false
-  private endPause: () => void = () => {}
   /** Emits `end` after each round. */
   private readonly roundEvents = new EventEmitter().setMaxListeners(0)
   /** Whether the last round asked sources and the chain did not grow; undefined before the first one. */
@@ -94,7 +94,7 @@ export class FollowedHeaders implements BlockHeaders {
   constructor(private readonly options: FollowedHeadersOptions) {
     const { store, sources, checkpoint, network, rate = RATE, timeout, logger } = options
     const { now, retryDelay = 1000 } = options
-    const { signal } = this.stopping
+    const { signal } = this.job
     this.now = now ?? Date.now
     this.clock = now ?? monotonic
     this.retryDelay = retryDelay
@@ -113,7 +113,7 @@ export class FollowedHeaders implements BlockHeaders {
 
   /** Starts following the sources. */
   start(): void {
-    this.running ??= this.run()
+    this.job.start()
     for (const source of this.sources) source.watch()
   }
 
@@ -207,49 +207,39 @@ export class FollowedHeaders implements BlockHeaders {
   }
 
   async close(): Promise<void> {
-    this.stopping.abort()
-    this.wake()
+    const stopped = this.job.stop()
     await Promise.all(this.sources.map((source) => source.close()))
-    await this.running
+    await stopped
     await this.rounds.waitForUnlock()
   }
 
-  private async run(): Promise<void> {
-    const { signal } = this.stopping
-    const { pollInterval } = this.options
-    let [roundAt, soonest] = [0, 0]
-    while (!signal.aborted) {
-      const now = this.clock()
-      if (now >= roundAt) {
-        await this.rounds.runExclusive(() => this.round())
-        this.roundEvents.emit('end')
-        const isSoon = this.lastCheck === undefined || this.hasFailed
-        const pause = isSoon ? this.retryDelay : pollInterval || Infinity
-        roundAt = this.clock() + pause
-        soonest = this.clock() + STREAM_PAUSE
-      } else if (this.isIncomplete && now >= this.belowAt) {
-        await this.rounds.runExclusive(() => this.extendBelow())
-      } else {
-        const until = this.isIncomplete ? Math.min(roundAt, this.belowAt) : roundAt
-        await this.pause(until - now)
-        if (this.isWoken) roundAt = Math.min(roundAt, soonest)
-        this.isWoken = false
-      }
+  /** @returns Milliseconds until the next step. */
+  private async step(): Promise<number> {
+    const { next } = this
+    if (this.isWoken) next.at = Math.min(next.at, next.soonest)
+    this.isWoken = false
+    const now = this.clock()
+    if (now >= next.at) {
+      await this.rounds.runExclusive(() => this.round())
+      this.roundEvents.emit('end')
+      const isSoon = this.lastCheck === undefined || this.hasFailed
+      const pause = isSoon ? this.retryDelay : this.options.pollInterval || Infinity
+      next.at = this.clock() + pause
+      next.soonest = this.clock() + STREAM_PAUSE
+      return 0
     }
-  }
-
-  private async pause(milliseconds: number): Promise<void> {
-    const waking = new AbortController()
-    this.endPause = () => waking.abort()
-    if (this.isWoken || this.stopping.signal.aborted) return
-    const longest = Math.min(milliseconds, BELOW_DELAY)
-    await pause(longest, waking.signal)
+    if (this.isIncomplete && now >= this.belowAt) {
+      await this.rounds.runExclusive(() => this.extendBelow())
+      return 0
+    }
+    const until = this.isIncomplete ? Math.min(next.at, this.belowAt) : next.at
+    return Math.min(until - now, BELOW_DELAY)
   }
 
   /** Starts the next round now. */
   private wake(): void {
     this.isWoken = true
-    this.endPause()
+    this.job.wake()
   }
 
   private get isIncomplete(): boolean {
@@ -301,7 +291,7 @@ export class FollowedHeaders implements BlockHeaders {
       isStuck = asked.length > 0 && chain.tip?.height === known
       this.hasFailed = false
     } catch (error) {
-      if (!this.stopping.signal.aborted) this.failed(error)
+      if (!this.job.signal.aborted) this.failed(error)
     }
     this.isStuck = isStuck
     if (followed > 0 && chain.hasEnoughWork) this.checked()
@@ -341,7 +331,7 @@ export class FollowedHeaders implements BlockHeaders {
       if (sources.some(({ isResting }) => isResting)) this.belowAt = this.clock() + this.retryDelay
     } catch (error) {
       this.belowAt = this.clock() + this.retryDelay
-      if (!this.stopping.signal.aborted) this.failed(error)
+      if (!this.job.signal.aborted) this.failed(error)
     }
   }
 
