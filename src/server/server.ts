@@ -87,7 +87,7 @@ export async function startServer(options: {
   })
   const chain = new FollowedChain({
     ...{ node, logger, submit: large?.submitInWorker },
-    hasPeers: peersSync !== undefined,
+    hasPeers: peersSync.length > 0,
   })
   const { following, progress, reorgMonitor } = chain
   engine.writes.onWritten = () => following?.ancestors.notify()
@@ -138,8 +138,11 @@ export async function startServer(options: {
   port = portOf(server)
   await left
   node.index.start()
-  node.jobs?.seek([...(following ? ['follow' as const] : []), ...(peersSync ? ['sync' as const] : [])])
-  peersSync?.start()
+  node.jobs?.seek([
+    ...(following ? ['follow' as const] : []),
+    ...(peersSync.length > 0 ? ['sync' as const] : []),
+  ])
+  for (const sync of peersSync) sync.start()
   chain.start()
   nonFinal.start()
   // After the requests that waited for this start.
@@ -155,7 +158,7 @@ export async function startServer(options: {
     async stop() {
       isStopping = true
       const finished = server.finish()
-      await peersSync?.stop()
+      await Promise.all(peersSync.map((sync) => sync.stop()))
       await chain.stop()
       await nonFinal.stop()
       await images?.close()

@@ -37,10 +37,11 @@ export interface ChainRoots {
 /** The headers of a chain, asked without a network. */
 export class HeadersOfChain extends GivenHeaders {
   constructor(private readonly asked: { chain: ChainRoots } = { chain: new HeaderChain() }) {
-    super({
-      isValidRootForHeight: async (root, height) => asked.chain.rootAt(height) === root,
+    const tracker = {
+      isValidRootForHeight: async (root: string, height: number) => asked.chain.rootAt(height) === root,
       currentHeight: async () => asked.chain.bestTip.height,
-    })
+    }
+    super(tracker, 60_000)
   }
 
   get chain(): ChainRoots {

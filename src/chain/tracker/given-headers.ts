@@ -1,3 +1,4 @@
+import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { type Block, blockText } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
@@ -28,7 +29,11 @@ export class GivenHeaders implements BlockHeaders {
   /** Pending questions: many transactions of one block come together. */
   private readonly questions = new Map<string, Promise<boolean>>()
 
-  constructor(private readonly tracker: GivenTracker) {}
+  /** @param timeout How long an answer may take, in milliseconds. */
+  constructor(
+    private readonly tracker: GivenTracker,
+    private readonly timeout: number,
+  ) {}
 
   /** Set if the last question failed. After a while, the tracker is asked again in the background: nobody may submit until then. */
   get outage(): string | undefined {
@@ -84,7 +89,9 @@ export class GivenHeaders implements BlockHeaders {
 
   private async answered<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     try {
-      const answer = await question()
+      const { timeout } = this
+      const error = (): Error => new Error(`it did not answer within ${timeout} ms`)
+      const answer = await answeredWithin(timeout, question, { error })
       this.downSince = undefined
       return answer
     } catch (cause) {

@@ -9,16 +9,9 @@ import type { Overlay } from '../writer/overlay.js'
 import { Peer, PeerError } from './peer.js'
 import { type SyncResult, TopicSync } from './topic-sync.js'
 
-/** Syncs with peers until it is stopped. */
-export interface PeersSync {
-  start(): void
-  /** Resolves when the store is no longer in use. */
-  stop(): Promise<void>
-}
-
 /**
  * Prepares to sync in rounds with the peers in the settings of a node (`docs/follow.md`), each peer independently, so that none waits
- * for another; undefined if there are none.
+ * for another.
  *
  * @param options.onRound Called after each round that was not interrupted.
  * @param options.isMine Whether this process syncs; by default, it always does.
@@ -30,10 +23,9 @@ export function openPeersSync(options: {
   logger: Logger
   onRound(topic: string, result: SyncResult): Promise<void>
   isMine?: IsMine | undefined
-}): PeersSync | undefined {
+}): BackgroundJob[] {
   const { config, graph, overlay, logger, onRound, isMine } = options
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
-  if (syncPeers.length === 0) return undefined
   const { engine, emit } = overlay
   // Without a tree every name would be skipped, and not requested again once there is one.
   const topics = deployment === undefined ? [TOPICS.ordinals] : [TOPICS.names, TOPICS.ordinals]
@@ -42,7 +34,7 @@ export function openPeersSync(options: {
     maxBytes: limits.maxAncestorBytes,
     graphTimeout: limits.syncGraphTimeout,
   }
-  const jobs = syncPeers.map((url) => {
+  return syncPeers.map((url) => {
     const peer = new Peer({ url, timeout: limits.syncTimeout, maxBytes: maxBodyBytes })
     const options = { peer, url, graph, engine, emit, limits: bounds, logger }
     const syncs = topics.map((topic) => new TopicSync({ ...options, topic }))
@@ -67,12 +59,4 @@ export function openPeersSync(options: {
       return interval || undefined
     })
   })
-  return {
-    start() {
-      for (const job of jobs) job.start()
-    },
-    async stop() {
-      await Promise.all(jobs.map((job) => job.stop(new PeerError('AWAY', 'the node is stopping'))))
-    },
-  }
 }

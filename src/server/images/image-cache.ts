@@ -65,20 +65,18 @@ export class ImageCache {
   /** Reads the files of an earlier process, oldest first. */
   private async open(): Promise<void> {
     this.opened ??= (async () => {
-      const found: { name: string; size: number; mtimeMs: number }[] = []
-      for (const name of await readdir(this.folder).catch(() => [])) {
-        if (name.endsWith(PART)) await this.remove(name)
-        // The file may be gone by now.
-        else
-          found.push(
-            ...(await stat(join(this.folder, name)).then(
-              ({ size, mtimeMs }) => [{ name, size, mtimeMs }],
-              () => [],
-            )),
-          )
-      }
-      found.sort((one, other) => one.mtimeMs - other.mtimeMs)
-      for (const { name, size } of found) this.files.set(name, size)
+      const names = await readdir(this.folder).catch(() => [])
+      const parts = names.filter((name) => name.endsWith(PART))
+      for (const name of parts) await this.remove(name)
+      const found = await Promise.all(
+        names.map(async (name) => {
+          // The file may be gone by now.
+          const stats = await stat(join(this.folder, name)).catch(() => undefined)
+          return stats === undefined ? [] : [{ name, size: stats.size, at: stats.mtimeMs }]
+        }),
+      )
+      for (const { name, size } of found.flat().sort((one, other) => one.at - other.at))
+        this.files.set(name, size)
     })()
     await this.opened
   }

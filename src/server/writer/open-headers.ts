@@ -1,12 +1,11 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { callsOver, type PlainError, revivedError, serveCalls } from '../../../backend/src/writer/calls.js'
 import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import { FollowedHeaders } from '../../chain/tracker/followed-headers.js'
-import { GivenHeaders, type GivenTracker } from '../../chain/tracker/given-headers.js'
+import { GivenHeaders } from '../../chain/tracker/given-headers.js'
 import type { Config } from '../config/config.js'
 import { checkpointOf } from '../config/header-settings.js'
 
@@ -18,7 +17,7 @@ export function openBlockHeaders(options: {
 }): BlockHeaders | undefined {
   const { config, store, logger } = options
   const { network, chainTrackerTimeoutMs: timeout, headersPollMs: pollInterval, givenTracker } = config
-  if (givenTracker !== undefined) return new GivenHeaders(within(timeout, givenTracker))
+  if (givenTracker !== undefined) return new GivenHeaders(givenTracker, timeout)
   if (config.chainTracker === 'scripts-only') return undefined
   const { headersSources: sources, chainSourceRate: rate } = config
   const checkpoint = checkpointOf(config)
@@ -27,15 +26,6 @@ export function openBlockHeaders(options: {
   })
   headers.start()
   return headers
-}
-
-function within(timeout: number, tracker: GivenTracker): GivenTracker {
-  const error = (): Error => new Error(`it did not answer within ${timeout} ms`)
-  return {
-    isValidRootForHeight: (root, height) =>
-      answeredWithin(timeout, () => tracker.isValidRootForHeight(root, height), { error }),
-    currentHeight: () => answeredWithin(timeout, () => tracker.currentHeight(), { error }),
-  }
 }
 
 /** Serves {@link sharedHeaders}. Returns the port for them. */

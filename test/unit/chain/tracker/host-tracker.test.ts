@@ -187,7 +187,7 @@ test('nothing but a coinbase is the first of a block', async () => {
 
 test('a tracker that nobody asked for a while is probed when readiness is read, by as many as do once', async () => {
   const tracker = new HostTracker(new HeaderChain())
-  const headers = new GivenHeaders(tracker)
+  const headers = new GivenHeaders(tracker, 10_000)
   const height = await headers.currentHeight()
   const tips: object[] = []
   headers.onTip((tip) => tips.push(tip))
