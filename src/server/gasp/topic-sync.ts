@@ -63,11 +63,6 @@ export interface SyncResult {
   peer: PeerProgress
 }
 
-interface SyncRound {
-  tally: SyncTally
-  signal: AbortSignal
-}
-
 interface Offer {
   outpoint: Outpoint
   score: number
@@ -78,6 +73,8 @@ export class TopicSync {
   private readonly open = new OpenGraphs()
   /** Invalid graphs in a row. */
   private failures = 0
+  /** Of the current round. */
+  private tally: SyncTally = { taken: 0, open: 0, unwanted: 0 }
 
   private readonly cache = new LRUCache<string, TransactionRecord>({
     maxSize: CACHE_BYTES,
@@ -98,10 +95,11 @@ export class TopicSync {
    */
   async round(signal: AbortSignal): Promise<SyncResult> {
     const { logger, url: peer, topic } = this.options
-    const tally: SyncTally = { taken: 0, open: 0, unwanted: 0 }
+    const tally = { taken: 0, open: 0, unwanted: 0 }
+    this.tally = tally
     this.failures = 0
     try {
-      const isAll = await this.takeAll({ tally, signal })
+      const isAll = await this.takeAll(signal)
       const isComplete = isAll && !this.open.hasEarly(MAX_EARLY)
       return { isComplete, peer: this.options.peer.progress }
     } finally {
@@ -110,7 +108,7 @@ export class TopicSync {
   }
 
   /** @returns Whether the peer has offered everything. */
-  private async takeAll({ tally, signal }: SyncRound): Promise<boolean> {
+  private async takeAll(signal: AbortSignal): Promise<boolean> {
     const { peer, url, topic, graph } = this.options
     const progress = `synced ${url} ${topic}`
     let since = Number((await graph.settings.get(progress)) ?? 0)
@@ -118,7 +116,7 @@ export class TopicSync {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
         throw new PeerError('AWAY', `the peer offers outputs of ${topic} that were not requested`)
-      await this.takePage(page, { tally, signal })
+      await this.takePage(page, signal)
       const last = page.reduce((highest, { score }) => Math.max(highest, score), since)
       if (last > since) {
         since = last
@@ -132,7 +130,7 @@ export class TopicSync {
     return false
   }
 
-  private async takePage(page: OfferedOutput[], { tally, signal: stopping }: SyncRound): Promise<void> {
+  private async takePage(page: OfferedOutput[], stopping: AbortSignal): Promise<void> {
     const offers = await this.lacking(page)
     const ending = new AbortController()
     const signal = AbortSignal.any([stopping, ending.signal])
@@ -140,7 +138,7 @@ export class TopicSync {
     const taking = offers.map((offer) =>
       inTurn(async () => {
         signal.throwIfAborted()
-        await this.take(offer, { tally, signal })
+        await this.take(offer, signal)
       }),
     )
     try {
@@ -202,18 +200,18 @@ export class TopicSync {
     return node
   }
 
-  private async take({ outpoint, score }: Offer, round: SyncRound): Promise<void> {
+  private async take({ outpoint, score }: Offer, signal: AbortSignal): Promise<void> {
     const { topic, graph, logger, url } = this.options
-    const { tally } = round
+    const { tally } = this
     const { txid } = outpoint
     try {
-      await this.takeBehind({ outpoint, score }, round.signal)
+      await this.takeBehind({ outpoint, score }, signal)
       if (!graph.admissions.isApplied(topic, txid))
         throw new PeerError('UNWANTED', 'its topic admits none of the offered outputs')
       const reason = graph.transactions.reasonAgainst(txid)
       if (reason !== undefined) throw new ConflictError(new LostConflictError(txid, reason))
       this.open.close(txid)
-      this.count('taken', tally)
+      this.count('taken')
       this.failures = 0
     } catch (error) {
       const result = resultOf(error)
@@ -221,7 +219,7 @@ export class TopicSync {
       const isOpen = result === 'open'
       if (isOpen) this.open.leave(txid, score)
       else this.open.close(txid)
-      this.count(result, tally)
+      this.count(result)
       // A cached transaction may be the cause.
       this.cache.clear()
       const { code } = error as { code?: unknown }
@@ -264,8 +262,8 @@ export class TopicSync {
     }
   }
 
-  private count(result: keyof SyncTally, tally: SyncTally): void {
-    tally[result]++
+  private count(result: keyof SyncTally): void {
+    this.tally[result]++
     this.options.emit({ kind: 'synced', result })
   }
 }
