@@ -102,7 +102,9 @@ export class FoundFiles {
     const seen = new Set<string>()
     const readers = [
       this.everyFile(),
-      ...copies.filter(({ kind }) => kind !== 'raw').map((copy) => this.oneFile(copy)),
+      ...copies
+        .filter(({ kind }) => kind !== 'raw')
+        .map((copy) => ({ get: async (txid: string) => recordOf(await this.read(copy, txid)) })),
     ]
     for (const placing of [sources, []])
       for (const reader of readers) {
@@ -132,10 +134,6 @@ export class FoundFiles {
         return copy && recordOf(await this.read(copy, txid))
       },
     }
-  }
-
-  private oneFile(copy: Copy): TransactionSource {
-    return { get: async (txid) => recordOf(await this.read(copy, txid)) }
   }
 
   private async itemOf({ item }: Copy): Promise<ParsedItem> {

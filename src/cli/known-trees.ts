@@ -44,15 +44,6 @@ export class KnownTrees {
   }
 
   /**
-   * Remembers the tree of a server, replacing an earlier one.
-   *
-   * @throws CommandError (`usage`) if the file cannot be read or written.
-   */
-  private async remember(url: string, tree: ServerDeployment): Promise<void> {
-    await this.file.change((held) => ({ ...held, [keyOf(url)]: jsonOfTree(tree) }))
-  }
-
-  /**
    * Compares the tree of a server with the one that it named first. A server on this machine is the user's own, and trusted.
    * The first answer of any other is remembered, with a note that shows the genesis and the file.
    *
@@ -81,7 +72,7 @@ export class KnownTrees {
   private async trustFirst({ url, said, output }: Parameters<KnownTrees['trust']>[0]): Promise<void> {
     const genesis = formatOutpoint(said.deployment.genesis)
     try {
-      await this.remember(url, said)
+      await this.file.change((held) => ({ ...held, [keyOf(url)]: jsonOfTree(said) }))
     } catch (error) {
       // A read-only home is no reason to refuse: there is no remembered tree yet to contradict.
       const reason = messageOf(error)

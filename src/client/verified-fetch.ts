@@ -619,13 +619,9 @@ function domainIn(lockingScript: Uint8Array, { genesis }: Deployment): string | 
 }
 
 function withContent(output: VerifiedOutput, step: VerificationStep): VerifiedFile {
-  const { content } = output
-  if (content === undefined) throw withoutContent(output.outpoint, step)
-  return { ...output, content }
-}
-
-function withoutContent(outpoint: Outpoint, step: VerificationStep): VerifiedFetchError {
-  return new VerifiedFetchError('NOT_FOUND', `${formatOutpoint(outpoint)} has no content`, { step })
+  const { content, outpoint } = output
+  if (content !== undefined) return { ...output, content }
+  throw new VerifiedFetchError('NOT_FOUND', `${formatOutpoint(outpoint)} has no content`, { step })
 }
 
 /** The empty body of an answer to HEAD. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
-import { COVENANT_VERSIONS, type CovenantVersion } from '../../backend/src/protocol/mint.js'
+import { COVENANT_VERSIONS } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, parseOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 import { MiningError } from './mining-error.js'
@@ -39,7 +39,7 @@ export function treeOfJson(
   { says }: { says: string },
 ): ServerDeployment {
   const { profile, network, difficulty, marker, tld } = document
-  const covenantVersion = knownVersion(document.covenantVersion)
+  const covenantVersion = COVENANT_VERSIONS.find((known) => known === document.covenantVersion)
   if (covenantVersion === undefined)
     throw new MiningError(
       'NEWER_COVENANT',
@@ -61,8 +61,4 @@ export function jsonOfTree({ profile, network, deployment }: ServerDeployment): 
     marker: readUtf8(marker),
     ...(tld && { tld }),
   }
-}
-
-function knownVersion(version: number): CovenantVersion | undefined {
-  return COVENANT_VERSIONS.find((known) => known === version)
 }

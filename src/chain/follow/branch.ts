@@ -198,7 +198,10 @@ export class BranchFollower {
       if (transactions.heightOf(coin.outpoint.txid) === undefined) continue
       const spender = await this.spenderOf(coin.outpoint, limits, txid)
       // A transaction in the source's mempool outranks one that nobody has seen.
-      if (spender !== undefined && (spender.proof !== undefined || this.isUnseen(txid)))
+      if (
+        spender !== undefined &&
+        (spender.proof !== undefined || transactions.tiers([txid]).get(txid) === 'unseen')
+      )
         return await this.followTo(coin, spender, limits)
     }
     return NOTHING
@@ -226,10 +229,6 @@ export class BranchFollower {
       if (!isUnknown || transactions.heightOf(outpoint.txid) !== undefined) throw error
       return undefined
     }
-  }
-
-  private isUnseen(txid: string): boolean {
-    return this.options.node.store.transactions.tiers([txid]).get(txid) === 'unseen'
   }
 
   private async isStored({ kind, outpoint }: FrontierCoin): Promise<boolean> {
@@ -303,7 +302,7 @@ export class BranchFollower {
     const { failure } = found
     if (failure === undefined) return found
     const isSmall = options.limits.maxBytes < this.options.limits.maxBytes
-    if (!(isTooMany(failure) || (isTooLarge(failure) && !isSmall))) throw failure
+    if (failure.code !== 'TOO_MANY' && !(isTooLarge(failure) && !isSmall)) throw failure
     if ((await this.nodesSpent(readTransaction(record.raw, record))).length === 0) throw failure
     return found
   }
@@ -394,8 +393,4 @@ const NOTHING: Found = { coins: [], isComplete: true }
 interface Brought {
   admission: Admission
   isComplete: boolean
-}
-
-function isTooMany(error: unknown): boolean {
-  return error instanceof FollowError && error.code === 'TOO_MANY'
 }

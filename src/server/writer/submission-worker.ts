@@ -79,18 +79,15 @@ const submit: Submit = (submission) => {
 serveCalls(port, { submit, runScripts: runScriptsHere }, plainRefusal)
 
 function plainRefusal(error: unknown): PlainRefusal {
+  const plain: PlainRefusal = plainError(error)
   const answer = answerFor(error)
-  return {
-    ...plainError(error),
-    ...(answer && { answer: plainAnswer(answer) }),
-    ...(error instanceof ConflictError && { lost: plainLost(error) }),
+  if (answer !== undefined) {
+    const { code, message, data, headers } = answer
+    plain.answer = { code, message, ...(data && { data }), ...(headers && { headers }) }
   }
-}
-
-function plainLost({ lost: { message, txid, reason } }: ConflictError): ConflictError['lost'] {
-  return { message, txid, reason: { txid: reason.txid, tier: reason.tier } }
-}
-
-function plainAnswer({ code, message, data, headers }: Answer): Answer {
-  return { code, message, ...(data && { data }), ...(headers && { headers }) }
+  if (error instanceof ConflictError) {
+    const { message, txid, reason } = error.lost
+    plain.lost = { message, txid, reason: { txid: reason.txid, tier: reason.tier } }
+  }
+  return plain
 }

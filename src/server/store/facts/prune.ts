@@ -83,7 +83,7 @@ async function pruneFolder(folder: string, options: PruneOptions): Promise<Prune
     if (dropped.length > 0) removeIndexes(folder)
   }
   const discard = async (log: CommandLog): Promise<void> => {
-    if (dropped.length > 0) await log.discard(placesOf(dropped))
+    if (dropped.length > 0) await log.discard(dropped.flatMap(({ facts }) => facts.map(({ seq }) => seq)))
   }
   await changeFolder(folder, discard, prepare)
   return pruned(dropped)
@@ -144,10 +144,6 @@ async function withSignal(work: Promise<void>, signal: AbortSignal): Promise<voi
   signal.throwIfAborted()
   await Promise.race([work, once(signal, 'abort')])
   signal.throwIfAborted()
-}
-
-function placesOf(dropped: readonly Dropped[]): number[] {
-  return dropped.flatMap(({ facts }) => facts.map(({ seq }) => seq))
 }
 
 function pruned(dropped: readonly Dropped[]): Pruned {

@@ -42,17 +42,14 @@ const CHECKS: Record<Fact['kind'], (fact: Fact) => boolean> = {
   },
   [FACT.header](fact) {
     const { headers } = readHeadersFact(fact)
-    return isRun(headers) && equalBytes(hashOf(headerAt(headers, headerCount(headers) - 1)), fact.key)
+    const last = headerAt(headers, headerCount(headers) - 1)
+    return isRun(headers) && equalBytes(reversed(nativeHash256(last)), fact.key)
   },
   [FACT.body]: ({ key, body }) => equalBytes(sha256(body), key),
   [FACT.register](fact) {
     readRegisterFact(fact)
     return true
   },
-}
-
-function hashOf(bytes: Uint8Array): Uint8Array {
-  return reversed(nativeHash256(bytes))
 }
 
 function isRun(headers: Uint8Array): boolean {
