@@ -59,17 +59,19 @@ export class BackgroundJob {
   /** Resolves when the current round has ended. */
   async stop(reason?: Error): Promise<void> {
     this.stopping.abort(reason)
+    this.wake()
     await this.running
   }
 
   private async run(): Promise<void> {
     const { signal } = this
-    while (!signal.aborted) {
+    for (;;) {
       await untilMine(this.isMine, signal)
+      if (signal.aborted) return
       this.waking = new AbortController()
       const milliseconds = await this.round(signal)
-      if (milliseconds === undefined) return
-      if (milliseconds > 0) await pause(milliseconds, AbortSignal.any([signal, this.waking.signal]))
+      if (milliseconds === undefined || signal.aborted) return
+      if (milliseconds > 0) await pause(milliseconds, this.waking.signal)
     }
   }
 }
