@@ -1,6 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { CACHE } from './caching.js'
 import type { GatewayParts } from './gateway-parts.js'
 import { jsonResponse, namesJsonResponse, type StoredResponse, unlessAsked } from './stored-response.js'
 import { incomplete } from './tree-progress.js'
@@ -29,8 +28,8 @@ export function jsonRoute<Params extends Record<string, string>>(
   const queryKey = unlessAsked(Object.keys(query.shape))
   return (request, response) => {
     const made = (): StoredResponse => {
-      const { value, dependsOn = [dependency.all], cache = CACHE.revalidate } = read(request, response)
-      const options = { cache, dependsOn, isTagged: true }
+      const { value, dependsOn = [dependency.all], cache } = read(request, response)
+      const options = { cache, dependsOn }
       return isAboutNames
         ? namesJsonResponse({ ...(value as object), ...incomplete(progress) }, options)
         : jsonResponse(value, options)

@@ -2,16 +2,17 @@ import { promisify, types } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { ByteRange } from '../../../backend/src/read/content.js'
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type { AsOf, TreeProgress } from './as-of.js'
-import { type Exchange, endedByPrecondition, entityTag, tagOf } from './caching.js'
+import { CACHE, type Exchange, endedByPrecondition, tagOf } from './caching.js'
 import { codingFor, compressed, type Encoded, encodedAs, isText, WORTH } from './compression.js'
 import { Multipart } from './range.js'
 import {
+  bytesRepresentation,
   type Chunks,
   type Header,
   type HeaderFor,
@@ -161,26 +162,38 @@ export function tagAsOf(tag: string, { height, hash = String(height) }: AsOf): s
 }
 
 /** A response with JSON about names: an object with at least one field, to which `asOf` is appended. */
-export function namesJsonResponse(
-  value: object,
-  options: { cache: string; isTagged?: boolean; dependsOn: readonly Dependency[] },
-): NamesResponse {
+export function namesJsonResponse(value: object, options?: JsonOptions): NamesResponse {
   const { representation, body, dependsOn } = jsonResponse(value, options)
   const text = (asOf: AsOf): string => `,"asOf":${JSON.stringify(asOf)}`
   return new NamesResponse(representation, body as Buffer, dependsOn, { at: representation.length - 1, text })
 }
 
-/** A response with JSON. @param options.isTagged Whether it has an entity tag, so that clients can revalidate. */
-export function jsonResponse(
-  value: unknown,
-  options: { cache: string; isTagged?: boolean; dependsOn: readonly Dependency[] },
-): StoredResponse {
+interface JsonOptions {
+  /** By default, clients have to revalidate it. */
+  cache?: string | undefined
+  /** By default, nothing: it is made for one request. */
+  dependsOn?: readonly Dependency[]
+}
+
+/** A response with JSON, and an entity tag. */
+export function jsonResponse(value: unknown, options: JsonOptions = {}): StoredResponse {
+  const { cache = CACHE.revalidate, dependsOn = [] } = options
   const body = Buffer.from(JSON.stringify(value), 'utf8')
-  const headers: Header[] = [['Cache-Control', options.cache]]
-  const tag = options.isTagged ? entityTag(sha256(body).toString('hex'), JSON_TYPE) : undefined
-  if (tag !== undefined) headers.push(['ETag', tag])
-  const representation = { headers, contentType: JSON_TYPE, length: body.length, ...(tag && { tag }) }
-  return new StoredResponse(representation, body, options.dependsOn)
+  const tag = tagOf(body, JSON_TYPE)
+  const headers: Header[] = [
+    ['Cache-Control', cache],
+    ['ETag', tag],
+  ]
+  return new StoredResponse({ headers, contentType: JSON_TYPE, length: body.length, tag }, body, dependsOn)
+}
+
+/** A response with bytes that browsers neither show nor run, and an entity tag. */
+export function bytesResponse(
+  body: Uint8Array,
+  { cache, headers, dependsOn = [] }: JsonOptions & { cache: string; headers?: readonly Header[] },
+): StoredResponse {
+  const options = { cache, length: body.length, tag: tagOf(body, UNTYPED), ...(headers && { headers }) }
+  return new StoredResponse(bytesRepresentation(options), body, dependsOn)
 }
 
 /**

@@ -7,7 +7,6 @@ import {
   type Outpoint,
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
-import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import type {
   HistoryStep,
   ListedName,
@@ -17,6 +16,7 @@ import type {
   ListPlace,
   OrdinalHistory,
 } from '../../../backend/src/read/listings.js'
+import type { GatewayParts } from '../http/gateway-parts.js'
 import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
@@ -102,11 +102,13 @@ export const transactionShape = z.strictObject({
   ...mined,
 })
 
-/** Adds the time of its block to each record, if this host has the header. */
-export function withTimes<Record extends { height?: number }>(
-  store: GraphReads,
-  records: Record[],
+/** Records of rows, with the time of the block of each, if this host has its header. */
+export function timed<Row, Record extends { height?: number }>(
+  { store, network }: Pick<GatewayParts, 'store' | 'network'>,
+  rows: readonly Row[],
+  recordOf: (row: Row, network: Network) => Record,
 ): (Record & { time?: string })[] {
+  const records = rows.map((row) => recordOf(row, network))
   const times = store.listings.blockTimes(records.flatMap(({ height }) => height ?? []))
   return records.map((record) => {
     const seconds = record.height === undefined ? undefined : times.get(record.height)

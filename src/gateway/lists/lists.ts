@@ -6,7 +6,6 @@ import { MEDIA_TYPE } from '../../../backend/src/protocol/media-type.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ListPlace, NewestQuery } from '../../../backend/src/read/listings.js'
 import { freeCharacters } from '../../../backend/src/read/name-offer.js'
-import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
@@ -40,9 +39,9 @@ import {
   outputJson,
   parsePlace,
   stepJson,
+  timed,
   transactionJson,
   transactionShape,
-  withTimes,
 } from './list-records.js'
 import { MAX_SEARCH_LENGTH, searchFor, searchResultShape } from './search.js'
 
@@ -93,8 +92,8 @@ const searchQuery = z.object({
 })
 
 export function listsRoutes(options: GatewayParts): Routes {
-  const { store, network, progress } = options
-  const { listings } = store
+  const { progress } = options
+  const { listings } = options.store
   const treeBelow = jsonRoute<{ domain: string }>(options, ({ params }) => tree(options, params.domain), {
     isAboutNames: true,
   })
@@ -107,7 +106,7 @@ export function listsRoutes(options: GatewayParts): Routes {
           const { shown, next } = newestPage(query, (asked) => listings.newestNames(asked))
           const last = shown.at(-1)
           if (last === undefined) requireCaughtUp(progress)
-          const names = withTimes(store, shown.map(nameJson))
+          const names = timed(options, shown, nameJson)
           // While catching up, no list is known to end.
           const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
           return { value: { names, ...more }, dependsOn: [dependency.names] }
@@ -118,10 +117,7 @@ export function listsRoutes(options: GatewayParts): Routes {
         options,
         ({ query }) => {
           const { shown, next } = newestPage(query, (asked) => listings.newestInscriptions(asked))
-          const inscriptions = withTimes(
-            store,
-            shown.map((each) => outputJson(each, network)),
-          )
+          const inscriptions = timed(options, shown, outputJson)
           return { value: { inscriptions, ...next }, dependsOn: [dependency.inscriptions] }
         },
         { query: newestQuery },
@@ -134,9 +130,7 @@ export function listsRoutes(options: GatewayParts): Routes {
         { query: historyQuery },
       ),
       ordinals: async (request, response) => {
-        const stored = jsonResponse(await ordinals(options, request.query), {
-          ...{ cache: CACHE.revalidate, isTagged: true, dependsOn: [] },
-        })
+        const stored = jsonResponse(await ordinals(options, request.query))
         return sendStored({ request, response, stored })
       },
       transaction: jsonRoute<{ txid: string }>(
@@ -200,7 +194,8 @@ function badDomain(): AnswerError {
   return new AnswerError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
 }
 
-function history({ store, network }: GatewayParts, asked: string, query: unknown): JsonAnswer {
+function history(options: GatewayParts, asked: string, query: unknown): JsonAnswer {
+  const { store } = options
   const outpoint = parseOutpoint(asked)
   const { order, from, limit } = validate(
     historyQuery,
@@ -215,16 +210,13 @@ function history({ store, network }: GatewayParts, asked: string, query: unknown
     value: {
       origin: formatOutpoint(found.origin),
       last: found.last,
-      steps: withTimes(
-        store,
-        found.steps.map((step) => stepJson(step, network)),
-      ),
+      steps: timed(options, found.steps, stepJson),
       ...(next !== undefined && { next }),
     },
   }
 }
 
-async function ordinals({ store, network }: GatewayParts, query: unknown): Promise<object> {
+async function ordinals(options: GatewayParts, query: unknown): Promise<object> {
   const asked = validate(
     ordinalsQuery,
     query,
@@ -234,17 +226,14 @@ async function ordinals({ store, network }: GatewayParts, query: unknown): Promi
   if (attributes.length === 0)
     throw new AnswerError('BAD_BODY', 'give at least one of owner, contentType, parent, or key with value')
   const after = asked.after === undefined ? undefined : parseOutpoint(asked.after)
-  const found = await store.listings.ordinalsWith({
+  const found = await options.store.listings.ordinalsWith({
     attributes,
     limit: asked.limit + 1,
     ...(after && { after }),
   })
   const { shown, end } = pageOf(found, asked.limit)
   return {
-    ordinals: withTimes(
-      store,
-      shown.map((each) => ordinalJson(each, network)),
-    ),
+    ordinals: timed(options, shown, ordinalJson),
     ...(end && { next: formatOutpoint(end.outpoint) }),
   }
 }
@@ -269,20 +258,17 @@ function attributesOf({
   ]
 }
 
-function transaction({ store, network }: GatewayParts, txid: string, query: unknown): JsonAnswer {
+function transaction(options: GatewayParts, txid: string, query: unknown): JsonAnswer {
   const { after, limit } = validate(
     transactionQuery,
     query,
     `after must be an output index, and limit a whole number from 1 to ${MAX_LISTED}`,
   )
-  const found = store.listings.transaction({
-    txid,
-    limit,
-    ...(after !== undefined && { after }),
-  })
+  const { listings } = options.store
+  const found = listings.transaction({ txid, limit, ...(after !== undefined && { after }) })
   if (found === undefined) throw new AnswerError('NOT_FOUND', 'this store does not have this transaction')
-  const [timed] = withTimes(store, [transactionJson(found, network)])
-  return { value: { ...timed, ...(found.next !== undefined && { next: found.next }) } }
+  const [record] = timed(options, [found], transactionJson)
+  return { value: { ...record, ...(found.next !== undefined && { next: found.next }) } }
 }
 
 const NAMES_HEADERS = ['ETag', 'X-As-Of', 'X-Complete'] as const

@@ -4,7 +4,6 @@ import { type Dependency, dependency } from '../../../backend/src/graph/dependen
 import { TIP } from '../../../backend/src/graph/records.js'
 import type { RawTransaction, TransactionOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { shortOutpointBeef } from '../../../backend/src/graph/write-beef.js'
-import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { successorOf } from '../../../backend/src/protocol/ordinal-flow.js'
 import {
   type ContentReference,
@@ -16,15 +15,20 @@ import {
 import type { GraphReads } from '../../../backend/src/read/fact-store.js'
 import { addHop, Collection } from '../../../backend/src/read/provenance.js'
 import { outpointOf, outputAt } from '../content/content-root.js'
-import { CACHE, type Exchange, stepCache, tagOf } from '../http/caching.js'
+import { CACHE, type Exchange, stepCache } from '../http/caching.js'
 import { AnswerError, noSuchStep } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText, pointerIn } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
-import { bytesRepresentation } from '../http/send-body.js'
-import { passingErrors, type QueryKey, StoredResponse, sendStored } from '../http/stored-response.js'
+import {
+  bytesResponse,
+  passingErrors,
+  type QueryKey,
+  StoredResponse,
+  sendStored,
+} from '../http/stored-response.js'
 
 /** Proofs up to this many bytes are cached whole: those of pages and pictures of usual size. */
 const SHORT_PROOF = 64 * 1024
@@ -90,7 +94,9 @@ function proofFinder({ store, graph }: GatewayParts) {
       guard.refuseShort(txid)
       const record = graph.transactions.get(txid)
       if (record === undefined) throw incompleteProof({ txid })
-      return storedProof(shortOutpointBeef(subject, record), { subject, dependsOn })
+      const headers = [['X-Outpoint', formatOutpoint(subject)] as const]
+      const cache = CACHE.immutable
+      return bytesResponse(shortOutpointBeef(subject, record), { cache, headers, dependsOn })
     }
     return {
       ...{ dependsOn, weight: 0 },
@@ -162,16 +168,6 @@ function proofFinder({ store, graph }: GatewayParts) {
     if (isNext) return ofNext(reference)
     return sequence === undefined ? ofOutput(reference) : ofStep({ ...reference, sequence })
   }
-}
-
-function storedProof(
-  body: Uint8Array,
-  { subject, dependsOn }: { subject: Outpoint; dependsOn: Dependency[] },
-): StoredResponse {
-  const tag = tagOf(body, UNTYPED)
-  const headers = [['X-Outpoint', formatOutpoint(subject)] as const]
-  const representation = bytesRepresentation({ cache: CACHE.immutable, length: body.length, tag, headers })
-  return new StoredResponse(representation, body, dependsOn)
 }
 
 /** The output to which a transaction moves the ordinal that it spends. @throws AnswerError if it is burnt or unknown. */

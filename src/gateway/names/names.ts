@@ -119,8 +119,7 @@ function sendNames(
   value: object,
   { progress, ...exchange }: Exchange & { progress: TreeProgress },
 ): Promise<void> | void {
-  const options = { cache: CACHE.revalidate, isTagged: true, dependsOn: [] }
-  const stored = namesJsonResponse({ ...value, ...incomplete(progress) }, options)
+  const stored = namesJsonResponse({ ...value, ...incomplete(progress) })
   stored.stamp(progress)
   return sendStored({ ...exchange, stored })
 }

@@ -46,11 +46,7 @@ export function aboutRoutes({
 function openapiRoutes(document: () => object): Routes {
   let written: StoredResponse | undefined
   const openapi: RequestHandler = async (request, response) => {
-    written ??= jsonResponse(document(), {
-      cache: CACHE.revalidate,
-      isTagged: true,
-      dependsOn: [],
-    }).compress()
+    written ??= jsonResponse(document()).compress()
     await sendStored({ request, response, stored: written })
   }
   return ofDocument({ openapi })

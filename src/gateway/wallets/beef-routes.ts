@@ -3,14 +3,14 @@ import type { RawTransaction } from '../../../backend/src/graph/stored-transacti
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Collection } from '../../../backend/src/read/provenance.js'
-import { CACHE, tagOf } from '../http/caching.js'
+import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { BYTES_HEADERS, described, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { readTxid, txidParams } from '../http/schemas.js'
 import { beefAnswer, sendBeef } from '../http/send-beef.js'
 import { bytesRepresentation, sendChunks, sendHead } from '../http/send-body.js'
-import { StoredResponse, sendStored } from '../http/stored-response.js'
+import { bytesResponse, sendStored } from '../http/stored-response.js'
 
 /**
  * Transactions with an admitted output by txid, as requested by `BeefClient` of `@1sat/client`, below each of the prefixes: with
@@ -59,11 +59,9 @@ function sendProof(graph: FactStore): RequestHandler {
     const { proof } = await askedTransaction(request.params, { graph, response })
     if (proof === undefined)
       throw new AnswerError('NOT_FOUND', 'this host has no proof that the transaction is mined')
-    const body = Buffer.from(proof.merklePath)
-    const tag = tagOf(body, UNTYPED)
     // A reorganisation may remove a proof.
-    const representation = bytesRepresentation({ cache: CACHE.revalidate, length: body.length, tag })
-    await sendStored({ request, response, stored: new StoredResponse(representation, body, []) })
+    const stored = bytesResponse(Buffer.from(proof.merklePath), { cache: CACHE.revalidate })
+    await sendStored({ request, response, stored })
   }
 }
 
