@@ -11,6 +11,8 @@ const LEFT = 46
 const BOTTOM = 36
 const TOP = 10
 const RIGHT = 12
+const FLOOR = HEIGHT - BOTTOM
+const VIEW_BOX = `0 0 ${WIDTH} ${HEIGHT}`
 
 export function Figure({
   says,
@@ -61,12 +63,12 @@ interface PlotOptions {
 export function Growth({ points, ...options }: PlotOptions): VNode {
   const { x, y, axes } = plot({ points, ...options })
   const places = points.map((each): [number, number] => [x(each.x), y(each.y)])
-  const floor = HEIGHT - BOTTOM
   return (
-    <Plot axes={axes}>
-      <path class="area" d={area().y0(floor).digits(1)(places) ?? ''} />
+    <svg viewBox={VIEW_BOX} aria-hidden="true">
+      {axes}
+      <path class="area" d={area().y0(FLOOR).digits(1)(places) ?? ''} />
       <path class="line" d={line().digits(1)(places) ?? ''} />
-    </Plot>
+    </svg>
   )
 }
 
@@ -74,9 +76,9 @@ export function Growth({ points, ...options }: PlotOptions): VNode {
 export function Columns({ points, step, ...options }: PlotOptions & { step: number }): VNode {
   const { x, y, axes } = plot({ points, ...options })
   const width = Math.max(1, x(options.from + step) - x(options.from) - 1.5)
-  const floor = HEIGHT - BOTTOM
   return (
-    <Plot axes={axes}>
+    <svg viewBox={VIEW_BOX} aria-hidden="true">
+      {axes}
       {points.map((each) => (
         <rect
           key={each.x}
@@ -84,21 +86,12 @@ export function Columns({ points, step, ...options }: PlotOptions & { step: numb
           x={x(each.x).toFixed(1)}
           y={y(each.y).toFixed(1)}
           width={width.toFixed(1)}
-          height={Math.max(each.y > 0 ? 1 : 0, floor - y(each.y)).toFixed(1)}
+          height={Math.max(each.y > 0 ? 1 : 0, FLOOR - y(each.y)).toFixed(1)}
           rx={width > 8 ? 2 : 0}
         >
           {each.title !== undefined && <title>{each.title}</title>}
         </rect>
       ))}
-    </Plot>
-  )
-}
-
-function Plot({ axes, children }: { axes: ComponentChildren; children: ComponentChildren }): VNode {
-  return (
-    <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-      {axes}
-      {children}
     </svg>
   )
 }
@@ -106,7 +99,7 @@ function Plot({ axes, children }: { axes: ComponentChildren; children: Component
 function plot({ points, from, to, xText, yText }: PlotOptions) {
   const x = scaleLinear([from, to], [LEFT, WIDTH - RIGHT])
   const most = Math.max(1, ...points.map((each) => each.y))
-  const y = scaleLinear([0, most], [HEIGHT - BOTTOM, TOP]).nice(4)
+  const y = scaleLinear([0, most], [FLOOR, TOP]).nice(4)
   const axes = (
     <>
       {y
@@ -124,7 +117,7 @@ function plot({ points, from, to, xText, yText }: PlotOptions) {
         .ticks(4)
         .filter(Number.isInteger)
         .map((tick) => (
-          <text key={`x${tick}`} y={HEIGHT - BOTTOM + 14}>
+          <text key={`x${tick}`} y={FLOOR + 14}>
             {xText(tick).map((text, at) => (
               <tspan key={text} x={x(tick).toFixed(1)} dy={at === 0 ? undefined : 13}>
                 {text}

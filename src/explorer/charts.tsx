@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
-import type { ContentTally, NamesByHeight, TalliedKind } from '../../backend/src/read/charts.js'
+import type { ContentTally, TalliedKind } from '../../backend/src/read/charts.js'
 import { Bars, Columns, Figure, Growth } from './chart.js'
 import { renderPage } from './page.js'
 import { Card, Empty, Head } from './parts.js'
@@ -19,10 +19,7 @@ const KINDS: Record<TalliedKind, string> = {
 }
 
 export function chartsPage(explorer: Explorer): MadePage {
-  const { store, site, tree } = explorer
-  const names = store.charts.namesByHeight()
-  const content = store.charts.content()
-  const total = store.listings.counts().names
+  const { store, site } = explorer
   const html = renderPage({
     site,
     title: 'Charts',
@@ -41,8 +38,8 @@ export function chartsPage(explorer: Explorer): MadePage {
           }
         />
         <div class="split even">
-          <NamesCharts explorer={explorer} names={names} total={total} difficulty={tree?.difficulty} />
-          <ContentCharts content={content} />
+          <NamesCharts explorer={explorer} />
+          <ContentCharts content={store.charts.content()} />
         </div>
       </>
     ),
@@ -50,17 +47,11 @@ export function chartsPage(explorer: Explorer): MadePage {
   return { html, dependsOn: [dependency.names, dependency.inscriptions] }
 }
 
-function NamesCharts({
-  explorer,
-  names: { step, counts },
-  total,
-  difficulty,
-}: {
-  explorer: Explorer
-  names: NamesByHeight
-  total: number
-  difficulty: number | undefined
-}): VNode {
+function NamesCharts({ explorer }: { explorer: Explorer }): VNode {
+  const { store, tree } = explorer
+  const { step, counts } = store.charts.namesByHeight()
+  const total = store.listings.counts().names
+  const difficulty = tree?.difficulty
   const [first, last] = [counts[0], counts.at(-1)]
   if (first === undefined || last === undefined)
     return (
@@ -74,10 +65,9 @@ function NamesCharts({
     xText: heightText(explorer, first.from, last.from + step),
   }
   let proven = 0
-  const sums = counts.flatMap(({ from, names }) => {
-    const before = { x: from, y: proven }
+  const sums = counts.map(({ from, names }) => {
     proven += names
-    return [before, { x: from + step, y: proven }]
+    return { from, names, sum: proven }
   })
   const isWithin = (from: number): string => `${count(from)} to ${count(from + step - 1)}`
   return (
@@ -88,9 +78,16 @@ function NamesCharts({
             total > proven ? `, and ${count(total - proven)} without a known block` : ''
           }.`}
           columns={['Blocks', 'New names', 'Names']}
-          rows={tableRows(counts, isWithin)}
+          rows={sums.map(({ from, names, sum }) => [isWithin(from), count(names), count(sum)])}
         >
-          <Growth points={sums} {...axis} yText={short} />
+          <Growth
+            points={sums.flatMap(({ from, names, sum }) => [
+              { x: from, y: sum - names },
+              { x: from + step, y: sum },
+            ])}
+            {...axis}
+            yText={short}
+          />
         </Figure>
       </Card>
       {difficulty !== undefined && (
@@ -115,17 +112,6 @@ function NamesCharts({
       )}
     </>
   )
-}
-
-function tableRows(
-  counts: NamesByHeight['counts'],
-  isWithin: (from: number) => string,
-): [blocks: string, added: string, sum: string][] {
-  let sum = 0
-  return counts.map(({ from, names }) => {
-    sum += names
-    return [isWithin(from), count(names), count(sum)]
-  })
 }
 
 /** A height with the date of its block, if its header is here. */

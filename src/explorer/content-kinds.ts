@@ -1,21 +1,7 @@
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { PATCH_TYPE } from '../../backend/src/protocol/patch.js'
 
-export type ContentKind =
-  | 'name'
-  | 'directory'
-  | 'image'
-  | 'audio'
-  | 'video'
-  | 'json'
-  | 'text'
-  | 'page'
-  | 'pdf'
-  | 'stream'
-  | 'patch'
-  | 'other'
-
-export const KIND_LABELS: Record<ContentKind, string> = {
+export const KIND_LABELS = {
   name: 'name',
   directory: 'site',
   image: 'image',
@@ -29,6 +15,8 @@ export const KIND_LABELS: Record<ContentKind, string> = {
   patch: 'patch',
   other: 'bytes',
 }
+
+export type ContentKind = keyof typeof KIND_LABELS
 
 const DIRECTORIES = new Set(['gw-fs/json', 'ord-fs/json', 'ordfs/dir'])
 const CHUNKS = new Set(['gw/stream', 'ordfs/stream'])

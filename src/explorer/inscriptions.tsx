@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
-import { type Attribute, attribute } from '../../backend/src/graph/listings.js'
+import { type Attribute, attribute, pageOf } from '../../backend/src/graph/listings.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import { kindOf } from './content-kinds.js'
@@ -23,8 +23,7 @@ const PAGE = 24
 /** Inscriptions, latest blocks first. A site is one inscription, without its files. */
 export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): MadePage {
   const found = explorer.store.things.inscriptions({ limit: PAGE + 1, ...(after && { after }) })
-  const outputs = found.slice(0, PAGE)
-  const last = outputs.at(-1)
+  const { shown: outputs, end } = pageOf(found, PAGE)
   const tiles = contentViews(explorer, outputs, { quoted: TILE_QUOTE })
   return tilesPage(explorer, {
     title: 'Inscriptions',
@@ -33,7 +32,7 @@ export function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): M
     path: '/inscriptions',
     tiles,
     first: after && '/inscriptions',
-    next: found.length > PAGE && last ? `/inscriptions?after=${writePlace(last)}` : undefined,
+    next: end && `/inscriptions?after=${writePlace(end)}`,
     feed: true,
     dependsOn: [dependency.inscriptions, ...dependenciesOfViews(tiles)],
   })
@@ -53,12 +52,11 @@ export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoin
     limit: PAGE + 1,
     ...(after && { after }),
   })
-  const ordinals = found.slice(0, PAGE)
+  const { shown: ordinals, end } = pageOf(found, PAGE)
   const names = namesOf(
     explorer,
     ordinals.flatMap(({ origin }) => origin ?? []),
   )
-  const last = ordinals.at(-1)
   const contents = contentViews(explorer, contentsOf(ordinals), { quoted: TILE_QUOTE })
   const views = new Map(contents.map((view) => [view.outpoint, view]))
   const tiles = ordinals.map(({ outpoint, contentOutpoint, content, origin }): ContentView => {
@@ -73,8 +71,7 @@ export function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoin
   return tilesPage(explorer, {
     ...{ title, heading, lede, path, tiles },
     first: after && path,
-    next:
-      found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
+    next: end && `${path}${separator}after=${formatOutpoint(end.outpoint)}`,
     dependsOn:
       common.kind === 'parent'
         ? [...dependenciesOfChildren(attribute.parent(common.parent), found), ...dependenciesOfViews(tiles)]

@@ -1,5 +1,5 @@
 import { renderPage, type Site } from './page.js'
-import { Card, Field, Head, Stat, Steps, VERBATIM } from './parts.js'
+import { Card, Field, Head, Stat, Steps } from './parts.js'
 
 /** The page that mines names in the browser. Its script, `mine-page`, finds these elements by their ids. */
 export function minePage(site: Site): string {
@@ -59,7 +59,6 @@ export function minePage(site: Site): string {
                 label="Name"
                 hint="Characters of a–z, 0–9 and the hyphen."
                 name="name"
-                {...VERBATIM}
                 aria-describedby="name-hint name-state"
                 required
               />
@@ -87,14 +86,7 @@ export function minePage(site: Site): string {
                         more="The next character is mined for the owner below, and you pay for its transaction elsewhere."
                       />
                     </fieldset>
-                    <Field
-                      id="owner"
-                      label="Owner’s address"
-                      hint=""
-                      name="owner"
-                      maxlength={64}
-                      {...VERBATIM}
-                    />
+                    <Field id="owner" label="Owner’s address" hint="" name="owner" maxlength={64} />
                   </div>
                   <Field
                     id="workers"

@@ -1,5 +1,5 @@
 import { renderPage, type Site } from './page.js'
-import { Card, Field, Head, Steps, VERBATIM } from './parts.js'
+import { Card, Field, Head, Steps } from './parts.js'
 
 /**
  * The page for the names of a wallet, or of a local network, and what can be done with each. Its script, `my-page`, finds these
@@ -45,7 +45,6 @@ export function myPage(site: Site): string {
                     id="wanted"
                     label="Another name"
                     maxlength={255}
-                    {...VERBATIM}
                     button={
                       <button type="submit" class="btn ghost">
                         Open
@@ -130,7 +129,6 @@ function Opened({ gatewayHost }: Pick<Site, 'gatewayHost'>) {
               label="Their address"
               hint=""
               maxlength={64}
-              {...VERBATIM}
               button={
                 <button type="submit" class="btn ghost">
                   Give it away…

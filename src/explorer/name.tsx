@@ -6,28 +6,17 @@ import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf, kindShown } from './content-kinds.js'
-import {
-  dependenciesOfHeights,
-  Life,
-  lifeOf,
-  MapCard,
-  Owner,
-  Verification,
-  VerifyButton,
-} from './ordinal-parts.js'
+import { dependenciesOfHeights, lifeOf, MapCard, Owner, Subject } from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
   Card,
   contentLabel,
-  Facts,
   Frame,
-  Head,
   Hex,
   NameLink,
   OutpointLink,
   openedAt,
-  PlainCard,
   Preview,
   Text,
   When,
@@ -79,47 +68,45 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
   const isSite = !isClaim && kindShown(content) === 'directory' && content.files === undefined
   const [originText, tipText] = [formatOutpoint(origin), formatOutpoint(tip)]
   const src = `/content/${originText}:-1`
-  const proof = `${site.namesPrefix}/proof/${name}`
+  const path = `/name/${name}`
   const html = renderPage({
     site,
     title: name.length > 40 ? `${name.slice(0, 40)}…` : name,
     description: `The name ${name}: who owns it, what it shows, and the proof that it is genuine.`,
     section: 'names',
-    path: `/name/${name}`,
+    path,
     children: (
       <>
         <Crumbs name={name} />
-        <Head
-          title={name}
-          subject={name}
+        <Subject
+          explorer={explorer}
+          {...{ title: name, whole: name, name, path, origin: originText, tip: tipText }}
+          verdict={
+            height === undefined
+              ? { kind: 'wait', text: 'Unconfirmed' }
+              : { kind: 'plain', text: 'Traced to the genesis by this server' }
+          }
           badges={
-            <>
-              <Badge id="verdict" kind={height === undefined ? 'wait' : 'plain'}>
-                {height === undefined ? 'Unconfirmed' : 'Traced to the genesis by this server'}
-              </Badge>
-              {spender !== undefined && (
-                <Badge kind="bad">Its ordinal is spent: burnt, or moved where this host cannot follow</Badge>
-              )}
-            </>
+            spender !== undefined && (
+              <Badge kind="bad">Its ordinal is spent: burnt, or moved where this host cannot follow</Badge>
+            )
           }
-          actions={
-            <>
-              <VerifyButton explorer={explorer} name={name} origin={originText} tip={tipText} />
-              <a class="btn ghost" href={proof} download={`${name.slice(0, 60)}.proof.beef`}>
-                Download proof
-              </a>
-              {!isClaim && (
-                <a class="btn" href={content.files === undefined ? (host ?? src) : openedAt(content, src)}>
-                  Open {isSite ? 'site' : 'content'}
-                </a>
-              )}
-            </>
+          proof={{
+            href: `${site.namesPrefix}/proof/${name}`,
+            file: `${name.slice(0, 60)}.proof.beef`,
+            text: 'Download proof',
+          }}
+          open={
+            isClaim
+              ? undefined
+              : {
+                  href: content.files === undefined ? (host ?? src) : openedAt(content, src),
+                  what: isSite ? 'site' : 'content',
+                }
           }
-        />
-        <div class="split">
-          <div class="stack">
+          shown={
             <Frame address={<NameAddress host={host} name={name} fallback={src} />}>
-              {isClaim || content === undefined ? (
+              {isClaim ? (
                 <p class="view">
                   <b class="name">{name}</b>
                   <span>
@@ -134,59 +121,46 @@ export function namePage(explorer: Explorer, name: string, from?: number): MadeP
                 />
               )}
             </Frame>
-            <Verification />
-            {history && (
-              <Life
-                explorer={explorer}
-                history={history}
-                steps={steps}
-                path={`/name/${name}`}
-                began="Mined"
-              />
-            )}
-          </div>
-          <div class="stack">
-            <PlainCard label="Facts">
-              <Facts
-                facts={{
-                  Owner: <Owner explorer={explorer} owner={step?.output.owner} />,
-                  Shows: content && !isClaim && contentLabel(content),
-                  Identity: binding && <Identity binding={binding} />,
-                  Mined: <When height={height} time={timeOf(height)} />,
-                  Work:
-                    tree === undefined
-                      ? undefined
-                      : `${counted(name.length, 'character')} at ${tree.difficulty} bits each`,
-                  Origin: <OutpointLink outpoint={originText} what="origin" />,
-                  'Now at': isSameOutpoint(origin, tip) ? (
-                    'its origin'
-                  ) : (
-                    <OutpointLink outpoint={tipText} what="tip" />
-                  ),
-                  Steps: history && counted(history.last, 'step'),
-                  'Looks like':
-                    claimedAlike.length === 0 ? (
-                      site.catchingUp && 'not known yet'
-                    ) : (
-                      <span>
-                        {claimedAlike.map((each, at) => (
-                          <>
-                            {at > 0 && ', '}
-                            <NameLink key={each} name={each} />
-                          </>
-                        ))}
-                      </span>
-                    ),
-                  'As JSON': <a href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
-                }}
-              />
-            </PlainCard>
-            <MapCard title="Metadata" map={map} />
-            <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
-              <Keys prefix={name} taken={taken} site={site} />
-            </Card>
-          </div>
-        </div>
+          }
+          life={{ history, steps }}
+          began="Mined"
+          facts={{
+            Owner: <Owner explorer={explorer} owner={step?.output.owner} />,
+            Shows: content && !isClaim && contentLabel(content),
+            Identity: binding && <Identity binding={binding} />,
+            Mined: <When height={height} time={timeOf(height)} />,
+            Work: tree && `${counted(name.length, 'character')} at ${tree.difficulty} bits each`,
+            Origin: <OutpointLink outpoint={originText} what="origin" />,
+            'Now at': isSameOutpoint(origin, tip) ? (
+              'its origin'
+            ) : (
+              <OutpointLink outpoint={tipText} what="tip" />
+            ),
+            Steps: history && counted(history.last, 'step'),
+            'Looks like':
+              claimedAlike.length === 0 ? (
+                site.catchingUp && 'not known yet'
+              ) : (
+                <span>
+                  {claimedAlike.map((each, at) => (
+                    <>
+                      {at > 0 && ', '}
+                      <NameLink key={each} name={each} />
+                    </>
+                  ))}
+                </span>
+              ),
+            'As JSON': <a href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
+          }}
+          beside={
+            <>
+              <MapCard title="Metadata" map={map} />
+              <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
+                <Keys prefix={name} taken={taken} site={site} />
+              </Card>
+            </>
+          }
+        />
       </>
     ),
   })

@@ -1,4 +1,5 @@
 import { dependency } from '../../backend/src/graph/dependencies.js'
+import { pageOf } from '../../backend/src/graph/listings.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { ListPlace } from '../../backend/src/read/listings.js'
 import type { NameThing } from '../../backend/src/read/things.js'
@@ -11,14 +12,13 @@ const PAGE = 50
 /** Names, latest mined first. A name and the prefixes that were mined on the way to it share a row. */
 export function newestNamesPage(explorer: Explorer, after?: ListPlace): MadePage {
   const found = explorer.store.things.names({ limit: PAGE + 1, ...(after && { after }) })
-  const names = found.slice(0, PAGE)
+  const { shown: names, end } = pageOf(found, PAGE)
   const timeOf = blockTimes(explorer, names)
-  const last = names.at(-1)
   const rows = names.map(({ outpoint, ...rest }) => ({
     ...{ ...rest, outpoint: formatOutpoint(outpoint) },
     time: timeOf(rest.height),
   }))
-  const next = found.length > PAGE && last ? `/names?after=${writePlace(last)}` : undefined
+  const next = end && `/names?after=${writePlace(end)}`
   return namesPage(explorer, { rows, order: 'newest', next, first: after && '/names' })
 }
 
@@ -26,12 +26,10 @@ export function namesInOrderPage(
   explorer: Explorer,
   { prefix, after }: { prefix: string; after: string },
 ): MadePage {
-  const found = explorer.store.names.byPrefix({ prefix, after, limit: PAGE + 1 })
-  const rows = found
-    .slice(0, PAGE)
-    .map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) }))
+  const { shown, end } = pageOf(explorer.store.names.byPrefix({ prefix, after, limit: PAGE + 1 }), PAGE)
+  const rows = shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) }))
   const path = `/names?order=name&prefix=${prefix}`
-  const next = found.length > PAGE ? `${path}&after=${rows.at(-1)?.name}` : undefined
+  const next = end && `${path}&after=${end.name}`
   return namesPage(explorer, { rows, order: 'name', prefix, next, first: after === '' ? undefined : path })
 }
 

@@ -1,10 +1,22 @@
-import type { VNode } from 'preact'
+import type { ComponentChildren, VNode } from 'preact'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/read/listings.js'
 import type { Metadata } from '../../backend/src/read/metadata.js'
-import { AddressLink, Card, contentLabel, Facts, OutpointLink, Text, When } from './parts.js'
+import {
+  AddressLink,
+  Badge,
+  type BadgeKind,
+  Card,
+  contentLabel,
+  Facts,
+  Head,
+  OutpointLink,
+  PlainCard,
+  Text,
+  When,
+} from './parts.js'
 import { addressOf, blockTimes, type Explorer } from './reads.js'
 import { byteSize, count, counted, isWellFormed } from './text.js'
 
@@ -57,20 +69,86 @@ export function dependenciesOfHeights(steps: readonly StepView[]): Dependency[] 
   return steps.map(({ outpoint }) => dependency.proof(outpoint.txid))
 }
 
-export function Life({
-  explorer,
-  history,
-  steps,
-  path,
-  began,
-}: {
+interface SubjectView {
   explorer: Explorer
+  title: string
+  /** All of what the title may shorten. */
+  whole: string
+  /** The name to verify; undefined to verify only the ordinal. */
+  name: string | undefined
+  path: string
+  /** Undefined if it is not known here. */
+  origin: string | undefined
+  tip: string
+  verdict: { kind: BadgeKind; text: string }
+  badges: ComponentChildren
+  proof: { href: string; file: string; text: string }
+  /** How the content is opened, if there is any. */
+  open: { href: string; what: string } | undefined
+  /** What it shows. */
+  shown: ComponentChildren
+  life: Pick<ReturnType<typeof lifeOf>, 'history' | 'steps'>
+  /** The word for its first step. */
+  began: 'Mined' | 'Inscribed'
+  facts: Parameters<typeof Facts>[0]['facts']
+  /** More about it, beside what it shows. */
+  beside: ComponentChildren
+}
+
+/** A name or an ordinal: what it shows and its life, and beside it what is known about it. */
+export function Subject({ explorer, title, whole, name, path, ...view }: SubjectView): VNode {
+  const { origin, tip, verdict, badges, proof, open, shown, life, began, facts, beside } = view
+  const { history, steps } = life
+  return (
+    <>
+      <Head
+        title={title}
+        subject={whole}
+        badges={
+          <>
+            <Badge id="verdict" kind={verdict.kind}>
+              {verdict.text}
+            </Badge>
+            {badges}
+          </>
+        }
+        actions={
+          <>
+            {origin !== undefined && <VerifyButton {...{ explorer, name, origin, tip }} />}
+            <a class="btn ghost" href={proof.href} download={proof.file}>
+              {proof.text}
+            </a>
+            {open && (
+              <a class="btn" href={open.href}>
+                Open {open.what}
+              </a>
+            )}
+          </>
+        }
+      />
+      <div class="split">
+        <div class="stack">
+          {shown}
+          <div id="verification" class="card" hidden />
+          {history && <Life {...{ explorer, history, steps, path, began }} />}
+        </div>
+        <div class="stack">
+          <PlainCard label="Facts">
+            <Facts facts={facts} />
+          </PlainCard>
+          {beside}
+        </div>
+      </div>
+    </>
+  )
+}
+
+interface LifeView extends Pick<SubjectView, 'explorer' | 'path' | 'began'> {
   history: OrdinalHistory
   steps: readonly StepView[]
-  path: string
-  /** The word for the first step: `Mined` or `Inscribed`. */
-  began: string
-}): VNode {
+}
+
+function Life({ explorer, history, steps, path, began }: LifeView): VNode {
   const oldest = steps.at(-1)
   const { gatewayPrefix } = explorer.site
   const tip = formatOutpoint(steps[0]?.outpoint ?? history.origin)
@@ -78,13 +156,7 @@ export function Life({
     <Card title="Life" link={{ href: `${gatewayPrefix}/provenance/${tip}`, text: 'Provenance' }}>
       <ol class="steps">
         {steps.map((step) => (
-          <Step
-            key={step.sequence}
-            explorer={explorer}
-            step={step}
-            isLast={step.sequence === history.last}
-            began={began}
-          />
+          <Step key={step.sequence} {...{ explorer, history, step, began }} />
         ))}
       </ol>
       {oldest !== undefined && oldest.sequence > 0 && (
@@ -98,17 +170,10 @@ export function Life({
   )
 }
 
-function Step({
-  explorer,
-  step,
-  isLast,
-  began,
-}: {
-  explorer: Explorer
-  step: StepView
-  isLast: boolean
-  began: string
-}): VNode {
+type StepOfLife = Pick<LifeView, 'explorer' | 'history' | 'began'> & { step: StepView }
+
+function Step({ explorer, history, step, began }: StepOfLife): VNode {
+  const isLast = step.sequence === history.last
   const { sequence, outpoint, height, time, map, mapLength } = step
   const written = formatOutpoint(outpoint)
   return (
@@ -213,14 +278,10 @@ export function Owner({ explorer, owner }: { explorer: Explorer; owner: string |
   return address === undefined ? <span>a script of its own</span> : <AddressLink address={address} />
 }
 
+type Verifiable = Pick<SubjectView, 'explorer' | 'name' | 'tip'> & { origin: string }
+
 /** A button that verifies in this browser. A script reveals it. */
-export function VerifyButton(data: {
-  name?: string
-  origin: string
-  tip: string
-  explorer: Explorer
-}): VNode {
-  const { name, origin, tip, explorer } = data
+function VerifyButton({ explorer, name, origin, tip }: Verifiable): VNode {
   return (
     <button
       class="btn ghost"
@@ -236,8 +297,4 @@ export function VerifyButton(data: {
       Verify in this browser
     </button>
   )
-}
-
-export function Verification(): VNode {
-  return <div id="verification" class="card" hidden />
 }

@@ -8,30 +8,19 @@ import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
-import {
-  dependenciesOfHeights,
-  Life,
-  lifeOf,
-  MapCard,
-  Owner,
-  Verification,
-  VerifyButton,
-} from './ordinal-parts.js'
+import { dependenciesOfHeights, lifeOf, MapCard, Owner, Subject } from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
   Card,
   type ContentView,
-  Facts,
   FileList,
   Frame,
-  Head,
   Hex,
   hostText,
   NameLink,
   OutpointLink,
   openedAt,
-  PlainCard,
   Preview,
   sizeText,
   Text,
@@ -110,6 +99,7 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
     ? `${shown(essenceOf(whole.contentType), 60)}, ${sizeText(whole)}`
     : shortOutpoint(originText ?? askedText)
   const parent = step ? step.parent : output.parent
+  const path = `/ordinal/${askedText}`
   const hasMoved = !isSameOutpoint(asked, tip.outpoint)
   const html = renderPage({
     site,
@@ -118,46 +108,40 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
       ? `An inscription: ${shown(content.contentType, 60)}, ${byteSize(content.length)}.`
       : 'An ordinal.',
     section: 'inscriptions',
-    path: `/ordinal/${askedText}`,
+    path,
     children: (
-      <>
-        <Head
-          title={title}
-          subject={originText ?? askedText}
-          badges={
-            <>
-              <Badge id="verdict" kind="plain">
-                {origin === undefined ? 'Its origin is not known here' : `Step ${count(step?.sequence ?? 0)}`}
-              </Badge>
-              {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
-              {spender !== undefined && (
-                <Badge kind="bad">Spent: burnt, or moved where this host cannot follow</Badge>
-              )}
-              {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
-            </>
-          }
-          actions={
-            <>
-              {originText !== undefined && (
-                <VerifyButton explorer={explorer} origin={originText} tip={tipText} />
-              )}
-              <a
-                class="btn ghost"
-                href={`${site.gatewayPrefix}/provenance/${tipText}`}
-                download={`${tipText}.provenance.beef`}
-              >
-                Provenance
-              </a>
-              {view && (
-                <a class="btn" href={opened}>
-                  Open {isPlayed ? 'the stream' : 'content'}
-                </a>
-              )}
-            </>
-          }
-        />
-        <div class="split">
-          <div class="stack">
+      <Subject
+        explorer={explorer}
+        {...{
+          title,
+          whole: originText ?? askedText,
+          name: undefined,
+          path,
+          origin: originText,
+          tip: tipText,
+        }}
+        began={name === undefined ? 'Inscribed' : 'Mined'}
+        verdict={{
+          kind: 'plain',
+          text: origin === undefined ? 'Its origin is not known here' : `Step ${count(step?.sequence ?? 0)}`,
+        }}
+        badges={
+          <>
+            {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
+            {spender !== undefined && (
+              <Badge kind="bad">Spent: burnt, or moved where this host cannot follow</Badge>
+            )}
+            {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
+          </>
+        }
+        proof={{
+          href: `${site.gatewayPrefix}/provenance/${tipText}`,
+          file: `${tipText}.provenance.beef`,
+          text: 'Provenance',
+        }}
+        open={view && { href: opened, what: isPlayed ? 'the stream' : 'content' }}
+        shown={
+          <>
             {view && (
               <Frame
                 address={
@@ -178,36 +162,25 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                 />
               </Frame>
             )}
-            <Verification />
             {directory}
-            {history && (
-              <Life
-                explorer={explorer}
-                history={history}
-                steps={steps}
-                path={`/ordinal/${askedText}`}
-                began={name === undefined ? 'Inscribed' : 'Mined'}
-              />
-            )}
-          </div>
-          <div class="stack">
-            <PlainCard label="Facts">
-              <Facts
-                facts={{
-                  Name: name === undefined ? undefined : <NameLink name={name} />,
-                  Content: seen && <ContentType content={seen} />,
-                  Owner: <Owner explorer={explorer} owner={tip.owner} />,
-                  Mined: <When height={height} time={timeOf(height)} />,
-                  Origin: originText && <OutpointLink outpoint={originText} what="origin" />,
-                  'Now at': <OutpointLink outpoint={tipText} what="tip" />,
-                  Steps: history && counted(history.last, 'step'),
-                  Value: counted(tip.satoshis, 'satoshi'),
-                  Parent: parent && <OutpointLink outpoint={formatOutpoint(parent)} what="parent" />,
-                  'SHA-256': content && <Hex text={content.sha256} what="SHA-256" />,
-                  'As JSON': <a href={`${site.gatewayPrefix}/metadata/${reference}`}>the metadata</a>,
-                }}
-              />
-            </PlainCard>
+          </>
+        }
+        life={{ history, steps }}
+        facts={{
+          Name: name === undefined ? undefined : <NameLink name={name} />,
+          Content: seen && <ContentType content={seen} />,
+          Owner: <Owner explorer={explorer} owner={tip.owner} />,
+          Mined: <When height={height} time={timeOf(height)} />,
+          Origin: originText && <OutpointLink outpoint={originText} what="origin" />,
+          'Now at': <OutpointLink outpoint={tipText} what="tip" />,
+          Steps: history && counted(history.last, 'step'),
+          Value: counted(tip.satoshis, 'satoshi'),
+          Parent: parent && <OutpointLink outpoint={formatOutpoint(parent)} what="parent" />,
+          'SHA-256': content && <Hex text={content.sha256} what="SHA-256" />,
+          'As JSON': <a href={`${site.gatewayPrefix}/metadata/${reference}`}>the metadata</a>,
+        }}
+        beside={
+          <>
             <MapCard title="Metadata (MAP)" map={map} />
             {children.length > 0 && originText !== undefined && (
               <Card
@@ -219,9 +192,9 @@ export function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number):
                 <Tiles contents={children} />
               </Card>
             )}
-          </div>
-        </div>
-      </>
+          </>
+        }
+      />
     ),
   })
   return {

@@ -1,5 +1,4 @@
 import type { ComponentChildren, VNode } from 'preact'
-import { memoizeByObject } from '../../backend/src/graph/memoize-by-object.js'
 import { render } from './render.js'
 import { count, shortOutpoint } from './text.js'
 
@@ -58,20 +57,22 @@ const NAVIGATION: [section: Section, href: string, text: string][] = [
 ]
 
 export function renderPage(options: PageOptions): string {
-  const { site, section, query = '', children, hasSearch = false, isStill = false } = options
-  const parts = { section, query, hasSearch, isStill }
-  // No other page has this search text.
-  const { head, bar, foot } = query === '' ? keptSurroundings(site)(parts) : surroundingsOf(site, parts)
-  const about = render(<About {...options} />)
+  const { site, children } = options
   const { catchingUp } = site
-  const main = render(
-    <>
-      {catchingUp && <CatchingUp {...catchingUp} hasStatus={site.hasStatus} />}
-      <main id="main">{children}</main>
-    </>,
+  const page = render(
+    <html lang="en">
+      <head>
+        <Head {...options} />
+      </head>
+      <body>
+        <Bar {...options} />
+        {catchingUp && <CatchingUp {...catchingUp} hasStatus={site.hasStatus} />}
+        <main id="main">{children}</main>
+        <Foot {...options} />
+      </body>
+    </html>,
   )
-  const html = `<!doctype html><html lang="en"><head>${head}${about}</head><body>${bar}${main}${foot}</body></html>`
-  return below(site.path, html)
+  return below(site.path, `<!doctype html>${page}`)
 }
 
 /** An attribute with a path of this service. Text cannot match, as its quotation marks are escaped. */
@@ -111,94 +112,70 @@ function CatchingUp({
   )
 }
 
-/** The HTML around a page: most pages of a host have the same. */
-interface Surroundings {
-  head: string
-  bar: string
-  foot: string
+function Bar({ site, section, query = '', hasSearch = false }: PageOptions): VNode {
+  return (
+    <>
+      <a class="skip btn" href="#main">
+        Skip to the content
+      </a>
+      <header class="bar cluster">
+        <a class="mark" href="/">
+          <Mark /> minetree
+        </a>
+        {!hasSearch && <SearchField site={site} query={query} isSmall />}
+        <nav class="apart cluster" aria-label="Sections">
+          {NAVIGATION.map(([each, href, text]) => (
+            <a key={each} href={href} aria-current={each === section ? 'page' : undefined}>
+              {text}
+            </a>
+          ))}
+        </nav>
+      </header>
+    </>
+  )
 }
 
-type SurroundedPage = Pick<PageOptions, 'section' | 'query' | 'hasSearch' | 'isStill'>
-
-/** Rendered once for each kind of page: there are few kinds. */
-const keptSurroundings = memoizeByObject((site: Site) => {
-  const kept = new Map<string, Surroundings>()
-  return (page: SurroundedPage): Surroundings => {
-    const key = JSON.stringify(page)
-    const found = kept.get(key) ?? surroundingsOf(site, page)
-    kept.set(key, found)
-    return found
-  }
-})
-
-function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: SurroundedPage): Surroundings {
-  return {
-    head: render(
-      <>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <meta name="theme-color" content="#fbfaf7" media="(prefers-color-scheme: light)" />
-        <meta name="theme-color" content="#121512" media="(prefers-color-scheme: dark)" />
-        <meta property="og:type" content="website" />
-        <meta property="og:site_name" content="minetree" />
-        <link rel="icon" href="/favicon.svg" type="image/svg+xml" />
-        <link rel="stylesheet" href="/explorer/style.css" />
-        {!isStill && <script type="module" src="/explorer/explorer.js" />}
-      </>,
-    ),
-    bar: render(
-      <>
-        <a class="skip btn" href="#main">
-          Skip to the content
+function Foot({ site, section }: PageOptions): VNode {
+  const { network, genesis, version, hasStatus } = site
+  return (
+    <footer class="foot cluster">
+      <span data-chain={hasStatus ? '' : undefined}>
+        {network === 'local' ? 'A local network' : `The ${network} network`}
+      </span>
+      <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
+      <a href="/charts" aria-current={section === 'charts' ? 'page' : undefined}>
+        Charts
+      </a>
+      {hasStatus && (
+        <a href="/status" aria-current={section === 'status' ? 'page' : undefined}>
+          Status
         </a>
-        <header class="bar cluster">
-          <a class="mark" href="/">
-            <Mark /> minetree
-          </a>
-          {!hasSearch && <SearchField site={site} query={query ?? ''} isSmall />}
-          <nav class="apart cluster" aria-label="Sections">
-            {NAVIGATION.map(([each, href, text]) => (
-              <a key={each} href={href} aria-current={each === section ? 'page' : undefined}>
-                {text}
-              </a>
-            ))}
-          </nav>
-        </header>
-      </>,
-    ),
-    foot: render(
-      <footer class="foot cluster">
-        <span data-chain={site.hasStatus ? '' : undefined}>
-          {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
-        </span>
-        <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
-        <a href="/charts" aria-current={section === 'charts' ? 'page' : undefined}>
-          Charts
+      )}
+      {genesis !== undefined && (
+        <a href={`/tx/${genesis.split('_')[0]}`} title={genesis}>
+          Genesis <code>{shortOutpoint(genesis)}</code>
         </a>
-        {site.hasStatus && (
-          <a href="/status" aria-current={section === 'status' ? 'page' : undefined}>
-            Status
-          </a>
-        )}
-        {site.genesis !== undefined && (
-          <a href={`/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
-            Genesis <code>{shortOutpoint(site.genesis)}</code>
-          </a>
-        )}
-        <a href="/feeds/names.atom">Feed</a>
-        <span class="apart">minetree {site.version}</span>
-      </footer>,
-    ),
-  }
+      )}
+      <a href="/feeds/names.atom">Feed</a>
+      <span class="apart">minetree {version}</span>
+    </footer>
+  )
 }
 
-/** The part of the head that differs from page to page. */
-function About({ site, title, description, ...options }: PageOptions): VNode {
+function Head({ title, description, ...options }: PageOptions): VNode {
   const { path, scripts = [], isStill = false, feeds = [], isUnlisted = false } = options
   const summary = description ?? 'Names that are mined, and content that stays on the chain.'
   return (
     <>
+      <meta charset="utf-8" />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <meta name="color-scheme" content="light dark" />
+      <meta name="theme-color" content="#fbfaf7" media="(prefers-color-scheme: light)" />
+      <meta name="theme-color" content="#121512" media="(prefers-color-scheme: dark)" />
+      <meta property="og:type" content="website" />
+      <meta property="og:site_name" content="minetree" />
+      <link rel="icon" href="/favicon.svg" type="image/svg+xml" />
+      <link rel="stylesheet" href="/explorer/style.css" />
       <title>{title === 'minetree' ? title : `${title} · minetree`}</title>
       <meta name="description" content={summary} />
       <meta property="og:title" content={title} />
@@ -208,7 +185,8 @@ function About({ site, title, description, ...options }: PageOptions): VNode {
       {feeds.map((feed) => (
         <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
       ))}
-      {!isStill && scripts.map((src) => <script key={src} type="module" src={src} />)}
+      {!isStill &&
+        ['/explorer/explorer.js', ...scripts].map((src) => <script key={src} type="module" src={src} />)}
     </>
   )
 }

@@ -141,7 +141,7 @@ export function Steps({ steps, now }: { steps: Readonly<Record<string, string>>;
 }
 
 /** For fields of names and addresses: no automatic correction. */
-export const VERBATIM = { autocomplete: 'off', autocapitalize: 'none', spellcheck: false } as const
+const VERBATIM = { autocomplete: 'off', autocapitalize: 'none', spellcheck: false } as const
 
 /** A field with its label. @param options.hint What to enter, or an empty text that a script replaces. */
 export function Field({
@@ -156,7 +156,7 @@ export function Field({
     <div class="field">
       <label for={id}>{label}</label>
       <div class="cluster">
-        <input id={id} aria-describedby={hintId} {...input} />
+        <input id={id} aria-describedby={hintId} {...VERBATIM} {...input} />
         {button}
       </div>
       {hintId !== undefined && (

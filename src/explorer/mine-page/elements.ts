@@ -22,6 +22,12 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return made
 }
 
+export function button(text: string, press: () => void, kind: 'ghost' | '' = 'ghost'): HTMLButtonElement {
+  const made = make('button', { type: 'button', class: `btn ${kind}` }, text)
+  made.addEventListener('click', press)
+  return made
+}
+
 export function reasonOf(error: unknown): string {
   const message = typeof error === 'string' ? error : messageOf(error)
   return message.endsWith('.') ? message : `${message}.`

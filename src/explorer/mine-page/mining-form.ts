@@ -2,21 +2,13 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { isHostLabel } from '../../../backend/src/protocol/host-label.js'
 import { longestName } from '../../../backend/src/protocol/mint.js'
 import type { MiningEvent } from '../../mining/mine-name.js'
-import type { ServerDeployment } from '../../mining/server-deployment.js'
 import { element, make, reasonOf } from './elements.js'
 import { type MiningOrder, nameRule, type OrderFields } from './mining-order.js'
-import type { ShownMint } from './mining-run.js'
+import type { Served, ShownMint } from './mining-run.js'
 import type { CardState, MintCard } from './mint-card.js'
 import { NameState } from './name-state.js'
-import { ProgressView } from './progress-view.js'
+import { type Line, ProgressView } from './progress-view.js'
 import { forgetPayment, savedPayments } from './saved-payments.js'
-
-interface Served {
-  server: ServerDeployment
-  /** The URL of the server, without a slash at the end. */
-  url: string
-  workerUrl: URL
-}
 
 type Mining = typeof import('./mining.js')
 /** Not bundled with this script: it is six times as large. */
@@ -261,32 +253,19 @@ function doneText({ name, payer }: MiningOrder): string {
 }
 
 /** What to do with a mined name. @param hosts The zone in which names are hosts, if there is one. */
-function nextSteps({ name, payer, ownerLock }: MiningOrder, { url }: Served, hosts?: string): Node[][] {
+function nextSteps({ name, payer, ownerLock }: MiningOrder, { url }: Served, hosts?: string): Line[] {
   const link = (href: string, text: string): Node => make('a', { href }, text)
-  const text = (words: string): Node => document.createTextNode(words)
   const host = hosts === undefined || !isHostLabel(name) ? undefined : `${name}.${hosts}`
   const isOurs = payer === 'wallet' || ownerLock === undefined
+  const publish = isOurs
+    ? make('a', { href: `${url}/my#${name}`, class: 'btn' }, `Publish on ${name.length > 20 ? 'it' : name}`)
+    : `Its owner can publish on it: npx minetree publish site/ --name ${name} --url ${url}.`
   return [
-    isOurs
-      ? [
-          make(
-            'a',
-            { href: `${url}/my#${name}`, class: 'btn' },
-            `Publish on ${name.length > 20 ? 'it' : name}`,
-          ),
-          ...(host === undefined ? [] : [text(' Its site is then at '), link(`//${host}/`, host), text('.')]),
-        ]
-      : [
-          text(`Its owner can publish on it: npx minetree publish site/ --name ${name} --url ${url}.`),
-          ...(host === undefined ? [] : [text(' Its site is then at '), link(`//${host}/`, host), text('.')]),
-        ],
+    [publish, ...(host === undefined ? [] : [' Its site is then at ', link(`//${host}/`, host), '.'])],
     [
       link(`${url}/name/${name}`, `Look at ${name}`),
-      text(': its proof, its owner, and a button that verifies it in this browser.'),
+      ': its proof, its owner, and a button that verifies it in this browser.',
     ],
-    [
-      link(`${url}/mine?name=${name}`, 'Mine on'),
-      text(`: names that begin with ${name} continue from here.`),
-    ],
+    [link(`${url}/mine?name=${name}`, 'Mine on'), `: names that begin with ${name} continue from here.`],
   ]
 }

@@ -17,12 +17,15 @@ export interface ShownMint
     SignedMint,
     Partial<Pick<PaidMint, 'beef'>> {}
 
-export interface MiningRun {
-  order: MiningOrder
+export interface Served {
   server: ServerDeployment
   /** The URL of the server, without a slash at the end. */
   url: string
   workerUrl: URL
+}
+
+export interface MiningRun extends Served {
+  order: MiningOrder
   signal: AbortSignal
   onEvent(event: MiningEvent): void
   /** Called when a mint is made. A paid one is submitted next. */

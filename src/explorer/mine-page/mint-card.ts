@@ -1,7 +1,7 @@
 import { encodeAddress, type Network, p2pkhOwner } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { make } from './elements.js'
+import { button, make } from './elements.js'
 import type { ShownMint } from './mining-run.js'
 
 export type CardState =
@@ -102,24 +102,22 @@ export class MintCard {
   show(state: CardState): void {
     this.#badge.dataset.kind = state.kind
     this.#badge.classList.toggle('bad', !['sending', 'known'].includes(state.kind))
+    const link = make('a', { href: `/name/${this.name}` }, this.name)
     if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
-    else if (state.kind === 'known') {
-      const link = make('a', { href: `/name/${this.name}` }, this.name)
-      this.#badge.replaceChildren('This server has it: ', link, ' is minted.')
-    } else if (state.kind === 'by-other') {
-      const link = make('a', { href: `/name/${this.name}` }, this.name)
+    else if (state.kind === 'known') this.#badge.replaceChildren('This server has it: ', link, ' is minted.')
+    else if (state.kind === 'by-other')
       this.#badge.replaceChildren(
         'Lost, but ',
         link,
         ` is minted for the same owner by another transaction, in ${formatOutpoint({ txid: state.by, vout: 2 })}. A wallet does not know that output.`,
       )
-    } else if (state.kind === 'lost')
+    else if (state.kind === 'lost')
       this.#badge.replaceChildren('Lost: another mint has spent the node, so this one gives you no name.')
-    else {
-      const button = make('button', { type: 'button', class: 'btn ghost' }, 'Submit again')
-      button.addEventListener('click', state.again)
-      this.#badge.replaceChildren(`Paid for, but this server does not have it: ${state.reason} `, button)
-    }
+    else
+      this.#badge.replaceChildren(
+        `Paid for, but this server does not have it: ${state.reason} `,
+        button('Submit again', state.again),
+      )
   }
 }
 
@@ -130,13 +128,8 @@ function field(term: string, text: string): HTMLElement {
 /** Hex with a copy button; without access to the clipboard, the button selects the text. */
 function rawField(label: string, { id, hex }: { id: string; hex: string }): HTMLElement {
   const text = make('textarea', { id, readonly: '', spellcheck: 'false' }, hex)
-  const button = make(
-    'button',
-    { type: 'button', class: 'btn ghost' },
-    `Copy ${label === 'BEEF' ? label : label.toLowerCase()}`,
-  )
   const said = make('span', { role: 'status', class: 'hint' })
-  button.addEventListener('click', async () => {
+  const copy = button(`Copy ${label === 'BEEF' ? label : label.toLowerCase()}`, async () => {
     text.select()
     try {
       await navigator.clipboard.writeText(hex)
@@ -146,5 +139,5 @@ function rawField(label: string, { id, hex }: { id: string; hex: string }): HTML
       said.textContent = ' Selected: copy it with the keyboard.'
     }
   })
-  return make('div', { class: 'field' }, make('label', { for: id }, `${label}, hex`), text, button, said)
+  return make('div', { class: 'field' }, make('label', { for: id }, `${label}, hex`), text, copy, said)
 }

@@ -3,6 +3,8 @@ import type { SearchProgress } from '../../mining/search/search-nonce.js'
 import { element, make } from './elements.js'
 import { count, duration, percent, rate } from './figures.js'
 
+export type Line = (Node | string)[]
+
 /** Shows the progress of mining. Events are announced to screen readers; the figures of a search are not announced. */
 export class ProgressView {
   readonly #section = element('progress', HTMLElement)
@@ -58,7 +60,7 @@ export class ProgressView {
   }
 
   /** Ends the display of a search that succeeded. @param next What to do with the name, a line each. */
-  succeed(text: string, next: Node[][]): void {
+  succeed(text: string, next: Line[]): void {
     this.end(text)
     this.#section.dataset.kind = 'done'
     this.#next.replaceChildren(...next.map((line) => make('li', {}, ...line)))

@@ -21,7 +21,6 @@ import {
   submitBeef,
   unexpectedAnswer,
 } from '../../mining/server-answers.js'
-import type { ServerDeployment } from '../../mining/server-deployment.js'
 import type { Paid } from '../../payments/draft.js'
 import { FAKE_PAYER, NOBODY_LOCK } from '../../payments/fake.js'
 import { signAndSend } from '../../payments/wallet.js'
@@ -29,13 +28,10 @@ import { walletLock } from '../../payments/wallet-keys.js'
 import type { FolderEntry } from '../../publish/content-tree.js'
 import { planSite, type SitePlan } from '../../publish/plan.js'
 import { publishedOn } from '../../publish/published.js'
+import type { MiningRun } from '../mine-page/mining-run.js'
 import { forgetPayment, savePayment } from '../mine-page/saved-payments.js'
 
-export interface Served {
-  server: ServerDeployment
-  /** Without a slash at the end. */
-  url: string
-}
+export type Served = Pick<MiningRun, 'server' | 'url'>
 
 /** A name that was verified in this browser, and the wallet that changes it. */
 export interface OpenedName {

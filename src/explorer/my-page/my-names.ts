@@ -6,7 +6,7 @@ import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { ANSWER_TIMEOUT, askJson, unexpectedAnswer } from '../../mining/server-answers.js'
 import { sendWithWallet } from '../../payments/wallet.js'
 import { NAME_BASKET } from '../../payments/wallet-keys.js'
-import { element, make, reasonOf } from '../mine-page/elements.js'
+import { button, element, make, reasonOf } from '../mine-page/elements.js'
 import { findWallet } from '../mine-page/find-wallet.js'
 import { forgetPayment, type SavedPayment, savedPayments } from '../mine-page/saved-payments.js'
 import { type Served, submitMove } from './deeds.js'
@@ -110,19 +110,11 @@ export class MyNames {
       { role: 'status' },
       `A change of ${name} is signed, but this server does not have it.`,
     )
-    const again = make('button', { type: 'button', class: 'btn' }, 'Send it again')
-    const forget = make('button', { type: 'button', class: 'btn ghost' }, 'Forget it')
-    const row = make(
-      'div',
-      { class: 'notice wait stack close' },
-      said,
-      make('div', { class: 'cluster' }, again, forget),
-    )
-    forget.addEventListener('click', () => {
+    const forget = button('Forget it', () => {
       forgetPayment('move', txid)
       row.remove()
     })
-    again.addEventListener('click', async () => {
+    const send = async (): Promise<void> => {
       again.disabled = true
       try {
         const wallet = await findWallet().catch(() => undefined)
@@ -136,7 +128,10 @@ export class MyNames {
         said.textContent = `A change of ${name} is signed, but this server does not have it: ${reasonOf(error)}`
         again.disabled = false
       }
-    })
+    }
+    const again = button('Send it again', () => void send(), '')
+    const buttons = make('div', { class: 'cluster' }, again, forget)
+    const row = make('div', { class: 'notice wait stack close' }, said, buttons)
     return row
   }
 }
