@@ -1,5 +1,5 @@
 import cors from 'cors'
-import type { Request, RequestHandler, Response } from 'express'
+import type { Request, RequestHandler } from 'express'
 import { LRUCache } from 'lru-cache'
 import { MIMEType } from 'whatwg-mimetype'
 import {
@@ -32,10 +32,6 @@ export function securityHeaders(
     ['Cross-Origin-Resource-Policy', 'cross-origin'],
     ...(policy === undefined ? [] : [['Content-Security-Policy', policy] satisfies [string, string]]),
   ]
-}
-
-export function setSecurityHeaders(response: Response, type: Parameters<typeof securityHeaders>[0]): void {
-  for (const [name, value] of securityHeaders(type)) response.setHeader(name, value)
 }
 
 /**

@@ -20,21 +20,14 @@ export interface BeefAnswer {
   tag: string
 }
 
-/** Prepares the Outpoint BEEF (BRC-158) of stored transactions, listed parents first. */
-export async function outpointBeefAnswer(options: {
-  subject: Outpoint
-  transactions: ListedTransaction[]
-  store: Transactions
-}): Promise<BeefAnswer> {
-  const body = await outpointBeef(options)
-  return { body, tag: await tagOf(body, options.transactions) }
-}
-
+/** Prepares the BEEF of stored transactions, listed parents first; with a subject, an Outpoint BEEF (BRC-158). */
 export async function beefAnswer(options: {
+  subject?: Outpoint
   transactions: ListedTransaction[]
   store: Transactions
 }): Promise<BeefAnswer> {
-  const body = await listedBeef(options)
+  const { subject, ...listed } = options
+  const body = subject === undefined ? await listedBeef(listed) : await outpointBeef({ subject, ...listed })
   return { body, tag: await tagOf(body, options.transactions) }
 }
 

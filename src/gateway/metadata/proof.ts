@@ -21,7 +21,7 @@ import type { GatewayParts } from '../http/gateway-parts.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText, pointerIn } from '../http/schemas.js'
-import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
+import { beefAnswer, incompleteProof, sendBeef } from '../http/send-beef.js'
 import {
   bytesResponse,
   passingErrors,
@@ -75,7 +75,7 @@ async function sendLong(exchange: Exchange & { proof: LongProof; graph: GraphRea
     const transactions = await collection.parentsFirst()
     countTransactions(response, transactions.length)
     response.setHeader('X-Outpoint', formatOutpoint(subject))
-    return await outpointBeefAnswer({ subject, transactions, store: graph.transactions })
+    return await beefAnswer({ subject, transactions, store: graph.transactions })
   })
   await sendBeef({ request, response, answer, cache })
 }

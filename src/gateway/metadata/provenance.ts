@@ -8,14 +8,7 @@ import type { GatewayParts } from '../http/gateway-parts.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { described, ORIGIN_PENDING, PROOF_ANSWER, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint, pointerIn } from '../http/schemas.js'
-import {
-  BAD_PART,
-  incompleteProof,
-  outpointBeefAnswer,
-  partOf,
-  partQuery,
-  sendBeef,
-} from '../http/send-beef.js'
+import { BAD_PART, beefAnswer, incompleteProof, partOf, partQuery, sendBeef } from '../http/send-beef.js'
 
 /**
  * `GET /provenance/{outpoint}`, below each of the prefixes: proof of where the ordinal at that outpoint comes from, as an
@@ -36,7 +29,7 @@ export function provenanceRoutes({ store, graph }: GatewayParts): Routes {
       if (found.kind === 'incomplete') throw incompleteProof(found)
       const { tip: subject, transactions } = found
       countTransactions(response, transactions.length)
-      return await outpointBeefAnswer({ subject, transactions, store: graph.transactions })
+      return await beefAnswer({ subject, transactions, store: graph.transactions })
     })
     await sendBeef({ request, response, answer })
   }

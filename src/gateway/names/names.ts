@@ -26,14 +26,7 @@ import {
   validateList,
   wholeNumber,
 } from '../http/schemas.js'
-import {
-  BAD_PART,
-  incompleteProof,
-  outpointBeefAnswer,
-  partOf,
-  partQuery,
-  sendBeef,
-} from '../http/send-beef.js'
+import { BAD_PART, beefAnswer, incompleteProof, partOf, partQuery, sendBeef } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
 import { namesJsonResponse, sendStored } from '../http/stored-response.js'
 import { incomplete, NAMES_FIELDS, noName, requireCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
@@ -189,7 +182,7 @@ function proof({ store, genesis, progress }: GatewayParts): RequestHandler<{ nam
       if (found.kind === 'incomplete') throw noName(incompleteProof(found).message, { progress })
       const { origin: subject, transactions } = found
       countTransactions(response, transactions.length)
-      return await outpointBeefAnswer({ subject, transactions, store: store.transactions })
+      return await beefAnswer({ subject, transactions, store: store.transactions })
     })
     setNamesHeaders(response, progress)
     await sendBeef({ request, response, answer })

@@ -1,12 +1,13 @@
-import type { RequestHandler, Response } from 'express'
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { CACHE } from '../http/caching.js'
+import { CACHE, type Exchange } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
 import { CONTENT_HEADERS, described, type Routes, SERVICE_WORKER } from '../http/operation.js'
-import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
+import { refuseServiceWorkers, securityHeaders, servedType } from '../http/security-headers.js'
+import { sendHead } from '../http/send-body.js'
 
 /** The largest preview (`docs/spec/http.md`, Content). */
 const MAX_PREVIEW_BYTES = 1024 * 1024
@@ -28,8 +29,9 @@ export function previewRoutes({ policy, bodies }: Pick<GatewayParts, 'policy' | 
 }
 
 function previewPath(policy: string): RequestHandler {
-  return ({ path }, response) => {
-    sendPreview(response, { contentType: HTML, body: decodeBase64(path.slice('/preview/'.length)), policy })
+  return (request, response) => {
+    const body = decodeBase64(request.path.slice('/preview/'.length))
+    sendPreview({ request, response, contentType: HTML, body, policy })
   }
 }
 
@@ -39,23 +41,18 @@ function previewBody(policy: string): RequestHandler {
     if (!(body instanceof Uint8Array)) throw nothingToShow()
     // Node decodes each byte to a character.
     const contentType = Buffer.from(request.get('Content-Type') ?? UNTYPED, 'latin1').toString('utf8')
-    sendPreview(response, { contentType, body, policy })
+    sendPreview({ request, response, contentType, body, policy })
   }
 }
 
-function sendPreview(
-  response: Response,
-  { contentType, body, policy }: { contentType: string; body: Uint8Array; policy: string },
-): void {
+function sendPreview(exchange: Exchange & { contentType: string; body: Uint8Array; policy: string }): void {
+  const { request, response, contentType, body, policy } = exchange
   if (body.length === 0) throw nothingToShow()
   if (body.length > MAX_PREVIEW_BYTES) throw new AnswerError('TOO_LARGE', 'a preview may have at most 1 MiB')
-  const type = servedType(contentType)
-  setSecurityHeaders(response, { active: type.active, policy })
-  response.setHeader('Cache-Control', CACHE.none)
-  // Not `response.type()` and `response.send()`, which would add a charset that was not sent.
-  response.setHeader('Content-Type', type.value)
-  response.setHeader('Content-Length', body.length)
-  response.end(body)
+  const { active, value } = servedType(contentType)
+  const headers = [['Cache-Control', CACHE.none] as const, ...securityHeaders({ active, policy })]
+  const representation = { headers, contentType: value, length: body.length }
+  if (sendHead({ request, response, representation }) !== undefined) response.end(body)
 }
 
 /** Either alphabet of RFC 4648 (4 and 5), not mixed, at least one byte; padding is optional. */
