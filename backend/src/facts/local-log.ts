@@ -4,6 +4,7 @@ import { CHUNK_BYTES } from '../graph/records.js'
 import { concatBytes, joinBytes, toHex } from '../protocol/bytes.js'
 import type { Row, Sql } from './connection.js'
 import type { Fact, FactKind, NewFact } from './log.js'
+import { chunksAt } from './shared-log.js'
 
 /** A log in SQLite. Facts are inserted within the caller's transaction. */
 export class LocalLog {
@@ -38,13 +39,11 @@ export class LocalLog {
     if (isLong) {
       if (this.has(kind, key)) return undefined
       // The row comes last: a reader that finds it finds the bytes.
-      for (let at = 0; at < body.length; at += CHUNK_BYTES) {
-        const bytes = body.subarray(at, at + CHUNK_BYTES)
+      for (const { position, bytes, checksum } of chunksAt(key, body))
         this.sql.run(
           `insert into ${this.chunks} values (?, ?, ?, ?, ?)`,
-          ...[kind, key, at / CHUNK_BYTES, bytes, sha256(bytes)],
+          ...[kind, key, position, bytes, checksum],
         )
-      }
     }
     const seq = this.sql.insert(
       `insert into ${this.log} (kind, key, at, length, body) values (?, ?, ?, ?, ?) on conflict (kind, key) do nothing`,
@@ -143,16 +142,11 @@ export class LocalLog {
     this.lastChunk = undefined
     const of = [kind, key] as const
     sql.run(`update ${this.log} set body = ? where kind = ? and key = ? and body is not null`, body, ...of)
-    for (const { position } of sql.all(
-      `select position from ${this.chunks} where kind = ? and key = ?`,
-      ...of,
-    )) {
-      const bytes = body.subarray(position * CHUNK_BYTES, (position + 1) * CHUNK_BYTES)
+    for (const { position, bytes, checksum } of chunksAt(key, body))
       sql.run(
         `update ${this.chunks} set bytes = ?, checksum = ? where kind = ? and key = ? and position = ?`,
-        ...[bytes, sha256(bytes), ...of, position],
+        ...[bytes, checksum, ...of, position],
       )
-    }
   }
 
   private factOf({ seq, kind, key, at, length, body }: Row): Fact {

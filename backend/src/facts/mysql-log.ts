@@ -107,7 +107,10 @@ export class MysqlLog implements SharedLog {
       },
       async make() {
         // Existing tables take no right to create tables.
-        for (const table of TABLES) if (!(await isThere(nameIn(table)))) await query(table, [])
+        for (const table of TABLES) {
+          const [, name = ''] = /exists (\w+)/.exec(table) ?? []
+          if (!(await isThere(name))) await query(table, [])
+        }
       },
       isEmpty: async () =>
         !(await isThere('minetree_log')) || (await all('select seq from minetree_log limit 1')).length === 0,
@@ -327,10 +330,6 @@ export class MysqlLog implements SharedLog {
   private async ask(sql: string, values: unknown[]): Promise<unknown> {
     return await asked(async () => await this.query(sql, values), this.options)
   }
-}
-
-function nameIn(statement: string): string {
-  return /exists (\w+)/.exec(statement)?.[1] ?? ''
 }
 
 /** Commits must be synced to disk: with any other value, the last second may be lost. */

@@ -186,10 +186,6 @@ function mostInline({ kind }: NewRow, most: number): number {
   return kind === CHANGE ? CHANGES_INLINE : most
 }
 
-function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
-  for (const { chunks: owner, body } of rows) if (owner !== undefined) yield* chunksAt(owner, body)
-}
-
 export function* chunksAt(owner: Uint8Array, body: Uint8Array): Generator<Chunk> {
   for (let at = 0; at < body.length; at += CHUNK_BYTES) {
     const bytes = body.subarray(at, at + CHUNK_BYTES)
@@ -198,31 +194,32 @@ export function* chunksAt(owner: Uint8Array, body: Uint8Array): Generator<Chunk>
 }
 
 /** The chunks of these rows, in groups small enough for one statement. */
-export function* chunkGroups(rows: readonly StoredRow[]): Generator<Chunk[]> {
-  let [group, bytes]: [Chunk[], number] = [[], 0]
-  for (const chunk of chunksOf(rows)) {
-    const own = chunk.bytes.length + ROW_BYTES
-    if (group.length > 0 && bytes + own > MAX_INLINE) {
-      yield group
-      ;[group, bytes] = [[], 0]
-    }
-    group.push(chunk)
-    bytes += own
-  }
-  if (group.length > 0) yield group
+export function chunkGroups(rows: readonly StoredRow[]): Generator<Chunk[]> {
+  return grouped(chunksOf(rows), MAX_INLINE, ({ bytes }) => bytes.length + ROW_BYTES)
+}
+
+function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
+  for (const { chunks: owner, body } of rows) if (owner !== undefined) yield* chunksAt(owner, body)
 }
 
 /** How many chunks one statement asks for. */
 const CHUNKS_AT_ONCE = MAX_INLINE / CHUNK_BYTES
 
-/** Splits items into groups, one for each statement. */
-export function* grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Generator<Item[]> {
-  let group: Item[] = []
+/** Splits items into groups, one for each statement, of so many or of such a weight; a heavier item is alone. */
+export function* grouped<Item>(
+  items: Iterable<Item>,
+  most = CHUNKS_AT_ONCE,
+  weightOf = (_: Item): number => 1,
+): Generator<Item[]> {
+  let [group, weight]: [Item[], number] = [[], 0]
   for (const item of items) {
+    const own = weightOf(item)
+    if (group.length > 0 && weight + own > most) {
+      yield group
+      ;[group, weight] = [[], 0]
+    }
     group.push(item)
-    if (group.length < size) continue
-    yield group
-    group = []
+    weight += own
   }
   if (group.length > 0) yield group
 }

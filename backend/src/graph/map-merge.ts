@@ -258,14 +258,10 @@ export function servedMap(state: MapState, most = MAX_MAP_BYTES): ServedMap {
 export function mapRecordOf(state: MapState): Record<string, JsonValue> {
   const record: Record<string, JsonValue> = Object.create(null)
   for (const [key, value] of state) {
-    const served = JSON_KEYS.has(key) ? parsedWhereItParses : asText
+    const served = JSON_KEYS.has(key) ? parsedWhereItParses : (text: string): JsonValue => text
     record[key] = typeof value === 'string' ? served(value) : Array.from(value, served)
   }
   return record
-}
-
-function asText(text: string): JsonValue {
-  return text
 }
 
 function parsedWhereItParses(text: string): JsonValue {

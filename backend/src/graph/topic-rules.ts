@@ -95,7 +95,8 @@ export function admittedNames({
     return refuse('NO_GENESIS', 'this host follows no tree: no genesis is configured')
   if (transaction.txid === deployment.genesis.txid) {
     const { vout } = deployment.genesis
-    if (isNode(transaction, vout)) return [vout]
+    const root = outputOf(transaction, vout)
+    if (root !== undefined && mineNodeIn(root.lockingScript) !== undefined) return [vout]
     return refuse('NOT_A_NODE', 'the configured genesis outpoint is not a node of a mine tree')
   }
   const [node] = nodeInputs
@@ -180,12 +181,6 @@ function isNodeOf(spent: {
   if (deployment === undefined) return node !== undefined
   const tree = formatOutpoint(deployment.genesis)
   return outpoint === tree || (node?.genesis !== undefined && formatOutpoint(node.genesis) === tree)
-}
-
-/** Whether an output has the layout of a node. Its lineage decides whether it is genuine. */
-function isNode(transaction: TransactionView, vout: number): boolean {
-  const output = outputOf(transaction, vout)
-  return output !== undefined && mineNodeIn(output.lockingScript) !== undefined
 }
 
 /**

@@ -412,7 +412,9 @@ export class HostedIndex {
       this.schedule(0)
     } catch (error) {
       await this.files?.close()
-      if (isDamage(error)) clear(folder)
+      const { log: logFile, index } = storeFiles(folder)
+      // Everything is derived again, except what the log does not have.
+      if (isDamage(error)) for (const file of [logFile, index]) removeDatabase(file)
       throw error
     }
   }
@@ -606,12 +608,6 @@ export class HostedIndex {
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
     this.reported = text
   }
-}
-
-/** Removes damaged files. Everything is derived again, except what the log does not have. */
-function clear(folder: string): void {
-  const { log, index } = storeFiles(folder)
-  for (const file of [log, index]) removeDatabase(file)
 }
 
 const indexes = new WeakMap<HostDatabase, HostedIndex>()

@@ -79,7 +79,8 @@ export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
     if (isChanged) {
       next.isInactive = isInactive
       changed.push(next)
-      for (const child of childrenOf(sql, id)) add(statusOf(child), next)
+      for (const child of sql.all('select distinct sid as id from spend where pid = ?', id))
+        add(statusOf(child.id), next)
     }
     for (const { all, active } of ownContests) {
       if (isInactive) active.delete(next)
@@ -154,10 +155,6 @@ function coinsOf(sql: Sql, id: number): Coin[] {
 /** The transactions that one spends from. Those that are not stored have no status, and count as active. */
 function parentsOf(sql: Sql, id: number): number[] {
   return sql.all('select distinct pid as id from spend where sid = ?', id).map((row) => row.id)
-}
-
-function childrenOf(sql: Sql, id: number): number[] {
-  return sql.all('select distinct sid as id from spend where pid = ?', id).map((row) => row.id)
 }
 
 /** The other transactions that spend the same coins. */

@@ -108,7 +108,10 @@ export class Index {
     for (let at = 0; at < facts.length; at++) {
       const [fact, next] = [facts[at], facts[at + 1]]
       if (fact === undefined) break
-      const isProof = fact.kind === FACT.transaction && next?.kind === FACT.proof && isProofOf(next, fact)
+      const isProof =
+        fact.kind === FACT.transaction &&
+        next?.kind === FACT.proof &&
+        equalBytes(next.key.subarray(0, 32), fact.key)
       if (isProof && this.applyWith(fact, next)) at++
       else if (!isProof) this.applyOne(fact)
       this.journal.moveTo(facts[at] ?? fact)
@@ -454,8 +457,4 @@ export class Index {
       if (lin === null) unnumbered.add(oid)
       else lineages.add(lin)
   }
-}
-
-function isProofOf({ key }: Fact, transaction: Fact): boolean {
-  return equalBytes(key.subarray(0, 32), transaction.key)
 }

@@ -277,7 +277,10 @@ function candidates(
       candidate = { ...row, parent, fork, work: own - lost, counts }
     } else {
       // Only without an anchor can it compete with a chain that it is not linked to.
-      const whole = anchor === undefined && range !== undefined ? chainWork(sql, range) : 0n
+      const whole =
+        anchor === undefined && range !== undefined
+          ? totalWork(readHeaders(sql, { from: range.from, count: range.to - range.from + 1 }))
+          : 0n
       candidate = {
         ...row,
         parent,
@@ -393,8 +396,4 @@ function tipOf(sql: Sql, { to }: HeaderRange): HeaderRow {
   const row = sql.get('select height, header, seq from header where height = ? and best = 1', to)
   if (row === undefined) throw new RangeError(`no header at ${to}`)
   return rowOf(row)
-}
-
-function chainWork(sql: Sql, { from, to }: HeaderRange): bigint {
-  return totalWork(readHeaders(sql, { from, count: to - from + 1 }))
 }

@@ -325,24 +325,14 @@ export class Lineages {
     const isTransfer =
       isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
     const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0
-    if (
-      row.lin === null ||
-      !isTransfer ||
-      !isTip ||
-      agenda.lineages.has(row.lin) ||
-      this.hasBranch(coin, row)
-    ) {
+    // Another active branch: where a non-mint spent a node, or one transaction spends a coin twice.
+    const hasBranch = (from: OutputRow): boolean =>
+      this.sql.get(BRANCH, row.lin, from.step, row.oid, from.oid) !== undefined
+    if (row.lin === null || !isTransfer || !isTip || agenda.lineages.has(row.lin) || hasBranch(coin)) {
       if (row.lin !== null) agenda.lineages.add(row.lin)
       return
     }
     attributes.setOwner(row.lin, coin.owner, row.owner)
-  }
-
-  /**
-   * Whether an ordinal that moved has another active branch: where a non-mint spent a node, or one transaction spends a coin twice.
-   */
-  private hasBranch(coin: OutputRow, { oid, lin }: OutputRow): boolean {
-    return this.sql.get(BRANCH, lin, coin.step, oid, coin.oid) !== undefined
   }
 
   private noteMoved(row: OutputRow, place: Place): void {

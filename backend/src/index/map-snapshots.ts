@@ -34,13 +34,10 @@ export function afterMap(
   const bytes = since + length + BYTES_AN_OUTPUT
   // The snapshot of a single output would be its own MAP again.
   const isAlone = snap === null && since === 0
-  const least = (): number => (snap === null ? 0 : lengthOf(sql, snap))
+  const least = (): number =>
+    sql.get('select length(bytes) as length from snap where oid = ?', snap)?.length ?? 0
   if (isAlone || bytes < LEAST_BYTES || bytes < least()) return { lastmap: oid, snap, since: bytes }
   return { lastmap: oid, snap: oid, since: 0 }
-}
-
-function lengthOf(sql: Sql, snap: number): number {
-  return sql.get('select length(bytes) as length from snap where oid = ?', snap)?.length ?? 0
 }
 
 /**

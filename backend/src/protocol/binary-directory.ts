@@ -12,7 +12,6 @@ export class DirectoryError extends CodedError {
   readonly code = 'BAD_DIRECTORY'
 }
 
-/** An entry of a binary directory. */
 export interface BinaryEntry {
   name: string
   /** Bits of {@link ENTRY_FLAGS}, without the one for the kind of target. */

@@ -120,7 +120,6 @@ export function encodeDagCbor(value: string | Uint8Array): Uint8Array {
   return concatBytes(head(typeof value === 'string' ? KIND.text : KIND.bytes, bytes.length), bytes)
 }
 
-/** A list of encoded values. */
 export function encodeDagCborList(items: readonly Uint8Array[]): Uint8Array {
   return joinBytes([head(KIND.array, items.length), ...items])
 }

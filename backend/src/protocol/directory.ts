@@ -20,7 +20,6 @@ export class Link {
 /** Names with their targets: the text of a pointer, or a link. */
 export type DirectoryMap = ReadonlyMap<string, string | Link>
 
-/** The text of the pointer of an entry. */
 export function pointerOf(entry: string | Link): string {
   return entry instanceof Link ? entry.pointer : entry
 }

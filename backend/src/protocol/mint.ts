@@ -353,11 +353,10 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
 function isCharacter(push: Uint8Array, { code: covenant }: Pick<MineNode, 'code'>): boolean {
   const [code] = push
   if (code === undefined || !isNameCharacter(code)) return false
-  return push.length === 1 || (versionOfCode(covenant) === undefined && isZero(push.subarray(1)))
-}
-
-function isZero(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0)
+  return (
+    push.length === 1 ||
+    (versionOfCode(covenant) === undefined && push.subarray(1).every((byte) => byte === 0))
+  )
 }
 
 /** The longest name of a tree, in characters: as much as its script may hold, or as the covenant can write. */
@@ -456,7 +455,6 @@ export function meetsDifficulty(hash: Uint8Array, bits: number): boolean {
   return zeros >= bits
 }
 
-/** A spend of a node, as `checkMint` takes it. */
 type NodeSpend = Parameters<typeof checkMint>[0]
 
 /** The claim of a mint: the domain of the node in output 1, which need not be a name, and that of the node in output 0. */

@@ -35,7 +35,6 @@ export function baseOf(record: Uint8Array): Outpoint {
   return decodeOutpoint(record.subarray(1, DELTA_AT))
 }
 
-/** The record of a patch. */
 export function encodePatch({ base, delta }: { base: Outpoint; delta: Uint8Array }): Uint8Array {
   const record = new Uint8Array(DELTA_AT + delta.length)
   record[0] = VERSION

@@ -83,7 +83,6 @@ const INSTRUCTION = 16
 /** Up to this many bytes are copied one by one, which is faster than a call that copies many. */
 const FEW = 32
 
-/** Reads a part of a delta. */
 class DeltaReader {
   constructor(
     private readonly delta: Uint8Array,

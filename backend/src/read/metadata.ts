@@ -1,4 +1,3 @@
-import type { Sql } from '../facts/connection.js'
 import { decodeMap } from '../graph/map-coder.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
 import { type MapPlace, mapAt } from '../index/map-snapshots.js'
@@ -33,15 +32,14 @@ export class Metadata {
     limit?: number,
   ): MapState | undefined {
     this.guard.refuse([outpoint])
-    return hasMap ? this.reader.answer((sql) => mergedMap(sql, outpoint, limit)) : EMPTY_MAP
+    if (!hasMap) return EMPTY_MAP
+    return this.reader.answer((sql) => {
+      const row = sql.get(LATEST, blobOf(outpoint.txid), outpoint.vout)
+      return row === undefined ? EMPTY_MAP : mapAt(sql, row as MapPlace, limit)
+    })
   }
 }
 
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id where txid = ? and vout = ? and out.active = 1'
 const OWN = `select map ${AT_OUTPOINT} and carrier = 0`
 const LATEST = `select lastmap, snap ${AT_OUTPOINT}`
-
-function mergedMap(sql: Sql, { txid, vout }: Outpoint, limit?: number): MapState | undefined {
-  const row = sql.get(LATEST, blobOf(txid), vout)
-  return row === undefined ? EMPTY_MAP : mapAt(sql, row as MapPlace, limit)
-}

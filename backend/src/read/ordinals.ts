@@ -18,7 +18,8 @@ export class Ordinals {
   /** An admitted output. */
   output(outpoint: Outpoint): OutputRecord | undefined {
     this.guard.refuse([outpoint])
-    return this.reader.answer((sql) => admittedOutput(sql, outpoint))
+    const row = this.reader.answer((sql) => sql.get(OUTPUT_AT, blobOf(outpoint.txid), outpoint.vout))
+    return row && outputOf(row)
   }
 
   /** The 1-sat coin that an output received by the ordinal arithmetic (BRC-159), if it is known. */
@@ -117,14 +118,14 @@ const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
 const PLACE = `select oid, tid, carrier, lin, step, origin ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
-const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
+const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1 and carrier = 0`
 const RECEIVED = `select coin.txid, pvout as vout ${AT_OUTPOINT} cross join tx as coin on coin.id = ptid
   where tx.txid = ? and out.vout = ? and out.active = 1`
 const FIRST_CONTENT = `select ${OUTPUT} ${AT_OUTPOINT}
   where txid = ? and sha is not null and out.active = 1 order by vout limit 1`
 const OUTPUT_OF = `select ${OUTPUT}, step ${AT_STEP} where oid = ?`
 const OUTPOINT_OF = `select txid, vout ${AT_STEP} where oid = ?`
-const CLAIM_OF = 'select step, parent from out where oid = ?'
+const CLAIM_OF = 'select parent from out where oid = ?'
 
 const STEP = 'oid, step, origin, latest, latestparent, lastmap'
 /**
@@ -209,11 +210,6 @@ export function stepsOf(
   }
 }
 
-function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | undefined {
-  const row = sql.get(OUTPUT_AT, blobOf(txid), vout)
-  return row === undefined || row.carrier ? undefined : outputOf(row)
-}
-
 export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
   const found = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
   const tip = found?.tied ? { ...found, ...tipOf(sql, found.lin) } : found
@@ -229,7 +225,7 @@ export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): Ordin
   const first = begin === undefined ? outpointAt(sql, tip.lin, origin) : outpointOf(begin)
   if (saying === undefined || first === undefined) return undefined
   const output = outputOf(row)
-  const parent = row.latestparent === null ? undefined : parentSince(sql, row.latestparent, origin)
+  const claim = row.latestparent === null ? undefined : sql.get(CLAIM_OF, row.latestparent)
   return {
     ...{
       output,
@@ -237,16 +233,10 @@ export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): Ordin
       sequence: step - origin,
       origin: first,
     },
-    ...(parent && { parent }),
+    ...(claim && { parent: outpointIn(claim.parent) }),
     hasMap: row.lastmap !== null,
     tip: step === tip.step,
   }
-}
-
-/** The parent that an output claims, unless the output is before the origin. */
-function parentSince(sql: Sql, oid: number, origin: number): Outpoint | undefined {
-  const claim = sql.get(CLAIM_OF, oid)
-  return claim === undefined || claim.step < origin ? undefined : outpointIn(claim.parent)
 }
 
 function stepAt(sequence: number, { origin, last }: { origin: number; last: number }): number {

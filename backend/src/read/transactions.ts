@@ -39,7 +39,9 @@ export class Transactions {
 
   /** Whether a transaction is stored. Reads none of its bytes. */
   has(txid: string): boolean {
-    return this.reader.answer((sql) => isStored(sql, blobOf(txid)))
+    return this.reader.answer((sql) =>
+      [IN_INDEX, PENDING_STATUS, IN_LOG].some((statement) => sql.get(statement, blobOf(txid)) !== undefined),
+    )
   }
 
   /** The height of the block that a transaction is proven to be in; undefined if it is unproven. */
@@ -85,10 +87,6 @@ const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cro
 export function spenderOf(sql: Sql, { txid, vout }: Outpoint): string | undefined {
   const row = sql.get(SPENDER, blobOf(txid), vout)
   return row && hexOf(row.txid)
-}
-
-function isStored(sql: Sql, key: Buffer): boolean {
-  return [IN_INDEX, PENDING_STATUS, IN_LOG].some((statement) => sql.get(statement, key) !== undefined)
 }
 
 function heightOf(sql: Sql, txid: string): number | undefined {
