@@ -114,7 +114,7 @@ function plot({ points, from, to, xText, yText }: PlotOptions) {
           </g>
         ))}
       {x
-        .ticks(4)
+        .ticks(3)
         .filter(Number.isInteger)
         .map((tick) => (
           <text key={`x${tick}`} y={FLOOR + 14}>

@@ -64,6 +64,13 @@ test('charts count names by height once they are proven, and inscriptions by typ
   expect(html).toMatch(/<td>sites<\/td><td class="end">\d+<\/td>/)
   expect(html).toMatch(new RegExp(`<figcaption>${names} names in blocks [\\d,]+ to [\\d,]+\\.<`))
   expect(html).toContain('A name takes 4 hashes on average')
+  // The date below a height is some 60 pixels wide.
+  const places = Array.from(html.matchAll(/<tspan x="([\d.]+)"/g), ([, x]) => Number(x))
+  const gaps = places
+    .slice(1)
+    .map((x, at) => x - (places[at] ?? 0))
+    .filter((gap) => gap > 0)
+  expect(Math.min(...gaps)).toBeGreaterThan(61)
   const { chain } = world
   const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
   const proven = chain.mint('7')
