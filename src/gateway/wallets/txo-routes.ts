@@ -138,6 +138,9 @@ function listed(body: unknown, list: typeof outputsBody): Outpoint[] {
   return validateList(list, body, 'the body must be a JSON array of outpoints').map(parseOutpoint)
 }
 
+/** Lists up to this length are sent with a Content-Length. */
+const FEW_OUTPUTS = 200
+
 /** Reads each output in order, and sends the results as an array; leaves out undefined ones. */
 async function sendList(
   response: Response,
@@ -150,7 +153,14 @@ async function sendList(
     const item = await read(outpoint)
     return item === undefined ? undefined : JSON.stringify(item)
   })
-  await sendChunks(response, { chunks })
+  if (outpoints.length > FEW_OUTPUTS) {
+    await sendChunks(response, { chunks })
+    return
+  }
+  let body = ''
+  for await (const chunk of chunks) body += chunk
+  response.setHeader('Content-Length', Buffer.byteLength(body))
+  response.end(body)
 }
 
 function askedFields(query: unknown): z.output<typeof outputQuery> {
