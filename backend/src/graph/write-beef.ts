@@ -183,6 +183,13 @@ export class BeefLayout {
   }
 }
 
+/** One merkle path for all transactions of these, which must be of one block (BUMP, BRC-74). */
+export function mergedPath([first = new Uint8Array(0), ...others]: readonly Uint8Array[]): Uint8Array {
+  const merged = asBump(first)
+  for (const path of others) addLeaves(merged, asBump(path))
+  return encodeBump(trimmed(merged))
+}
+
 function asBump(path: Bump | Uint8Array): Bump {
   return 'levels' in path ? path : readBump(path, unreadable)
 }

@@ -20,6 +20,7 @@ import type { Door, RecordTransactions } from '../writer/door.js'
 import type { DoorMethod, Place, Recorded, Writer, Written } from '../writer/writer.js'
 import { Admissions } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
+import { Anchors } from './anchors.js'
 import { Blocks, Chain } from './chain.js'
 import { Charts } from './charts.js'
 import { type BodyMemory, Content } from './content.js'
@@ -201,6 +202,7 @@ export class FactStore extends GraphReads {
   readonly blocks: Blocks
   readonly frontier: Frontier
   readonly admissions: Admissions
+  readonly anchors: Anchors
   readonly settings: Settings
   readonly headers: HeaderStore
   readonly ancestors: AncestorQueue
@@ -216,6 +218,7 @@ export class FactStore extends GraphReads {
     this.blocks = new Blocks(reader)
     this.frontier = new Frontier(reader)
     this.admissions = new Admissions(reader)
+    this.anchors = new Anchors(reader)
     this.settings = {
       // Settings that derivation depends on are registers, all others state. Read from the log, as the index may be behind it.
       get: (name) =>

@@ -21,6 +21,7 @@ import { described, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
 import { NOTHING_FOLLOWED, setNamesHeaders } from '../http/tree-progress.js'
+import { hexChunks } from './hex-chunks.js'
 import {
   formatGaspOutpoint,
   MAX_OFFERED,
@@ -34,8 +35,6 @@ import {
 
 /** Either body has some hundred characters. */
 const MAX_BODY_BYTES = 4096
-/** How many bytes of a transaction are written as hex at a time. */
-const HEX_CHUNK = 64 * 1024
 
 export interface SyncRoutesOptions
   extends Pick<GatewayParts, 'graph' | 'bodies'>,
@@ -119,9 +118,7 @@ function* written(text: {
   tail: string
 }): Generator<string> {
   yield text.head
-  for (const { bytes } of text.bytes)
-    for (let at = 0; at < bytes.length; at += HEX_CHUNK)
-      yield Buffer.from(bytes.subarray(at, at + HEX_CHUNK)).toString('hex')
+  yield* hexChunks(text.bytes)
   yield text.tail
 }
 

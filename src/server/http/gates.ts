@@ -19,7 +19,7 @@ const ABOUT_HOST = /^\/(?:health|metrics)(?:\/|$)/
 export const SUBMISSIONS = /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncResponse)\/?$/i
 /** A syncing engine sends many requests in parallel, and gives up on refused ones: so these count as reads, and wait. */
 const LOOKUPS =
-  /^(?:\/\w+\/overlay)?\/(?:lookup|requestForeignGASPNode|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
+  /^(?:\/\w+\/overlay)?\/(?:lookup|requestForeignGASPNode|request(?:TopicAnchor(?:Tip|Range)|AdmittedList|CompoundMerklePath|RawTransactions)|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
 
 /** Whether a path is the operator's. */
 export function isAdmin(path: string): boolean {

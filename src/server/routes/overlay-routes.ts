@@ -11,6 +11,7 @@ import { described, type Routes, STORE_ERRORS } from '../../gateway/http/operati
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
 import { lookupRoutes } from '../../gateway/lookups/lookup-routes.js'
+import { anchorRoutes } from '../../gateway/sync/anchor-routes.js'
 import { outputIndex } from '../../gateway/sync/sync-messages.js'
 import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
@@ -70,6 +71,10 @@ export function overlayRoutes(options: OverlayRoutesOptions): Routes[] {
   const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
+  const peers = {
+    ...{ graph, bodies, progress },
+    topicOf: (name: string) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
+  }
   return [
     routes({
       topicManagers: async (_request, response) => {
@@ -99,10 +104,8 @@ export function overlayRoutes(options: OverlayRoutesOptions): Routes[] {
       services: engine.lookupServices,
       aliases: profile.lookupServiceAliases,
     }),
-    syncRoutes({
-      ...{ graph, bodies, progress },
-      topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
-    }),
+    syncRoutes(peers),
+    anchorRoutes(peers),
   ]
 }
 

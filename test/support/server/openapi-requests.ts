@@ -1,13 +1,21 @@
 import { MerklePath } from '@bsv/sdk'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { concatBytes, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../../src/gateway/pages/mine-page-routes.js'
 import { builtPages } from '../cli/built-package.js'
 import { whileReplaced } from '../gateway/faults.js'
 import { animated, encoded, imageProgram, picture } from '../images/pictures.js'
 import { blockOfTwo, proofIn, recordOf } from '../protocol/block.js'
-import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  OPEN_LOCK,
+  p2pkh,
+} from '../protocol/fake-chain.js'
 import { bodyHolder, changeStore } from '../storage/changed-files.js'
 import { HeaderChain } from './header-chain.js'
 import { HostTracker } from './host-tracker.js'
@@ -63,8 +71,9 @@ export interface Stored {
   image: (vout: number) => string
   /** An ordinal of `awaiting` without content. */
   waiting: string
-  /** The origin of the name `a`. */
+  /** The origin of the name `a`, and its mint. */
   named: string
+  mined: Pick<FakeTransaction, 'txid' | 'height'>
   submittable: Uint8Array
   conflicting: Uint8Array
   /** The proof of a transaction that `well` has, and `empty` has without its outputs. */
@@ -200,9 +209,11 @@ export async function openapiHosts({
     suffix: mapTail({ title: 'x'.repeat(70_000) }),
   })
   await submit(beefOf(mapped), ['tm_ordinals'])
+  const headers = new HeaderChain()
+  headers.grow(20)
   await well.node.graph.headers.replaceFrom({
     ...{ height: 800_000, tip: undefined },
-    headers: new HeaderChain().branch.tip.bytes,
+    headers: joinBytes([...headers.branch.blocks()].reverse().map(({ header }) => header.bytes)),
   })
   for (const subject of [{ outpoint: blocked }, { name: 'd' }]) await well.block(subject)
   const ask: TestServer['ask'] = (...asked) =>
@@ -231,6 +242,7 @@ export async function openapiHosts({
       image: images.outpoint,
       waiting: placeless.outpoint(0),
       named: minted.outpoint(2),
+      mined: minted,
       submittable,
       conflicting,
       notice,
@@ -298,7 +310,7 @@ function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
 
 /** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, blocked, damaged, mapped, image, waiting, named, submittable, conflicting, notice },
+  stored: { site, blocked, damaged, mapped, image, waiting, named, mined, submittable, conflicting, notice },
   gateway,
   names,
   wallets,
@@ -360,7 +372,7 @@ export function openapiRequests({
     [200, '/lookup', question({ origin: 'a' }), 'behind'],
     [503, '/lookup', question({ mine: 'ab' }), 'behind'],
 
-    ...synced({ held: site(1), blocked }).flatMap(([status, path, asked]): OpenapiRequest[] =>
+    ...synced({ held: site(1), blocked, mined }).flatMap(([status, path, asked]): OpenapiRequest[] =>
       status === 200 ? [[status, path, asked], lost(path, asked)] : [[status, path, asked]],
     ),
   ]
@@ -707,7 +719,9 @@ function walletRequests({
 }
 
 /** Requests of a syncing peer: for an output that the host offers, and for one that is blocked. */
-function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRequest[] {
+function synced(of: { held: string; blocked: string; mined: Stored['mined'] }): OpenapiRequest[] {
+  const { held, blocked } = of
+  const { height: blockHeight, txid: minted } = of.mined
   const offers = '/requestSyncResponse'
   const offered = (body: unknown, topic = 'tm_ordinals'): Question => {
     return posted(body, { 'x-bsv-topic': topic })
@@ -718,6 +732,23 @@ function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRe
     return posted({ graphID: `${txid}.${vout}`, txid, outputIndex: Number(vout), metadata: true })
   }
   const long = posted('-'.repeat(4096))
+  const names = { 'x-bsv-topic': 'tm_names' }
+  const unknown = 'ab'.repeat(32)
+  const veryLong = posted('-'.repeat(128 * 1024 + 1), names)
+  const others = { 'x-bsv-topic': 'tm_ordinals' }
+  const anchors: [path: string, good: Question, bad: Question][] = [
+    ['/requestTopicAnchorTip', posted({}, names), posted({}, others)],
+    [
+      '/requestTopicAnchorRange',
+      posted({ fromHeight: 0, toHeight: 1023 }, names),
+      posted({ fromHeight: 0, toHeight: 1024 }, names),
+    ],
+    ['/requestRawTransactions', posted({ txids: [unknown, minted] }), posted({ txids: [unknown, unknown] })],
+  ]
+  const ofBlocks: [path: string, found: object, missing: object][] = [
+    ['/requestAdmittedList', { blockHeight }, { blockHeight: 1 }],
+    ['/requestCompoundMerklePath', { blockHeight, txids: [minted] }, { blockHeight, txids: [unknown] }],
+  ]
   return [
     [200, offers, offered({ version: 1, since: 0, limit: 2 })],
     [400, offers, offered({ version: 1 })],
@@ -728,6 +759,17 @@ function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRe
     [404, nodes, node(`${'ab'.repeat(32)}_0`)],
     [413, nodes, long],
     [451, nodes, node(blocked)],
+    ...anchors.flatMap(([path, good, bad]): OpenapiRequest[] => [
+      [200, path, good],
+      [400, path, bad],
+      [413, path, veryLong],
+    ]),
+    ...ofBlocks.flatMap(([path, found, missing]): OpenapiRequest[] => [
+      [200, path, posted(found, names)],
+      [400, path, posted(found, others)],
+      [404, path, posted(missing, names)],
+      [413, path, veryLong],
+    ]),
   ]
 }
 

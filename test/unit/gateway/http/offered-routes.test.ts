@@ -114,7 +114,9 @@ test('a host offers every path of our server but those that write, and those abo
     expect(names.sort()).toEqual([
       ...['admin', 'arc-ingest', 'getDocumentationForLookupServiceProvider'],
       ...['getDocumentationForTopicManager', 'health', 'listLookupServiceProviders', 'listTopicManagers'],
-      ...['lookup', 'metrics', 'requestForeignGASPNode', 'requestSyncResponse', 'submit'],
+      ...['lookup', 'metrics', 'requestAdmittedList', 'requestCompoundMerklePath', 'requestForeignGASPNode'],
+      ...['requestRawTransactions', 'requestSyncResponse', 'requestTopicAnchorRange'],
+      ...['requestTopicAnchorTip', 'submit'],
     ])
     expect(Object.keys(own.paths).filter((path) => !(path in all.paths))).toEqual([])
     expect(all.info.description).not.toBe(own.info.description)

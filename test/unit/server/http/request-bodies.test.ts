@@ -40,6 +40,8 @@ const ROUTES: [path: string, headers: Record<string, string>, overlay: boolean][
   ['/lookup', {}, true],
   ['/requestSyncResponse', { 'x-bsv-topic': 'tm_ordinals' }, true],
   ['/requestForeignGASPNode', {}, true],
+  ['/requestTopicAnchorTip', { 'x-bsv-topic': 'tm_names' }, true],
+  ['/requestRawTransactions', {}, true],
   ['/arc-ingest', {}, true],
   ['/svc/gateway/metadata', {}, false],
   ['/svc/names/origins', {}, false],
