@@ -49,8 +49,8 @@ export const FAULTS: Fault[] = [
   {
     says: 'children of what became inactive are forgotten',
     file: 'active.ts',
-    from: 'for (const child of childrenOf(sql, id)) add(statusOf(child), next)',
-    to: '',
+    from: 'add(statusOf(child.id), next)',
+    to: 'void child',
     foundBy: 'any-order',
   },
   {

@@ -41,6 +41,7 @@ export function anchorRoutes({ graph, bodies, topicOf }: SyncRoutesOptions): Rou
   }
   const topicAnchorTip: RequestHandler = async (request, response) => {
     const topic = readTopic(request.get('x-bsv-topic'))
+    validate(tipRequest, request.body, 'the body must be {}')
     response.json(written(topic, (await anchors.tip()) ?? NOTHING))
   }
   const topicAnchorRange: RequestHandler = async (request, response) => {
@@ -155,6 +156,7 @@ const txids = z
   .refine((each) => new Set(each).size === each.length)
   .meta({ uniqueItems: true })
 
+const tipRequest = z.object({})
 const rangeRequest = z
   .object({ fromHeight: height, toHeight: height })
   .refine(({ fromHeight, toHeight }) => toHeight >= fromHeight && toHeight - fromHeight < MAX_BLOCKS)
@@ -174,7 +176,7 @@ const routes = described({
       route: 'POST /requestTopicAnchorTip',
       summary: 'The anchor of the last block, for a peer that compares (BRC-136)',
       headers,
-      body: { description: 'Nothing is asked.', json: z.object({}) },
+      body: { description: 'Nothing is asked.', json: tipRequest },
       answer: {
         description:
           'The anchor; with height -1 and zeros if this host keeps no block headers, or not from the block of the genesis on.',
