@@ -320,7 +320,7 @@ const matches =
   (pattern: RegExp): Form =>
   (value) =>
     typeof value === 'string' && pattern.test(value)
-const isText = matches(/^/)
+const isText: Form = (value) => typeof value === 'string'
 const isHex = matches(/^(?:[0-9a-f]{2})*$/)
 const isHash = matches(/^[0-9a-f]{64}$/)
 const optional =

@@ -190,7 +190,8 @@ export function mergedPath([first = new Uint8Array(0), ...others]: readonly Uint
   return encodeBump(trimmed(merged))
 }
 
-function asBump(path: Bump | Uint8Array): Bump {
+/** A merkle path as it is stored, parsed. @throws Error if it cannot be read */
+export function asBump(path: Bump | Uint8Array): Bump {
   return 'levels' in path ? path : readBump(path, unreadable)
 }
 

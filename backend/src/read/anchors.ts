@@ -2,12 +2,13 @@ import type { Row, Sql } from '../facts/connection.js'
 import { register } from '../facts/registers.js'
 import { UnstableReadError } from '../graph/errors.js'
 import { nativeHash256 } from '../graph/native-hash.js'
+import { asBump } from '../graph/write-beef.js'
 import { inSlices } from '../graph/yield-to-event-loop.js'
 import { headerRange, readHeaders } from '../index/headers.js'
 import { registerIn } from '../index/schema.js'
 import { headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, reversed, toHex } from '../protocol/bytes.js'
-import { type PathNode, readBump } from '../protocol/merkle-path.js'
+import type { PathNode } from '../protocol/merkle-path.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import type { Steps } from '../protocol/steps.js'
 import { anchorRoot, NO_HASH, nextAnchor } from '../protocol/topic-anchors.js'
@@ -106,8 +107,10 @@ export class Anchors {
     const names = yield* this.committed()
     const known = held?.from === from ? held : undefined
     let next = Math.min(to, known?.to ?? from - 1) + 1
+    // Without a tracker, a proof may claim any height.
     for (const height of new Set([...names.keys(), ...(known?.blocks.keys() ?? [])]))
-      if (height < next && names.get(height) !== known?.blocks.get(height)?.ids) next = height
+      if (height >= from && height < next && names.get(height) !== known?.blocks.get(height)?.ids)
+        next = height
     // A reorganisation replaces the last blocks.
     while (known !== undefined && next > from && !reader.answer((sql) => isBlock(sql, known, next - 1))) {
       next--
@@ -226,8 +229,7 @@ function extent(sql: Sql): { from: number; to: number } | undefined {
 }
 
 function inBlock({ txid, path }: Row): AdmittedInBlock {
-  const unreadable = (message: string) => new Error(`a stored proof cannot be read: ${message}`)
-  const [leaves = new Map<number, PathNode>()] = readBump(path, unreadable).levels
+  const [leaves = new Map<number, PathNode>()] = asBump(path as Uint8Array).levels
   // A stored path is about one transaction.
   const [index = 0] = [...leaves].find(([, { isTxid }]) => isTxid) ?? []
   return { txid: toHex(txid), index, merklePath: path }

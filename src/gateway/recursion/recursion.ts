@@ -13,6 +13,7 @@ import { type ContentOutput, contentAt } from '../content/content-root.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
+import { hexChunks } from '../http/hex-chunks.js'
 import { type JsonAnswer, jsonRoute } from '../http/json-route.js'
 import { countTransactions } from '../http/long-read.js'
 import { described, NOT_CAUGHT_UP, type Operation, type Routes, STORE_ERRORS } from '../http/operation.js'
@@ -188,11 +189,8 @@ function sendHex(graph: FactStore): RequestHandler<Params> {
 }
 
 function* hexOf(chunks: ReturnType<RawTransaction['chunks']>): Generator<string> {
-  let before = '"'
-  for (const { bytes } of chunks) {
-    yield before + toHex(bytes)
-    before = ''
-  }
+  yield '"'
+  yield* hexChunks(chunks)
   yield '"'
 }
 

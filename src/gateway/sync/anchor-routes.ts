@@ -9,11 +9,12 @@ import { NO_HASH } from '../../../backend/src/protocol/topic-anchors.js'
 import type { AdmittedInBlock, Anchor } from '../../../backend/src/read/anchors.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../http/errors.js'
+import { hexChunks } from '../http/hex-chunks.js'
 import { whenOpened } from '../http/long-read.js'
 import { described, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { txid, validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
-import { hexChunks } from './hex-chunks.js'
+import { writtenHex } from './sync-messages.js'
 import type { SyncRoutesOptions } from './sync-routes.js'
 
 /** The most blocks of a range, and the most transactions of one request: as many as the engines ask for. */
@@ -164,7 +165,6 @@ const listRequest = z.object({ blockHeight: height, blockHash: hash.optional() }
 const pathRequest = z.object({ blockHeight: height, txids })
 const transactionsRequest = z.object({ txids })
 
-const writtenHex = z.string().meta({ pattern: '^([0-9a-f]{2})+$' })
 const headers = z.object({ 'x-bsv-topic': z.string().describe('`tm_names`.') })
 const BAD_BODY = 'The topic has no anchors, or the body is malformed.'
 

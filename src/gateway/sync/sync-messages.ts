@@ -50,7 +50,7 @@ export const gaspNode = z.object({
   outputIndex,
   proof: hex.nullish(),
 })
-const writtenHex = hex.meta({ pattern: '^([0-9a-f]{2})+$' })
+export const writtenHex = hex.meta({ pattern: '^([0-9a-f]{2})+$' })
 export const nodeAnswer = z.strictObject({
   graphID: z.string().regex(GASP_OUTPOINT),
   outputIndex,

@@ -16,12 +16,12 @@ import { isCoinbase } from '../../../backend/src/protocol/transaction.js'
 import type { FactStore } from '../../../backend/src/read/fact-store.js'
 import { AnswerError } from '../http/errors.js'
 import type { GatewayParts } from '../http/gateway-parts.js'
+import { hexChunks } from '../http/hex-chunks.js'
 import { whenOpened } from '../http/long-read.js'
 import { described, type Routes, STORE_ERRORS } from '../http/operation.js'
 import { validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
 import { NOTHING_FOLLOWED, setNamesHeaders } from '../http/tree-progress.js'
-import { hexChunks } from './hex-chunks.js'
 import {
   formatGaspOutpoint,
   MAX_OFFERED,

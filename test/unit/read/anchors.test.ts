@@ -30,9 +30,9 @@ function expected(blocks: Block[], admitted: FakeTransaction[]) {
   })
 }
 
-async function opened() {
+async function opened(tracker = 'headers') {
   const store = new OpenedWriter()
-  await store.writer.setting('tracker', 'headers')
+  await store.writer.setting('tracker', tracker)
   await store.writer.setting('genesis', formatOutpoint(store.chain.deployment.genesis))
   await store.reopen()
   const headers = new HeaderChain()
@@ -141,4 +141,15 @@ test('a block, a late proof and a reorganisation change them from there on', asy
   expect(await shown()).toEqual(expected(from(fork, first), [a]))
   await record(fork, b, c)
   expect(await shown()).toEqual(expected(from(fork, first), [a, b, c]))
+})
+
+test('a proof below the genesis, which only a host without a tracker takes, is in no anchor', async () => {
+  const { store, headers, anchors, chain, know, record } = await opened('scripts-only')
+  const [a, b] = [chain.mint('a'), chain.mint('b')]
+  const first = headers.mine([chain.genesis])
+  headers.mine([a])
+  await know(headers.branch)
+  await record(headers.branch, chain.genesis, a)
+  await store.know(b, first.header.height - 1)
+  expect(await anchors.range({ from: 0, to: 900_000 })).toEqual(expected(from(headers.branch, first), [a]))
 })
